@@ -1,0 +1,16 @@
+"""The few array types that cross the borders between rooms."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+Floats: TypeAlias = NDArray[np.float64]
+"""A float64 array of any shape."""
+
+Indices: TypeAlias = NDArray[np.intp]
+"""An integer index array."""
+
+Rows: TypeAlias = "NDArray[np.float64] | csr_array[np.float64, tuple[int, int]]"
+"""Samples by row, (rows, dim), float64: a C-ordered array or a canonical CSR array."""

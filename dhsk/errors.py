@@ -1,0 +1,33 @@
+"""One tree of exceptions: catch `DhskError` to catch everything the project raises on purpose."""
+
+
+class DhskError(Exception):
+    """Base of every error that dhsk raises on purpose."""
+
+
+class InputError(DhskError, ValueError):
+    """Samples, labels or parameters that cannot be used; also a `ValueError`."""
+
+
+class BudgetError(DhskError):
+    """The work does not fit the memory or the disk it was given."""
+
+
+class AccuracyError(DhskError):
+    """A kernel cannot be evaluated to its promised accuracy at these parameters."""
+
+
+class StoreError(DhskError):
+    """A Gram store on disk cannot be used."""
+
+
+class StoreMismatchError(StoreError):
+    """A store belongs to other samples, another kernel or another schema."""
+
+
+class IncompleteStoreError(StoreError):
+    """A store lacks tiles: the computation that fills it has not finished."""
+
+
+class CorruptTileError(StoreError):
+    """A stored tile is damaged: its checksum or its size is wrong."""
