@@ -1,6 +1,6 @@
 """The few array types that cross the borders between rooms."""
 
-from typing import TypeAlias
+from typing import TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,5 +12,6 @@ Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 """An integer index array."""
 
-Rows: TypeAlias = "NDArray[np.float64] | csr_array[np.float64, tuple[int, int]]"
+# Union and a string, because csr_array takes no type parameters when the program runs.
+Rows: TypeAlias = Union[NDArray[np.float64], "csr_array[np.float64, tuple[int, int]]"]
 """Samples by row, (rows, dim), float64: a C-ordered array or a canonical CSR array."""

@@ -1,0 +1,81 @@
+"""Distributed hyperspherical kernels: exact heat kernel Gram matrices at scale, and SVMs on them.
+
+Names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dhsk.cluster import connect
+    from dhsk.errors import (
+        AccuracyError,
+        BudgetError,
+        CorruptTileError,
+        DhskError,
+        IncompleteStoreError,
+        InputError,
+        StoreError,
+        StoreMismatchError,
+    )
+    from dhsk.gram import GramMatrix, compute_gram, open_gram
+    from dhsk.kernels import (
+        CosineKernel,
+        GaussianKernel,
+        HeatKernel,
+        Kernel,
+        LinearKernel,
+        ParametrixKernel,
+        PolynomialKernel,
+    )
+    from dhsk.progress import Progress
+    from dhsk.samples import (
+        hyperspherical_map,
+        multinomial_map,
+        open_samples,
+        projective_map,
+        read_labels,
+    )
+    from dhsk.svm import CvResult, cross_validate
+
+_HOME = {
+    "cluster": ["connect"],
+    "errors": [
+        "AccuracyError", "BudgetError", "CorruptTileError", "DhskError", "IncompleteStoreError",
+        "InputError", "StoreError", "StoreMismatchError",
+    ],
+    "gram": ["GramMatrix", "compute_gram", "open_gram"],
+    "kernels": [
+        "CosineKernel", "GaussianKernel", "HeatKernel", "Kernel", "LinearKernel",
+        "ParametrixKernel", "PolynomialKernel",
+    ],
+    "progress": ["Progress"],
+    "samples": [
+        "hyperspherical_map", "multinomial_map", "open_samples", "projective_map", "read_labels",
+    ],
+    "svm": ["CvResult", "cross_validate"],
+}  # fmt: skip
+
+__all__ = [
+    "AccuracyError", "BudgetError", "CorruptTileError", "CosineKernel", "CvResult", "DhskError",
+    "GaussianKernel", "GramMatrix", "HeatKernel", "IncompleteStoreError", "InputError", "Kernel",
+    "LinearKernel", "ParametrixKernel", "PolynomialKernel", "Progress", "StoreError",
+    "StoreMismatchError", "compute_gram", "connect", "cross_validate", "hyperspherical_map",
+    "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home, or the version, at first use."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("dhsk")
+    for home, names in _HOME.items():
+        if name in names:
+            return getattr(import_module(f"dhsk.{home}"), name)
+    raise AttributeError(f"module 'dhsk' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

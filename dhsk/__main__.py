@@ -1,0 +1,81 @@
+"""Entry of the command `dhsk`: runs it and turns what ends it into an exit code."""
+
+import signal
+import sys
+from collections.abc import Sequence
+
+from dhsk.errors import AccuracyError, BudgetError, DhskError, InputError, StoreError
+
+DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit: 0 done, 2 bad input, 3 does not fit, 4 bad store, 130 interrupted.
+
+    Parameters
+    ----------
+    arguments
+        Words of the command line; None for the process's own.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        sys.exit(_run(arguments))
+    except KeyboardInterrupt:
+        _say("interrupted; what is finished is kept: run the same command again to go on")
+        sys.exit(INTERRUPTED)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    # Here, because loading takes a second in which Ctrl-C must already end quietly.
+    import click
+
+    from dhsk.cli import commands
+
+    words = None if arguments is None else list(arguments)
+    try:
+        code = commands.main(args=words, prog_name="dhsk", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    except DhskError as error:
+        _say(str(error))
+        return exit_code(error)
+    return code if isinstance(code, int) else DONE
+
+
+def exit_code(error: DhskError) -> int:
+    """Tell scripts which kind of error it was.
+
+    Parameters
+    ----------
+    error
+        What was raised.
+
+    Returns
+    -------
+    int
+        Exit code of the process.
+    """
+    match error:
+        case InputError() | AccuracyError():
+            return BAD_INPUT
+        case BudgetError():
+            return TOO_BIG
+        case StoreError():
+            return BAD_STORE
+        case _:
+            return FAILED
+
+
+def _say(sentence: str) -> None:
+    print(f"dhsk: {sentence}", file=sys.stderr)  # noqa: T201
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,385 @@
+"""The commands of `dhsk`: parse, call one function, print."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+import psutil
+from distributed import Client
+from distributed.system import MEMORY_LIMIT
+
+from dhsk.cluster import connect
+from dhsk.console import print_pairs, print_table, say, show_progress
+from dhsk.errors import (
+    InputError,
+    StoreMismatchError,
+)
+from dhsk.gram import GramMatrix, compute_gram, open_gram
+from dhsk.gram.compute import check_kernel
+from dhsk.gram.plan import Resources, human_bytes, make_plan, parse_bytes
+from dhsk.gram.rates import tile_rate
+from dhsk.gram.store import GramStore
+from dhsk.kernels import kernel_from_spec
+from dhsk.options import (
+    KERNELS,
+    Names,
+    Numbers,
+    cluster_options,
+    drop_option,
+    kernel_options,
+    make_kernel,
+    make_kernels,
+    map_option,
+    tile_options,
+)
+from dhsk.samples import Samples, SphereMap, open_samples, read_labels
+
+if TYPE_CHECKING:
+    from dhsk.svm import CvResult
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dhsk")
+def commands() -> None:
+    """Exact heat kernels on the hypersphere: Gram matrices larger than memory, and SVMs on them.
+
+    SAMPLES is FILE or FILE:KEY: .npy, .npz (dense or CSR), .csv, .tsv, .svm; rows are samples.
+    """
+
+
+@commands.command()
+@click.option("--out", type=click.Path(path_type=Path), default="dhsk-demo", show_default=True)
+@cluster_options
+@click.pass_context
+def demo(
+    context: click.Context, out: Path, cluster: str, workers: int | None, memory: str | None
+) -> None:
+    """Run the main job on 1797 images of handwritten digits."""
+    import numpy as np
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    out.mkdir(parents=True, exist_ok=True)
+    np.save(out / "digits.npy", digits.data)
+    (out / "labels.txt").write_text("".join(f"{label}\n" for label in digits.target))
+    say(f"1797 images of digits, 64 pixels each: {out / 'digits.npy'}, {out / 'labels.txt'}")
+    context.invoke(
+        cv,
+        source=str(out / "digits.npy"),
+        labels=str(out / "labels.txt"),
+        out=out,
+        names=["heat", "parametrix", "cosine", "linear", "gaussian"],
+        time_scale=[0.2, 0.3, 0.5, 1.0],
+        sigma=[15.0, 25.0],
+        C=[1.0, 10.0],
+        cluster=cluster,
+        workers=workers,
+        memory=memory,
+    )
+    say("then:   dhsk cv YOUR_SAMPLES --labels YOUR_LABELS --out DIR")
+
+
+@commands.command()
+@click.argument("samples", required=False)
+@click.option("--n", type=click.IntRange(1), help="Number of samples, without a file.")
+@click.option("--dim", type=click.IntRange(1), help="Number of features, without a file.")
+@click.option("--density", type=click.FloatRange(0, 1), help="Share of non-zeros, if sparse.")
+@click.option("--workers", type=click.IntRange(1), help="Worker processes. [default: cores]")
+@click.option("--memory", help="Most memory for all processes together, such as 4GB.")
+@kernel_options
+@tile_options
+@drop_option
+def plan(
+    samples: str | None,
+    n: int | None,
+    dim: int | None,
+    density: float | None,
+    workers: int | None,
+    memory: str | None,
+    drop_columns: tuple[str, ...],
+    dtype: str,
+    tile: int | None,
+    layout: str,
+    **kernel: Any,
+) -> None:
+    """Say what a Gram matrix would cost: tiles, bytes, arithmetic, time, memory."""
+    nnz = None
+    if samples is not None:
+        opened = open_samples(samples, drop_columns=drop_columns)
+        (n, dim), nnz = opened.shape, opened.nnz
+        density = None if nnz is None else nnz / (n * dim)
+    elif n is None or dim is None:
+        raise click.UsageError("give SAMPLES, or both --n and --dim")
+    elif density is not None:
+        nnz = int(density * n * dim)
+    count = workers or psutil.cpu_count() or 1
+    resources = Resources(count, count, parse_bytes(memory) if memory else MEMORY_LIMIT)
+    planned = make_plan(n, dim, resources, nnz=nnz, dtype=dtype, tile=tile, layout=layout)
+    made = make_kernel(dim=dim, **kernel)
+    seconds = planned.entries / (tile_rate(made, dim, density) * count)
+    rows = [
+        *planned.table(),
+        (
+            "time",
+            f"about {_duration(seconds)} to compute, by one tile of "
+            f"{made.label} measured now; writing not counted",
+        ),
+    ]
+    print_pairs(f"Gram matrix of {samples or 'samples to come'}", rows)
+    planned.check()
+    say(
+        f"next:   dhsk gram {samples or 'SAMPLES'} --out STORE"
+        + (f" --memory {memory}" if memory else "")
+    )
+
+
+@commands.command()
+@click.argument("samples")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the store.")
+@kernel_options
+@map_option
+@tile_options
+@drop_option
+@cluster_options
+def gram(
+    samples: str,
+    out: Path,
+    sphere_map: SphereMap | None,
+    drop_columns: tuple[str, ...],
+    cluster: str,
+    workers: int | None,
+    memory: str | None,
+    dtype: str,
+    tile: int | None,
+    layout: str,
+    **kernel: Any,
+) -> None:
+    """Compute the Gram matrix of SAMPLES into a zarr store; run again, it goes on where it was."""
+    begin = perf_counter()
+    opened = open_samples(samples, drop_columns=drop_columns)
+    made = make_kernel(dim=opened.shape[1], **kernel)
+    chosen = check_kernel(made, [opened], sphere_map)
+    try:
+        with _connected(cluster, workers) as client, show_progress() as progress:
+            G = compute_gram(
+                opened,
+                made,
+                sphere_map=chosen,
+                store=out,
+                dtype=dtype,
+                tile=tile,
+                memory=memory,
+                client=client,
+                layout=layout,
+                progress=progress,
+            )
+    except StoreMismatchError as error:  # here a wrong --out, not a broken store
+        raise InputError(str(error)) from error
+    n, m = G.shape
+    say(
+        f"{n:,} x {m:,} {G.dtype} of {made.label}, {G.tiling.n_tiles} tiles, "
+        f"{_duration(perf_counter() - begin)}"
+    )
+    say(f"output: {out}")
+    say(f"next:   dhsk cv {out} --labels LABELS --C 0.1,1,10 --out DIR, or dhsk info {out}")
+
+
+@commands.command()
+@click.argument("store", type=click.Path(path_type=Path))
+def info(store: Path) -> None:
+    """Say what a Gram store holds, complete or not."""
+    opened = GramStore.open(store)
+    header, missing = opened.header, len(opened.missing_tiles())
+    total = header.tiling.n_tiles
+    size = sum(file.stat().st_size for file in store.rglob("*") if file.is_file())
+    rows = [
+        ("matrix", f"{header.n_rows:,} x {header.n_cols:,} {header.dtype}, {header.layout}"),
+        ("kernel", kernel_from_spec(header.kernel).label),
+        (
+            "samples",
+            f"dim {header.dim:,}, map {header.sphere_map}, "
+            f"fingerprint {'+'.join(header.fingerprints)}",
+        ),
+        ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
+        ("on disk", human_bytes(size)),
+    ]
+    print_pairs(f"Gram store {store}, schema {header.schema}", rows)
+    if missing:
+        say("next:   run the command that made it again: it computes the missing tiles only")
+    else:
+        say(f"next:   dhsk verify {store}, or dhsk cv {store} --labels LABELS --out DIR")
+
+
+@commands.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option("--repair", metavar="SAMPLES", help="Recompute damaged tiles from these samples.")
+@drop_option
+@cluster_options
+def verify(
+    store: Path,
+    repair: str | None,
+    drop_columns: tuple[str, ...],
+    cluster: str,
+    workers: int | None,
+    memory: str | None,
+) -> None:
+    """Test the checksum of every tile of a store."""
+    opened = GramStore.open(store)
+    damaged = opened.damaged_tiles()
+    if damaged and repair is None:
+        opened.check_complete()
+        open_gram(store).verify()
+    if damaged and repair is not None:
+        header = opened.header
+        samples = open_samples(repair, drop_columns=drop_columns)
+        for tile in damaged:
+            opened.remove_tile(*tile)
+        with _connected(cluster, workers) as client, show_progress() as progress:
+            compute_gram(
+                samples,
+                kernel_from_spec(header.kernel),
+                sphere_map=header.sphere_map,
+                store=store,
+                dtype=header.dtype,
+                layout=header.layout,
+                memory=memory,
+                client=client,
+                progress=progress,
+            )
+        say(f"{len(damaged)} damaged or missing tiles recomputed: {damaged}")
+    say(f"{store}: all {opened.header.tiling.n_tiles} tiles are sound")
+    say(f"next:   dhsk cv {store} --labels LABELS --out DIR")
+
+
+@commands.command()
+@click.argument("source", metavar="STORE|SAMPLES")
+@click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Results folder.")
+@click.option(
+    "--kernel",
+    "names",
+    type=Names(),
+    help="One or more of " + ", ".join(KERNELS) + ". [default: a store's own, else heat]",
+)
+@click.option(
+    "--time-scale",
+    type=Numbers(),
+    help="Times of heat and parametrix kernels, in units of log(dim)/dim. [default: 0.7,1,1.4]",
+)
+@click.option("--sigma", type=Numbers(), default="1", show_default=True, help="Gaussian widths.")
+@click.option("--C", "C", type=Numbers(), default="0.1,1,10", show_default=True)
+@click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffled folds.")
+@map_option
+@drop_option
+@cluster_options
+def cv(
+    source: str,
+    labels: str | None,
+    out: Path,
+    names: list[str] | None,
+    time_scale: list[float] | None,
+    sigma: list[float],
+    C: list[float],
+    folds: int,
+    seed: int,
+    sphere_map: SphereMap | None,
+    drop_columns: tuple[str, ...],
+    cluster: str,
+    workers: int | None,
+    memory: str | None,
+) -> None:
+    """Cross-validate exact SVMs over kernels, times and C, on a Gram store or on samples."""
+    from dhsk.svm import cross_validate
+
+    opened, dim, n = _open_source(source, labels, drop_columns)
+    y = read_labels(labels or source, n, folds)
+    kernels = None
+    if names or time_scale or not isinstance(opened, GramMatrix):
+        kernels = make_kernels(names or ["heat"], dim, time_scale, sigma)
+    out.mkdir(parents=True, exist_ok=True)
+    with _connected(cluster, workers) as client, show_progress() as progress:
+        result = cross_validate(
+            opened,
+            y,
+            kernels=kernels,
+            C=C,
+            cv=folds,
+            sphere_map=sphere_map,
+            memory=memory,
+            client=client,
+            store=out / "gram",
+            seed=seed,
+            progress=progress,
+        )
+    result.to_json(out / "results.json")
+    result.to_csv(out / "results.csv")
+    result.report(out / "report.html")
+    _print_result(result)
+    say(f"output: {out / 'results.json'}, results.csv, report.html")
+    say(f"next:   open {out / 'report.html'} in a browser")
+
+
+def _open_source(
+    source: str, labels: str | None, drop_columns: tuple[str, ...]
+) -> tuple[GramMatrix | Samples, int, int]:
+    """Gram matrix or samples, their dim and their number."""
+    if (Path(source) / "zarr.json").exists():
+        G = open_gram(source)
+        return G, G.dim, G.shape[0]
+    if Path(source).is_dir():
+        raise InputError(f"{source} is a folder but not a Gram store: make one with dhsk gram")
+    # A label column of the samples' own table is not a feature.
+    file, _, column = (labels or "").rpartition(":")
+    own = (column,) if file == source and column else ()
+    samples = open_samples(source, drop_columns=(*drop_columns, *own))
+    return samples, samples.shape[1], samples.shape[0]
+
+
+@contextmanager
+def _connected(cluster: str, workers: int | None) -> Iterator[Client]:
+    """Client of the cluster that was asked for; a local one ends with it."""
+    if workers is not None and cluster != "local":
+        raise click.UsageError("--workers is for the local cluster")
+    with connect(cluster, **({} if workers is None else {"n_workers": workers})) as client:
+        if client.dashboard_link and find_spec("bokeh"):
+            click.echo(f"dashboard: {client.dashboard_link}", err=True)
+        yield client
+
+
+def _print_result(result: "CvResult") -> None:
+    """The ten best cells and the winner."""
+    ranked = sorted(result.summary_, key=lambda row: -row["mean"])
+    print_table(
+        ["kernel", "C", "mean accuracy", "std", "support vectors", "worst KKT"],
+        [
+            (
+                row["label"],
+                f"{row['C']:g}",
+                f"{row['mean']:.4f}",
+                f"{row['std']:.4f}",
+                f"{row['n_support']:.0f}",
+                f"{row['kkt']:.1e}",
+            )
+            for row in ranked[:10]
+        ],
+    )
+    if len(ranked) > 10:
+        say(f"({len(ranked) - 10} more in results.csv)")
+    best, folds = result.best_, result.data["folds"]["n"]
+    say(
+        f"best:   {best['label']}, C = {best['C']:g}: mean accuracy {best['mean']:.4f} "
+        f"over {folds} folds"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -1,0 +1,114 @@
+"""Where the tasks run: a cluster on this machine, a scheduler by address, or a scheduler file."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import psutil
+from distributed import Client
+
+from dhsk.errors import InputError
+
+WAIT_SECONDS = 60
+"""How long to wait for a scheduler that was named, and for its first worker."""
+
+
+def connect(cluster: str = "local", **options: Any) -> Client:
+    """Connect to a Dask cluster, or start one on this machine.
+
+    Parameters
+    ----------
+    cluster
+        "local" starts one worker process per core, with a scheduler and a dashboard that listen on
+        localhost only, and stops them when the client is closed; "tcp://..." or "tls://..." is the
+        address of a scheduler; anything else is the path of a scheduler file, which
+        may appear while this call waits.
+    **options
+        Passed to `distributed.Client`; for "local" that includes those of
+        `distributed.LocalCluster`, for instance ``n_workers``.
+
+    Returns
+    -------
+    distributed.Client
+        Connected, with at least one worker; use it as a context manager or close it.
+
+    Raises
+    ------
+    InputError
+        Nothing answers there.
+
+    Examples
+    --------
+    >>> with dhsk.connect("local", n_workers=2) as client:  # doctest: +SKIP
+    ...     G = dhsk.compute_gram("counts.npz", kernel, store="counts.gram", client=client)
+    """
+    if cluster == "local":
+        return _local(**options)
+    if cluster in ("slurm", "kubernetes"):
+        raise InputError(
+            f"{cluster!r} cannot be started from here yet: run a scheduler and workers in one "
+            "allocation as deploy/slurm does, and name its scheduler file"
+        )
+    if "://" in cluster:
+        return _existing(cluster, address=cluster, **options)
+    return _existing(cluster, scheduler_file=_await_file(Path(cluster)), **options)
+
+
+def _local(**options: Any) -> Client:
+    cores = psutil.cpu_count() or 1
+    defaults = {
+        "n_workers": cores,
+        "threads_per_worker": 1,  # tasks hold the interpreter part of the time
+        "host": "127.0.0.1",
+        "dashboard_address": "127.0.0.1:0",
+        "silence_logs": 40,  # errors only: a worker that stops on request is no news
+    }
+    with _interrupts_blocked():
+        return Client(**(defaults | options))
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Start worker processes deaf to Ctrl-C: a terminal sends it to them too, and it is ours.
+
+    The mask passes to the thread that starts them and from there to the processes; an interrupt
+    that arrives meanwhile is delivered at the end.
+    """
+    resource_tracker.ensure_running()  # its first start would lift the mask again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _await_file(path: Path) -> str:
+    """Wait for a scheduler file if its folder is there: a batch job may still be writing it."""
+    deadline = monotonic() + (WAIT_SECONDS if path.parent.is_dir() else 0)
+    while not path.exists():
+        if monotonic() >= deadline:
+            raise InputError(
+                f"no cluster {str(path)!r}: give local, tcp://HOST:PORT, or the scheduler file of "
+                "a running dask scheduler"
+            )
+        sleep(0.2)
+    return str(path)
+
+
+def _existing(name: str, **options: Any) -> Client:
+    try:
+        client = Client(timeout=WAIT_SECONDS, **options)
+    except (OSError, ValueError) as error:  # no answer, or not an address or scheduler file
+        raise InputError(f"no Dask scheduler answers at {name}: {error}") from error
+    try:
+        client.wait_for_workers(1, timeout=WAIT_SECONDS)
+    except TimeoutError as error:
+        client.close()
+        raise InputError(
+            f"the scheduler at {name} has no workers after {WAIT_SECONDS} s: start some"
+        ) from error
+    return client

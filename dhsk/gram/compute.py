@@ -1,0 +1,333 @@
+"""Gram matrices by tiles on dask.distributed: check, plan, stage the samples, compute, record."""
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, get_args
+
+from distributed import Client
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError
+from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.plan import GramPlan, Resources, make_plan, parse_bytes
+from dhsk.gram.store import GramStore, Header, Side
+from dhsk.gram.workers import borrow_client, resources_of, run_tasks
+from dhsk.kernels import Kernel
+from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.samples import Samples, Scan, SphereMap, apply_map, open_samples, scan
+
+BLOCK_BYTES = 32_000_000
+"""Samples are read, checked and mapped in blocks of about this size."""
+
+
+def compute_gram(
+    X: Any,
+    kernel: Kernel,
+    Y: Any = None,
+    *,
+    sphere_map: SphereMap | None = None,
+    store: str | Path | None = None,
+    dtype: str = "float64",
+    tile: int | None = None,
+    memory: int | str | None = None,
+    client: Client | None = None,
+    layout: str = "triangle",
+    progress: OnProgress | None = None,
+) -> GramMatrix:
+    """Compute the Gram matrix of samples, tile by tile, into a zarr store.
+
+    Interrupted at any moment, the same call computes only the tiles that are missing, and the
+    finished store is the same to the last bit.
+
+    Parameters
+    ----------
+    X
+        Samples by row, (N, dim): an array, a CSR array, a path ``FILE`` or ``FILE:KEY``, or
+        `Samples`.
+    kernel
+        For instance `HeatKernel`.
+    Y
+        Other samples, (M, dim), for the rectangular matrix of all pairs; None for X with itself.
+    sphere_map
+        How samples become unit vectors: "hyperspherical" (square roots of proportions, for counts),
+        "projective" (division by the length) or "identity" (they are used as they are). None takes
+        the kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
+    store
+        Folder for the result, on a disk that all workers see. None uses a temporary folder, removed
+        when the returned matrix is no longer used.
+    dtype
+        "float64" or "float32": type of the stored entries; they are computed in float64.
+    tile
+        Edge of a tile; None chooses by the memory.
+    memory
+        Most bytes that all processes together may hold, as a number or like "2GB"; None for what
+        the workers have.
+    client
+        Where to compute; None takes dask's current client, or threads of this process.
+    layout
+        "triangle" stores the upper tiles only; "full" both halves, for other readers of zarr.
+    progress
+        Called with a `Progress` after every tile.
+
+    Returns
+    -------
+    GramMatrix
+        (N, N) or (N, M), read from the store as needed.
+
+    Raises
+    ------
+    InputError
+        Samples or parameters cannot be used; the message names row and column.
+    BudgetError
+        It does not fit the memory or the disk.
+    StoreMismatchError
+        The store is of other samples or of another kernel.
+
+    References
+    ----------
+    .. [1] C. Zhao and J. S. Song, "Exact heat kernel on a hypersphere and its applications in
+       kernel SVM", 2017.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(300, 20)) + 1.0
+    >>> G = dhsk.compute_gram(X, dhsk.HeatKernel.at_scale(dim=20, time_scale=1.0))
+    >>> G.shape
+    (300, 300)
+    """
+    report = progress or ignore
+    limit = None if memory is None else parse_bytes(memory)
+    sides = [open_samples(X)] if Y is None else [open_samples(X), open_samples(Y)]
+    chosen_map = check_kernel(kernel, sides, sphere_map)
+    with ExitStack() as stack:
+        worker_client = stack.enter_context(borrow_client(client))
+        resources = resources_of(worker_client, limit)
+        plan = plan_for(sides, resources, dtype=dtype, tile=tile, layout=layout)
+        plan.check()
+        scans = [scan_side(side, kernel, chosen_map, report) for side in sides]
+        path, cleanup = _place(store)
+        try:
+            opened = _open_store(path, plan, kernel, chosen_map, scans)
+            _stage(opened, sides, chosen_map, report)
+            _run(opened, kernel, worker_client, plan, report)
+        except BaseException:
+            cleanup()
+            raise
+    return GramMatrix(opened, kernel, cleanup=cleanup)
+
+
+def check_kernel(kernel: Kernel, sides: list[Samples], sphere_map: str | None) -> SphereMap:
+    """Make sure that kernel, samples and map go together, before any row is read.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    sides
+        The samples of rows and, if rectangular, of columns.
+    sphere_map
+        The map asked for; None for the kernel's own.
+
+    Returns
+    -------
+    SphereMap
+        The map to use.
+
+    Raises
+    ------
+    InputError
+        They do not.
+    """
+    chosen = sphere_map or kernel.default_map
+    if chosen not in get_args(SphereMap):
+        known = ", ".join(get_args(SphereMap))
+        raise InputError(f"the map must be one of {known}, got {chosen!r}")
+    dims = {side.shape[1] for side in sides}
+    if len(dims) > 1:
+        raise InputError(
+            f"{sides[0].source} has {sides[0].shape[1]} features but "
+            f"{sides[1].source} has {sides[1].shape[1]}: both sides need the same"
+        )
+    dim = getattr(kernel, "dim", None)
+    if dim is not None and dims != {dim}:
+        raise InputError(
+            f"the kernel is for dim {dim} but {sides[0].source} has {sides[0].shape[1]} features: "
+            f"make the kernel with dim={sides[0].shape[1]}"
+        )
+    return chosen  # type: ignore[return-value]  # tested against the Literal above
+
+
+def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> GramPlan:
+    """Plan the Gram matrix of opened samples.
+
+    Parameters
+    ----------
+    sides
+        The samples of rows and, if rectangular, of columns.
+    resources
+        Workers and memory.
+    **options
+        Passed to `make_plan`.
+
+    Returns
+    -------
+    GramPlan
+        The plan, not yet checked.
+    """
+    n_rows, dim = sides[0].shape
+    nnz = sum(side.nnz or 0 for side in sides) if any(side.is_sparse for side in sides) else None
+    return make_plan(
+        n_rows,
+        dim,
+        resources,
+        n_cols=sides[1].shape[0] if len(sides) > 1 else None,
+        nnz=nnz,
+        **options,
+    )
+
+
+def scan_side(side: Samples, kernel: Kernel, sphere_map: SphereMap, report: OnProgress) -> Scan:
+    """Read all samples once: refuse what the map or the kernel cannot take, and fingerprint them.
+
+    Parameters
+    ----------
+    side
+        The samples.
+    kernel
+        If spherical, unmapped samples must be unit vectors.
+    sphere_map
+        The map to be applied.
+    report
+        Receives progress.
+
+    Returns
+    -------
+    Scan
+        Counts and fingerprint.
+
+    Raises
+    ------
+    InputError
+        A row cannot be used.
+    """
+    return scan(
+        side,
+        sphere_map,
+        unit=kernel.spherical and sphere_map == "identity",
+        on_rows=_rows_reporter("reading", side.shape[0], report),
+    )
+
+
+def _rows_reporter(stage: str, total: int, report: OnProgress) -> Callable[[int], None]:
+    return lambda done: report(Progress(stage, done, total))
+
+
+def _place(store: str | Path | None) -> tuple[Path, Callable[[], None]]:
+    """Where the store goes, and what to call when it is not needed any more."""
+    if store is None:
+        path = Path(tempfile.mkdtemp(prefix="dhsk-"))
+        return path, lambda: shutil.rmtree(path, ignore_errors=True)
+    if "://" in str(store):
+        raise InputError(f"{store}: object stores are not supported yet, give a local folder")
+    return Path(store), lambda: None
+
+
+def _open_store(
+    path: Path, plan: GramPlan, kernel: Kernel, sphere_map: SphereMap, scans: list[Scan]
+) -> GramStore:
+    header = Header(
+        n_rows=plan.tiling.n_rows,
+        n_cols=plan.tiling.n_cols,
+        symmetric=plan.tiling.symmetric,
+        dtype=plan.dtype,
+        tile=plan.tiling.tile,
+        layout=plan.layout,
+        kernel=kernel.to_spec(),
+        sphere_map=sphere_map,
+        dim=plan.dim,
+        fingerprints=tuple(s.fingerprint for s in scans),
+        nnz=tuple(s.nnz for s in scans),
+    )
+    if not path.exists():
+        parent = next(p for p in path.absolute().parents if p.exists())
+        plan.check(disk_free=shutil.disk_usage(parent).free)
+    return GramStore.create(path, header)
+
+
+def _stage(
+    store: GramStore, sides: list[Samples], sphere_map: SphereMap, report: OnProgress
+) -> None:
+    """Put the mapped samples into the store, from where every task reads its two blocks."""
+    names: tuple[Side, Side] = ("rows", "cols")
+    for name, side in zip(names, sides, strict=False):
+        if store.has_samples(name):
+            continue
+        store.start_samples(name)
+        first = entry = 0
+        for block in side.blocks(_stage_rows(store, side)):
+            mapped = apply_map(sphere_map, block, first)
+            store.write_samples(name, first, entry, mapped)
+            first += mapped.shape[0]
+            entry += getattr(mapped, "nnz", 0)
+            report(Progress("staging", first, side.shape[0]))
+        store.finish_samples(name)
+
+
+def _stage_rows(store: GramStore, side: Samples) -> int:
+    """Rows to stage at a time: whole tiles, so that no chunk of dense samples is written twice."""
+    n, dim = side.shape
+    row_bytes = 8 * dim if side.nnz is None else 16 * side.nnz / n + 8
+    tiles = int(BLOCK_BYTES / (row_bytes * store.header.tile))
+    return max(tiles, 1) * store.header.tile
+
+
+def _run(
+    store: GramStore, kernel: Kernel, client: Client, plan: GramPlan, report: OnProgress
+) -> None:
+    """Compute the tiles that are missing."""
+    total = store.header.tiling.n_tiles
+    missing = store.missing_tiles()
+    done = total - len(missing)
+    report(Progress("tiles", done, total))
+    tasks = ((str(store.path.absolute()), kernel, i, j) for i, j in missing)
+    for _ in run_tasks(client, compute_tile, tasks, plan.window):
+        done += 1
+        report(Progress("tiles", done, total))
+    store.check_complete()
+
+
+def compute_tile(path: str, kernel: Kernel, i: int, j: int) -> tuple[int, int]:
+    """Compute one tile and write it: the task that workers run.
+
+    Parameters
+    ----------
+    path
+        Folder of the store, with the samples staged.
+    kernel
+        The kernel.
+    i, j
+        Indices of the tile.
+
+    Returns
+    -------
+    tuple of int
+        (i, j).
+    """
+    store = GramStore.open(Path(path))
+    tiling = store.header.tiling
+    rows = store.read_samples("rows", tiling.rows(i))
+    values = kernel(rows, _columns(store, i, j))
+    store.write_tile(i, j, values.astype(store.header.dtype, copy=False))
+    return i, j
+
+
+def _columns(store: GramStore, i: int, j: int) -> Rows | None:
+    """The other side of a tile; None on the diagonal, where the kernel uses the symmetry."""
+    tiling = store.header.tiling
+    if tiling.symmetric and i == j:
+        return None
+    return store.read_samples("rows" if tiling.symmetric else "cols", tiling.cols(j))

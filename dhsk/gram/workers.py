@@ -1,0 +1,178 @@
+"""Many small tasks on dask.distributed: on which client, how many at a time, one BLAS thread."""
+
+import errno
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, TypeVar
+
+import psutil
+from distributed import Client, KilledWorker, Worker, WorkerPlugin, as_completed, default_client
+from distributed.system import MEMORY_LIMIT
+from threadpoolctl import threadpool_limits
+
+from dhsk.errors import BudgetError, DhskError, StoreError
+from dhsk.gram.plan import Resources
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def borrow_client(client: Client | None) -> Iterator[Client]:
+    """Give a client to compute with, BLAS held to one thread on all its workers meanwhile.
+
+    Parameters
+    ----------
+    client
+        Used if given; else the current one of `distributed`; else a cluster of threads in this
+        process, started for the occasion and closed afterwards.
+
+    Yields
+    ------
+    Client
+        The client.
+    """
+    found = client or _current_client()
+    if found is not None:
+        with _one_blas_thread(found):
+            yield found
+        return
+    cores = psutil.cpu_count() or 1
+    with (
+        Client(
+            processes=False,
+            n_workers=1,
+            threads_per_worker=cores,
+            dashboard_address=None,
+            memory_limit=0,
+        ) as own,
+        _one_blas_thread(own),
+    ):
+        yield own
+
+
+def _current_client() -> Client | None:
+    try:
+        return default_client()
+    except ValueError:  # distributed's way to say that there is none
+        return None
+
+
+class _OneBlasThread(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
+    """One pool of threads at a time: tasks fill the cores, so BLAS inside a task gets one.
+
+    It also makes tiles reproducible: products may differ in the last bit with the thread count.
+    """
+
+    def setup(self, worker: Worker) -> None:  # noqa: ARG002
+        self.limits = threadpool_limits(limits=1)
+
+    def teardown(self, worker: Worker) -> None:  # noqa: ARG002
+        self.limits.restore_original_limits()
+
+
+@contextmanager
+def _one_blas_thread(client: Client) -> Iterator[None]:
+    name = f"dhsk-one-blas-thread-{uuid.uuid4().hex}"
+    client.register_plugin(_OneBlasThread(), name=name)
+    try:
+        yield
+    finally:
+        client.unregister_worker_plugin(name)
+
+
+def resources_of(client: Client, memory: int | None = None) -> Resources:
+    """Count the workers of a client, and the memory they may use.
+
+    Parameters
+    ----------
+    client
+        Connected to a scheduler with at least one worker.
+    memory
+        Bytes for the whole process tree; None takes what the workers and this machine have.
+
+    Returns
+    -------
+    Resources
+        Workers, threads, memory.
+
+    Raises
+    ------
+    DhskError
+        There is no worker.
+    """
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    if not workers:
+        raise DhskError(f"the cluster at {client.scheduler.address} has no workers: start some")
+    threads = sum(worker["nthreads"] for worker in workers)
+    if client.scheduler.address.startswith("inproc"):
+        return Resources(0, threads, memory or MEMORY_LIMIT)
+    limits = sum(worker["memory_limit"] or MEMORY_LIMIT for worker in workers)
+    idle = Resources(len(workers), threads, 0).idle_bytes
+    # The client's own memory comes on top of what the workers were given.
+    return Resources(len(workers), threads, memory or limits + idle)
+
+
+def run_tasks(
+    client: Client,
+    function: Callable[..., Result],
+    tasks: Iterable[tuple[Any, ...]],
+    window: int,
+) -> Iterator[Result]:
+    """Run a function on many argument tuples, a bounded number of them in flight.
+
+    Parameters
+    ----------
+    client
+        Where to run.
+    function
+        Called as ``function(*task)`` on a worker.
+    tasks
+        Argument tuples, taken only as room appears.
+    window
+        Greatest number of tasks that the scheduler knows at a time.
+
+    Yields
+    ------
+    Result
+        What each call returns, in the order in which they finish.
+
+    Raises
+    ------
+    BudgetError
+        Workers died of it, or the disk is full.
+    StoreError
+        A worker could not read or write the store.
+    """
+    waiting = iter(tasks)
+
+    def submit(task: tuple[Any, ...]) -> Any:
+        return client.submit(function, *task, pure=False, retries=1)
+
+    running = {submit(task) for task in islice(waiting, window)}
+    finished = as_completed(running)
+    try:
+        for future in finished:
+            running.discard(future)
+            yield _result(future)
+            for task in islice(waiting, 1):
+                following = submit(task)
+                running.add(following)
+                finished.add(following)
+    finally:
+        client.cancel(list(running))
+
+
+def _result(future: Any) -> Any:
+    try:
+        return future.result()
+    except KilledWorker as error:
+        raise BudgetError(
+            "workers were killed again and again by one task, most likely for want of memory: "
+            f"give more memory, fewer workers or a smaller tile ({error})"
+        ) from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise BudgetError(f"the disk is full ({error}): finished tiles are kept") from error
+        raise StoreError(f"a worker cannot use the store: {error}") from error

@@ -1,0 +1,77 @@
+"""Kernels: mathematics on arrays, without files or clusters."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dhsk.errors import InputError
+from dhsk.kernels.base import Kernel, SphericalKernel
+from dhsk.kernels.euclidean import CosineKernel, GaussianKernel, LinearKernel, PolynomialKernel
+from dhsk.kernels.heat import HeatKernel, time_at_scale
+from dhsk.kernels.parametrix import ParametrixKernel
+from dhsk.kernels.rows import (
+    UNIT_NORM_TOLERANCE,
+    RowsLike,
+    as_rows,
+    inner_product,
+    require_unit_rows,
+    squared_norms,
+)
+
+__all__ = [
+    "UNIT_NORM_TOLERANCE",
+    "CosineKernel",
+    "GaussianKernel",
+    "HeatKernel",
+    "Kernel",
+    "LinearKernel",
+    "ParametrixKernel",
+    "PolynomialKernel",
+    "RowsLike",
+    "SphericalKernel",
+    "as_rows",
+    "inner_product",
+    "kernel_from_spec",
+    "require_unit_rows",
+    "squared_norms",
+    "time_at_scale",
+]
+
+_FAMILIES: Final[Mapping[str, type[Kernel]]] = {
+    family.name: family
+    for family in (
+        HeatKernel,
+        ParametrixKernel,
+        CosineKernel,
+        LinearKernel,
+        GaussianKernel,
+        PolynomialKernel,
+    )
+}
+
+
+def kernel_from_spec(spec: Mapping[str, Any]) -> Kernel:
+    """Kernel that `Kernel.to_spec` described, also after a round trip through JSON.
+
+    Parameters
+    ----------
+    spec
+        The name of the family under "name", and its parameters.
+
+    Returns
+    -------
+    Kernel
+        A kernel equal to the one described.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or the parameters are not those of the family.
+    """
+    parameters = dict(spec)
+    name = parameters.pop("name", None)
+    if not isinstance(name, str) or name not in _FAMILIES:
+        raise InputError(f"unknown kernel {name!r}: choose one of {', '.join(_FAMILIES)}")
+    try:
+        return _FAMILIES[name](**parameters)
+    except TypeError as error:  # a missing or unknown parameter
+        raise InputError(f"kernel {name!r} does not take {parameters}: {error}") from error

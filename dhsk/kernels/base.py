@@ -1,0 +1,242 @@
+"""What every kernel offers: values from inner products, from rows, and a JSON description."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dhsk.arrays import Floats, Rows
+from dhsk.errors import InputError
+from dhsk.kernels.rows import RowsLike, as_rows, inner_product, require_unit_rows, squared_norms
+
+STRIP: Final = 16384
+"""Entries handled at a time: five such float64 arrays (640 kB) stay in a core's L2 cache."""
+
+_MIRROR_BLOCK: Final = 256  # rows copied at a time: two 512 kB blocks, one of them strided
+
+
+def strips(size: int) -> Iterator[slice]:
+    """Slices of at most `STRIP` entries that cover `range(size)`."""
+    return (slice(start, start + STRIP) for start in range(0, size, STRIP))
+
+
+def real_parameter(name: str, value: object) -> float:
+    """Check a kernel parameter to be a finite number, or raise `InputError`; a float."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise InputError(f"{name} must be a finite number, but it is {value!r}")
+    return float(value)
+
+
+def positive_parameter(name: str, value: object) -> float:
+    """Check a kernel parameter to be finite and above 0, or raise `InputError`; a float."""
+    number = real_parameter(name, value)
+    if number <= 0:
+        raise InputError(f"{name} must be above 0, but it is {value!r}")
+    return number
+
+
+def whole_parameter(name: str, value: object, minimum: int) -> int:
+    """Check a kernel parameter to be whole and large enough, or raise `InputError`; an int."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise InputError(f"{name} must be a whole number, at least {minimum}, but it is {value!r}")
+    return int(value)
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """A positive semi-definite function of two samples.
+
+    Kernels are frozen dataclasses: equal if of one class with equal parameters, and picklable.
+    Each is a function of the inner product of two rows and, for some, of their squared norms.
+    """
+
+    name: ClassVar[str]
+    """Name of the family, as in the command line and in `to_spec`."""
+    spherical: ClassVar[bool] = False
+    """Whether rows must be unit vectors."""
+    unit_diagonal: ClassVar[bool] = False
+    """Whether K(x, x) = 1 for every x: then the diagonal is set, not computed."""
+    default_map: ClassVar[str] = "identity"
+    """Map that takes raw samples to rows of this kernel."""
+
+    @property
+    def row_length(self) -> int | None:
+        """Number of columns that rows must have; None if any."""
+        return None
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Short human name with the parameters, for tables and plots."""
+
+    @abstractmethod
+    def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
+        """Kernel values from inner products; may overwrite `product` and return it.
+
+        Parameters
+        ----------
+        product
+            Inner products <x_i, y_j>, (a, b).
+        row_norms2
+            Squared norms of the x_i, (a,).
+        col_norms2
+            Squared norms of the y_j, (b,).
+
+        Returns
+        -------
+        Floats
+            K(x_i, y_j), (a, b); in the memory of `product` if that is C-ordered float64.
+        """
+
+    def __call__(self, X: RowsLike, Y: RowsLike | None = None) -> Floats:
+        """Kernel values of all pairs of rows.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (a, dim), dense or sparse; unit rows for a spherical kernel.
+        Y
+            Samples by row, (b, dim), dense or sparse; None means X.
+
+        Returns
+        -------
+        Floats
+            K(x_i, y_j), (a, b). Without Y it is symmetric bit for bit, and its diagonal is
+            exactly 1 where the kernel has a unit diagonal.
+
+        Raises
+        ------
+        InputError
+            If the samples are not 2-D, finite and of the right number of columns, or if a
+            spherical kernel is given a row that is not of unit norm.
+        """
+        rows = self._accept(X, "X")
+        if Y is None:
+            return self._symmetric(rows)
+        columns = self._accept(Y, "Y")
+        if rows.shape[1] != columns.shape[1]:
+            raise InputError(
+                f"X has {rows.shape[1]} columns and Y has {columns.shape[1]}:"
+                " both need the same features in the same order"
+            )
+        product = inner_product(rows, columns)
+        return self.of_product(product, squared_norms(rows), squared_norms(columns))
+
+    def to_spec(self) -> dict[str, Any]:
+        """Name and parameters as JSON scalars; `kernel_from_spec` reads them back exactly."""
+        return {"name": self.name} | {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def _accept(self, X: RowsLike, what: str) -> Rows:
+        rows = as_rows(X, what)
+        if self.row_length is not None and rows.shape[1] != self.row_length:
+            raise InputError(
+                f"{what} has {rows.shape[1]} columns, but this {self.name} kernel has"
+                f" dim={self.row_length}: make the kernel with dim={rows.shape[1]}"
+            )
+        if self.spherical:
+            require_unit_rows(squared_norms(rows), what)
+        return rows
+
+    def _symmetric(self, rows: Rows) -> Floats:
+        norms2 = squared_norms(rows)
+        values = self.of_product(inner_product(rows, rows), norms2, norms2)
+        mirror_upper(values)
+        if self.unit_diagonal:
+            np.fill_diagonal(values, 1.0)
+        return values
+
+
+class SphericalKernel(Kernel):
+    """A kernel of the cosine of two unit rows, with K(x, x) = 1."""
+
+    spherical: ClassVar[bool] = True
+    unit_diagonal: ClassVar[bool] = True
+    default_map: ClassVar[str] = "hyperspherical"
+
+    @abstractmethod
+    def _evaluate(self, cosines: Floats) -> None:
+        """Replace a 1-D strip of cosines in [-1, 1] with kernel values, in place."""
+
+    def of_cosine(self, c: ArrayLike) -> NDArray[Any]:
+        """Kernel values at given cosines, computed in float64.
+
+        Parameters
+        ----------
+        c
+            Cosines of any shape; values outside [-1, 1] are clipped to it.
+
+        Returns
+        -------
+        NDArray
+            K(c), of the shape and dtype of c (float64 unless c is float32).
+
+        Raises
+        ------
+        InputError
+            If c is not of real numbers or holds NaN.
+        """
+        cosines = np.asarray(c)
+        if cosines.dtype.kind not in "iuf":
+            raise InputError(f"cosines must be real numbers, but their dtype is {cosines.dtype}")
+        out = np.empty(
+            cosines.shape, dtype=np.float32 if cosines.dtype == np.float32 else np.float64
+        )
+        flat_in, flat_out = cosines.reshape(-1), out.reshape(-1)
+        for part in strips(flat_in.size):
+            strip = np.clip(flat_in[part].astype(np.float64), -1.0, 1.0)
+            if np.isnan(strip).any():
+                first = part.start + int(np.argmax(np.isnan(strip)))
+                raise InputError(
+                    f"cosine number {first} (counted from 0, in C order) is NaN:"
+                    " look for zero rows or missing values in the samples"
+                )
+            self._evaluate(strip)
+            flat_out[part] = strip
+        return out
+
+    def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
+        """Kernel values from the cosines of unit rows; overwrites `product` and returns it.
+
+        Parameters
+        ----------
+        product
+            Cosines <x_i, y_j>, (a, b); rounding beyond [-1, 1] is clipped.
+        row_norms2
+            Not used: the rows are unit vectors.
+        col_norms2
+            Not used: the rows are unit vectors.
+
+        Returns
+        -------
+        Floats
+            K(x_i, y_j), (a, b); in the memory of `product` if that is C-ordered float64.
+        """
+        del row_norms2, col_norms2
+        values = np.ascontiguousarray(product, dtype=np.float64)
+        flat = values.reshape(-1)
+        for part in strips(flat.size):
+            np.clip(flat[part], -1.0, 1.0, out=flat[part])
+            self._evaluate(flat[part])
+        return values
+
+
+def mirror_upper(values: Floats) -> None:
+    """Copy the upper triangle of a square matrix to the lower one, in place, block by block.
+
+    Parameters
+    ----------
+    values
+        Square matrix, (a, a).
+    """
+    size = values.shape[0]
+    for start in range(0, size, _MIRROR_BLOCK):
+        stop = min(start + _MIRROR_BLOCK, size)
+        values[stop:, start:stop] = values[start:stop, stop:].T
+        corner = values[start:stop, start:stop]
+        lower = np.tril_indices(stop - start, -1)
+        corner[lower] = corner.T[lower]

@@ -1,0 +1,152 @@
+"""Kernels of plain inner products: linear, polynomial, Gaussian and cosine."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dhsk.arrays import Floats
+from dhsk.errors import InputError
+from dhsk.kernels.base import (
+    STRIP,
+    Kernel,
+    SphericalKernel,
+    positive_parameter,
+    real_parameter,
+    strips,
+    whole_parameter,
+)
+
+
+@dataclass(frozen=True)
+class CosineKernel(SphericalKernel):
+    """Cosine of the angle between two samples: the inner product of unit rows."""
+
+    name: ClassVar[str] = "cosine"
+
+    @property
+    def label(self) -> str:
+        """Short human name."""
+        return "cosine"
+
+    def _evaluate(self, cosines: Floats) -> None:
+        """Nothing to do: the clipped cosines are the values."""
+
+
+@dataclass(frozen=True)
+class LinearKernel(Kernel):
+    """Inner product <x, y>."""
+
+    name: ClassVar[str] = "linear"
+
+    @property
+    def label(self) -> str:
+        """Short human name."""
+        return "linear"
+
+    def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
+        """Return the inner products (a, b) as they are."""
+        del row_norms2, col_norms2
+        return product
+
+
+@dataclass(frozen=True)
+class PolynomialKernel(Kernel):
+    """Power of a shifted inner product, (offset + <x, y>)^degree.
+
+    Parameters
+    ----------
+    degree
+        Exponent, a whole number of at least 1.
+    offset
+        Number added to the inner product, at least 0 (below 0 the kernel is not positive).
+
+    Raises
+    ------
+    InputError
+        If a parameter is not such a number.
+    """
+
+    name: ClassVar[str] = "polynomial"
+
+    degree: int
+    offset: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "degree", whole_parameter("degree", self.degree, 1))
+        object.__setattr__(self, "offset", real_parameter("offset", self.offset))
+        if self.offset < 0:
+            raise InputError(f"offset must be 0 or above, but it is {self.offset!r}")
+
+    @property
+    def label(self) -> str:
+        """Short human name with the parameters."""
+        return f"polynomial degree={self.degree} offset={self.offset:.4g}"
+
+    def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
+        """Powers of the inner products (a, b); overwrites `product` and returns it."""
+        del row_norms2, col_norms2
+        values = np.ascontiguousarray(product, dtype=np.float64)
+        flat = values.reshape(-1)
+        for part in strips(flat.size):
+            flat[part] += self.offset
+            np.power(flat[part], self.degree, out=flat[part])
+        return values
+
+
+@dataclass(frozen=True)
+class GaussianKernel(Kernel):
+    """Gaussian of the distance, exp(-|x - y|²/(2 sigma²)).
+
+    Squared distances come from norms and inner products, so they carry an absolute error of about
+    eps (|x|² + |y|²); what falls below 0 by that is set to 0. Centre samples that lie far from
+    the origin.
+
+    Parameters
+    ----------
+    sigma
+        Width, above 0; scikit-learn's gamma is 1/(2 sigma²).
+
+    Raises
+    ------
+    InputError
+        If sigma is not a finite number above 0 whose square is in the range of float64.
+    """
+
+    name: ClassVar[str] = "gaussian"
+    unit_diagonal: ClassVar[bool] = True
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", positive_parameter("sigma", self.sigma))
+        if not 0.0 < self._twice_variance < math.inf:
+            raise InputError(
+                f"sigma² is out of the range of float64 at sigma={self.sigma!r}:"
+                " rescale the samples and sigma together"
+            )
+
+    @property
+    def _twice_variance(self) -> float:
+        return 2.0 * self.sigma * self.sigma
+
+    @property
+    def label(self) -> str:
+        """Short human name with the width."""
+        return f"gaussian sigma={self.sigma:.4g}"
+
+    def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
+        """Gaussians of the distances (a, b); overwrites `product` and returns it."""
+        values = np.ascontiguousarray(product, dtype=np.float64)
+        step = max(1, STRIP // max(1, values.shape[1]))
+        for start in range(0, values.shape[0], step):
+            strip = values[start : start + step]
+            strip *= -2.0
+            strip += row_norms2[start : start + step, None]
+            strip += col_norms2[None, :]
+            np.maximum(strip, 0.0, out=strip)
+            with np.errstate(over="ignore"):  # far away: exp(-inf) = 0 is the limit
+                strip /= -self._twice_variance
+            np.exp(strip, out=strip)
+        return values

@@ -1,0 +1,177 @@
+"""Options that several commands share, and how their words are parsed."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from dhsk.kernels import Kernel, kernel_from_spec, time_at_scale
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+KERNELS = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
+MAPS = ("hyperspherical", "projective", "identity")
+TIME_SCALES = (0.7, 1.0, 1.4)
+"""Around the sweet spot t = log(n)/n of Zhao & Song (2017), section 2.2."""
+
+
+class Numbers(click.ParamType[list[float]]):
+    """One or more positive numbers, separated by commas."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
+        """Parse, or fail with a usage error."""
+        try:
+            return [float(word) for word in str(value).split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers such as 0.7,1,1.4", param, ctx)
+
+
+class Names(click.ParamType[list[str]]):
+    """One or more kernels, separated by commas."""
+
+    name = "kernels"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
+        """Parse, or fail with a usage error."""
+        names = str(value).split(",")
+        for name in names:
+            if name not in KERNELS:
+                self.fail(f"{name!r} is not one of {', '.join(KERNELS)}", param, ctx)
+        return names
+
+
+def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Join click options into one decorator, first named first shown."""
+
+    def decorate(function: Command) -> Command:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+cluster_options = _options(
+    click.option(
+        "--cluster",
+        default="local",
+        show_default=True,
+        help="local, tcp://HOST:PORT, or a scheduler file.",
+    ),
+    click.option("--workers", type=click.IntRange(1), help="Local processes. [default: cores]"),
+    click.option("--memory", help="Most memory for all processes together, such as 4GB."),
+)
+tile_options = _options(
+    click.option(
+        "--dtype",
+        type=click.Choice(["float32", "float64"]),
+        default="float64",
+        show_default=True,
+        help="Type of the stored entries.",
+    ),
+    click.option("--tile", type=click.IntRange(1), help="Edge of a tile. [default: by memory]"),
+    click.option(
+        "--layout",
+        type=click.Choice(["triangle", "full"]),
+        default="triangle",
+        show_default=True,
+        help="Store the upper half, or both.",
+    ),
+)
+kernel_options = _options(
+    click.option("--kernel", type=click.Choice(KERNELS), default="heat", show_default=True),
+    click.option("--time-scale", type=float, help="Time in units of log(dim)/dim. [default: 1]"),
+    click.option("--time", type=float, help="Absolute diffusion time."),
+    click.option("--sigma", type=float, default=1.0, show_default=True, help="Gaussian width."),
+    click.option("--degree", type=int, default=2, show_default=True, help="Polynomial degree."),
+    click.option("--offset", type=float, default=1.0, show_default=True, help="Polynomial offset."),
+)
+map_option = click.option(
+    "--map",
+    "sphere_map",
+    type=click.Choice(MAPS),
+    help="How samples become unit vectors. [default: the kernel's]",
+)
+drop_option = click.option(
+    "--drop-column",
+    "drop_columns",
+    multiple=True,
+    metavar="NAME",
+    help="CSV column that is not a feature; may be repeated.",
+)
+
+
+def make_kernels(
+    names: list[str], dim: int, time_scale: list[float] | None, sigma: list[float]
+) -> list[Kernel]:
+    """Make every kernel of a grid.
+
+    Parameters
+    ----------
+    names
+        Families, from `KERNELS`.
+    dim
+        Number of features.
+    time_scale
+        Heat and parametrix kernels are made at each of these; None for `TIME_SCALES`.
+    sigma
+        Gaussian kernels are made at each of these.
+
+    Returns
+    -------
+    list of Kernel
+        In the order of the names.
+    """
+    kernels: list[Kernel] = []
+    for name in names:
+        if name in ("heat", "parametrix"):
+            scales = time_scale or list(TIME_SCALES)
+            kernels += [make_kernel(name, dim, time_scale=scale) for scale in scales]
+        elif name == "gaussian":
+            kernels += [make_kernel(name, dim, sigma=width) for width in sigma]
+        else:
+            kernels.append(make_kernel(name, dim))
+    return kernels
+
+
+def make_kernel(
+    kernel: str,
+    dim: int,
+    *,
+    time_scale: float | None = None,
+    time: float | None = None,
+    sigma: float = 1.0,
+    degree: int = 2,
+    offset: float = 1.0,
+) -> Kernel:
+    """Make one kernel from the words of the command line.
+
+    Parameters
+    ----------
+    kernel
+        Family, from `KERNELS`.
+    dim
+        Number of features.
+    time_scale, time
+        Diffusion time, relative or absolute; neither for a time scale of 1.
+    sigma, degree, offset
+        Parameters of the Gaussian and polynomial kernels.
+
+    Returns
+    -------
+    Kernel
+        The kernel.
+    """
+    if time is not None and time_scale is not None:
+        raise click.UsageError("give --time or --time-scale, not both")
+    if time is None and kernel in ("heat", "parametrix"):
+        time = time_at_scale(dim, 1.0 if time_scale is None else time_scale)
+    parameters: dict[str, dict[str, Any]] = {
+        "heat": {"dim": dim, "time": time},
+        "parametrix": {"time": time},
+        "gaussian": {"sigma": sigma},
+        "polynomial": {"degree": degree, "offset": offset},
+    }
+    return kernel_from_spec({"name": kernel} | parameters.get(kernel, {}))

@@ -1,0 +1,253 @@
+"""The figures of the page; each takes the results and returns SVG."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.report.drawing import drawing
+from dhsk.report.markup import Html
+from dhsk.report.results import Cell, Results
+from dhsk.report.words import score, short_count, shortened, spread, whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SCORES = "viridis"
+SHARES = "Blues"
+SHARES_POWER = 0.5
+"""The colour follows the root of a share, so that rare mistakes can be told from none."""
+
+INK = "#222222"
+POINT = "#31688e"
+MISSING = "#efefef"
+
+LABEL_WIDTH = 34
+"""Longest name of a kernel in a figure, in characters; the tables have the full ones."""
+
+
+def grids(results: Results) -> list[Html]:
+    """Return one heat map of mean accuracy for each family of kernels with a time.
+
+    The kernels without a time share one further map; all maps share one colour scale.
+    """
+    timed: dict[str, list[Cell]] = {}
+    for cell in results.cells:
+        family = cell.kernel if cell.time is not None or cell.time_scale is not None else ""
+        timed.setdefault(family, []).append(cell)
+    rest = timed.pop("", [])
+    maps = [_timed_grid(results, name, cells) for name, cells in sorted(timed.items())]
+    if rest:
+        order = sorted({c.label: c for c in rest}.values(), key=_untimed_order)
+        labels = [c.label for c in order]
+        maps.append(_grid(results, "kernels without a time", "", rest, labels, labels))
+    return maps
+
+
+def score_range(results: Results) -> tuple[float, float]:
+    """Return the accuracies at the ends of the colour scale, never closer than 0.01."""
+    means = [cell.mean for cell in results.cells]
+    return min(*means, max(means) - 0.01), max(means)
+
+
+def _untimed_order(cell: Cell) -> tuple[str, float, str]:
+    return cell.kernel, cell.sigma or 0.0, cell.label
+
+
+def _timed_grid(results: Results, name: str, cells: list[Cell]) -> Html:
+    rows = sorted({c.label: c for c in cells}.values(), key=lambda c: c.time_scale or c.time or 0)
+    labels = [c.label for c in rows]
+    scales = [f"{c.time_scale:g}" for c in rows if c.time_scale is not None]
+    # Two kernels of one family at one time scale (orders of the parametrix) need their labels.
+    if len(set(scales)) == len(rows):
+        return _grid(results, name, "time scale", cells, labels, scales)
+    return _grid(results, name, "", cells, labels, labels)
+
+
+def _grid(
+    results: Results, name: str, axis: str, cells: list[Cell], labels: list[str], ticks: list[str]
+) -> Html:
+    penalties = sorted({c.C for c in cells})
+    means = np.full((len(labels), len(penalties)), np.nan)
+    for c in cells:
+        means[labels.index(c.label), penalties.index(c.C)] = c.mean
+    with drawing(f"grid {name}", 0.74 * len(penalties), 0.46 * len(labels)) as picture:
+        ax = picture.axes
+        texts = [["" if np.isnan(m) else score(m) for m in row] for row in means]
+        low, high = score_range(results)
+        _mosaic(ax, (means - low) / (high - low), texts, SCORES)
+        _name_ticks(ax, [shortened(t, LABEL_WIDTH) for t in ticks], [f"{C:g}" for C in penalties])
+        ax.set_title(name, loc="left")
+        ax.set_xlabel("C")
+        ax.set_ylabel(axis)
+        if results.best in cells:
+            _outline(ax, labels.index(results.best.label), penalties.index(results.best.C))
+        described = [f"{c.label}, C = {c.C:g}: {score(c.mean)}" for c in cells[:3]]
+        return picture.svg(f"Mean accuracy, {name}", f"The best cells: {'; '.join(described)}.")
+
+
+def _mosaic(
+    ax: "Axes",
+    values: NDArray[np.float64],
+    texts: list[list[str]],
+    colours: str,
+    edges: str = "white",
+    size: float = 9,
+) -> None:
+    """Colour cells by values from 0 to 1 and write into each; first row on top, NaN is grey."""
+    from matplotlib import colormaps
+
+    colour = colormaps[colours].with_extremes(bad=MISSING)
+    ax.pcolormesh(values, cmap=colour, vmin=0, vmax=1, edgecolors=edges, linewidth=1)
+    ax.invert_yaxis()
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    for (row, column), value in np.ndenumerate(values):
+        ink = _ink(colour(value))
+        ax.text(
+            column + 0.5, row + 0.5, texts[row][column],
+            ha="center", va="center", color=ink, fontsize=size, linespacing=1.15,
+        )  # fmt: skip
+
+
+def _ink(background: tuple[float, float, float, float]) -> str:
+    """Return black or white, whichever stands out more (relative luminance of WCAG 2)."""
+    red, green, blue, _ = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4
+                           for v in background)  # fmt: skip
+    # Contrast with black and with white are equal at 0.179.
+    return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
+
+
+def _name_ticks(ax: "Axes", rows: list[str], columns: list[str]) -> None:
+    ax.set_yticks(np.arange(len(rows)) + 0.5, rows)
+    ax.set_xticks(np.arange(len(columns)) + 0.5, columns)
+
+
+def _outline(ax: "Axes", row: int, column: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    ax.add_patch(
+        Rectangle((column, row), 1, 1, fill=False, edgecolor=INK, linewidth=2.2, clip_on=False)
+    )
+
+
+def confusion(results: Results) -> Html:
+    """Return the confusion matrix: counts, and their shares of the true class in percent."""
+    counts = results.confusion
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    size, side, width = (7.0, 0.34, 24) if len(counts) > 12 else (9.0, 0.62, 48)
+    texts = [
+        [f"{short_count(n)}\n{_percent(s)}" if n else "" for n, s in zip(*row, strict=True)]
+        for row in zip(counts.tolist(), shares.tolist(), strict=True)
+    ]
+    rows = columns = [shortened(name, width) for name in results.classes]
+    if is_numbered(results):
+        columns = [str(k) for k in range(1, len(rows) + 1)]
+        rows = [f"{row}   {k}" for row, k in zip(rows, columns, strict=True)]
+    with drawing("confusion", side * len(counts), side * len(counts)) as picture:
+        ax = picture.axes
+        _mosaic(ax, shares**SHARES_POWER, texts, SHARES, "#e3e8ef", size)
+        _name_ticks(ax, rows, columns)
+        ax.set_xlabel("predicted class")
+        ax.set_ylabel("true class")
+        right = f"{whole(np.trace(counts))} of {whole(counts.sum())}"
+        return picture.svg("Confusion matrix", f"{right} samples lie on the diagonal.")
+
+
+def is_numbered(results: Results) -> bool:
+    """Say whether the names are too long to stand under a column, so that numbers do."""
+    return max(len(name) for name in results.classes) > (5 if len(results.classes) > 12 else 7)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if share >= 0.005 else "<1%"
+
+
+def folds(results: Results) -> Html:
+    """Return the accuracy of each fold, for the best cell of each family of kernels."""
+    best: dict[str, Cell] = {}
+    for cell in (results.best, *results.cells):
+        best.setdefault(cell.kernel, cell)
+    cells = list(best.values())
+    with drawing("folds", 5.2, 0.5 * len(cells) + 0.1) as picture:
+        ax = picture.axes
+        for row, cell in enumerate(cells):
+            _fold_row(ax, row, cell)
+        names = [f"{shortened(c.label, LABEL_WIDTH)}, C = {c.C:g}" for c in cells]
+        ax.set_yticks(range(len(cells)), names)
+        ax.set_ylim(len(cells) - 0.45, -0.55)
+        low, high = ax.get_xlim()
+        slack = max(0.0, 0.02 - (high - low)) / 2
+        ax.set_xlim(low - slack, high + slack)
+        ax.locator_params(axis="x", nbins=6)
+        ax.grid(axis="x")
+        ax.set_axisbelow(True)
+        ax.tick_params(axis="y", length=0)
+        ax.set_xlabel("accuracy")
+        said = "; ".join(f"{c.label}: {spread(c)}" for c in cells)
+        return picture.svg("Accuracy by fold", f"Mean and standard deviation: {said}.")
+
+
+def _fold_row(ax: "Axes", row: int, cell: Cell) -> None:
+    # Folds from top to bottom, so that equal scores do not hide each other.
+    heights = row + np.linspace(-0.2, 0.2, len(cell.folds)) if len(cell.folds) > 1 else [row]
+    ends = [cell.mean - cell.std, cell.mean + cell.std]
+    ax.plot(ends, [row, row], color=POINT, linewidth=9, alpha=0.22, solid_capstyle="butt")
+    ax.plot([cell.mean] * 2, [row - 0.28, row + 0.28], color=INK, linewidth=1.6)
+    ax.plot(cell.folds, heights, "o", color=POINT, markersize=6, mec="white", mew=0.6)
+    ax.text(1.02, row, spread(cell), transform=ax.get_yaxis_transform(), va="center")
+
+
+def decay(eigenvalues: NDArray[np.float64]) -> Html:
+    """Return positive eigenvalues, largest first, on a logarithmic scale."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    high, low = eigenvalues[0], eigenvalues[-1]
+    with drawing("decay", 3.65, 2.4) as picture:
+        ax = picture.axes
+        _curve(ax, eigenvalues)
+        ax.set_yscale("log")
+        # One of 1, 2, 5 lies in any interval whose ends differ by a factor of 2.5 or more.
+        ax.set_ylim(low / 1.6, high * 1.6)
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
+        ax.yaxis.set_minor_locator(NullLocator())
+        ax.set_title("Eigenvalues", loc="left")
+        said = f"From {high:.3g} down to {low:.3g} at number {len(eigenvalues)}."
+        return picture.svg("Eigenvalues of the Gram matrix", said)
+
+
+def cumulative(shares: NDArray[np.float64]) -> Html:
+    """Return the shares of the trace, in percent, that the first 1, 2, ... eigenvalues hold."""
+    with drawing("cumulative", 3.65, 2.4) as picture:
+        ax = picture.axes
+        _curve(ax, shares)
+        ax.set_ylim(0, max(102, float(shares.max())))
+        ax.yaxis.set_major_formatter("{x:.0f} %")
+        ax.set_title("Cumulative share of the trace", loc="left")
+        said = f"The first {len(shares)} hold {shares[-1]:.1f} percent."
+        return picture.svg("Cumulative share of the trace", said)
+
+
+def _curve(ax: "Axes", values: NDArray[np.float64]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.plot(range(1, len(values) + 1), values, "o-", color=POINT, markersize=2.8, linewidth=1)
+    ax.set_xlim(0, len(values) + 1)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    ax.grid()
+    ax.set_axisbelow(True)
+    ax.set_xlabel("number of the eigenvalue")
+
+
+def _power(value: float) -> str:
+    """Return a tick of a logarithmic axis: 0.01, 100, 1e-6."""
+    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e")
+
+
+def colours_of(name: str, exponent: float = 1) -> list[str]:
+    """Return nine colours of a map as #rrggbb, at even steps of the value they stand for."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return [to_hex(colour) for colour in colormaps[name](np.linspace(0, 1, 9) ** exponent)]

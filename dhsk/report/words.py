@@ -1,0 +1,67 @@
+"""Numbers and cells in the words of the page."""
+
+from dhsk.report.results import Cell
+
+
+def whole(value: float) -> str:
+    """Return a count with separated thousands: 4,199."""
+    return f"{value:,.0f}"
+
+
+def short_count(value: float) -> str:
+    """Return a count in at most five characters: 9905, 15.9k, 159k, 1.6M."""
+    if value < 9999.5:
+        return f"{value:.0f}"
+    if value < 999_500:
+        return f"{value / 1000:.3g}k"
+    return f"{value / 1e6:.3g}M"
+
+
+def score(value: float) -> str:
+    """Return an accuracy with three decimals."""
+    return f"{value:.3f}"
+
+
+def spread(cell: Cell) -> str:
+    """Return mean and standard deviation over the folds: 0.928 ± 0.006, never broken."""
+    return f"{score(cell.mean)}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{score(cell.std)}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in its natural unit: 0.21 s, 40.3 s, 3 min 5 s, 2 h 10 min."""
+    if seconds < 1:
+        return f"{seconds:.2g} s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def count_of(n: int, one: str) -> str:
+    """Return a number with its noun: 1 fold, 5 folds."""
+    return f"{whole(n)} {one}{'' if n == 1 else 's'}"
+
+
+def shortened(text: str, width: int) -> str:
+    """Return the text on one line of at most `width` characters, cut in its middle.
+
+    Long names tend to differ at their ends, so both are kept.
+    """
+    line = " ".join(text.split())
+    if len(line) <= width:
+        return line
+    tail = (width - 1) // 3
+    return f"{line[: width - 1 - tail].rstrip()}…{line[len(line) - tail :].lstrip()}"
+
+
+def kernel_words(cell: Cell) -> str:
+    """Return the kernel with its parameter: heat kernel at time scale 1."""
+    if cell.time_scale is not None:
+        return f"{cell.kernel} kernel at time scale {cell.time_scale:g}"
+    if cell.time is not None:
+        return f"{cell.kernel} kernel at time {cell.time:g}"
+    if cell.sigma is not None:
+        return f"{cell.kernel} kernel with sigma {cell.sigma:g}"
+    return f"{cell.kernel} kernel"

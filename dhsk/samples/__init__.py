@@ -1,0 +1,28 @@
+"""Files and arrays to row blocks, maps to the sphere, fingerprints and labels."""
+
+from dhsk.samples.labels import check_labels, read_labels
+from dhsk.samples.maps import (
+    SphereMap,
+    apply_map,
+    hyperspherical_map,
+    multinomial_map,
+    parse_sphere_map,
+    projective_map,
+)
+from dhsk.samples.readers import Samples, open_samples
+from dhsk.samples.scan import Scan, scan
+
+__all__ = [
+    "Samples",
+    "Scan",
+    "SphereMap",
+    "apply_map",
+    "check_labels",
+    "hyperspherical_map",
+    "multinomial_map",
+    "open_samples",
+    "parse_sphere_map",
+    "projective_map",
+    "read_labels",
+    "scan",
+]

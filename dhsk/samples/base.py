@@ -1,0 +1,113 @@
+"""What every source of samples offers, and the checks that all readers share."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError
+
+
+class Samples(ABC):
+    """Samples by row, read in consecutive blocks as often as wanted.
+
+    Attributes
+    ----------
+    source
+        Where the samples come from, for messages.
+    shape
+        Number of samples and number of features.
+    is_sparse
+        Whether `blocks` yields CSR arrays.
+    nnz
+        Entries as stored; `None` when dense. Duplicates and explicit zeros count here, although
+        `blocks` merges and drops them.
+    """
+
+    source: str
+    shape: tuple[int, int]
+    is_sparse: bool
+    nnz: int | None
+
+    @abstractmethod
+    def blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield consecutive row blocks, each a fresh array that the caller may change.
+
+        Parameters
+        ----------
+        rows
+            Rows per block; the last block may be shorter.
+
+        Returns
+        -------
+        Iterator of (rows, dim) blocks: C-ordered float64 arrays, or CSR arrays with sorted
+        indices, no duplicates and no explicit zeros.
+
+        Raises
+        ------
+        InputError
+            If `rows` is below 1, or the source is damaged or has changed since it was opened.
+        """
+
+
+def row_ranges(n_samples: int, rows: int) -> Iterator[tuple[int, int]]:
+    """Yield (first, past the last) row of consecutive blocks of `rows` rows."""
+    if rows < 1:
+        raise InputError(f"a block must have at least 1 row, got {rows}")
+    for first in range(0, n_samples, rows):
+        yield first, min(first + rows, n_samples)
+
+
+def flat_shape(source: str, shape: tuple[int, ...]) -> tuple[int, int]:
+    """Return (n_samples, dim) of an array whose trailing axes are flattened; refuse empty ones."""
+    if len(shape) < 2:
+        raise InputError(
+            f"{source} has shape {shape}, but samples need two dimensions (samples by features): "
+            "for one sample use x.reshape(1, -1), for one feature x.reshape(-1, 1)"
+        )
+    n_samples, dim = shape[0], math.prod(shape[1:])
+    if n_samples == 0 or dim == 0:
+        raise InputError(
+            f"{source} is empty: it has {n_samples} samples of {dim} features, "
+            "and at least one of each is needed"
+        )
+    return n_samples, dim
+
+
+def check_real(source: str, dtype: np.dtype[Any]) -> None:
+    """Refuse a dtype that is not boolean, integer or real."""
+    if dtype.hasobject:
+        raise InputError(
+            f"{source} holds Python objects (dtype {dtype}), which are never unpickled because "
+            "that can run foreign code: convert it with X.astype(float) and save it again"
+        )
+    if dtype.kind not in "biuf":
+        raise InputError(f"{source} has dtype {dtype}, but samples must be real numbers")
+
+
+def dense_block(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a fresh C-ordered float64 copy, (rows, dim), with trailing axes flattened."""
+    return np.array(values, dtype=np.float64, order="C").reshape(len(values), -1)
+
+
+def csr_block(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], dim: int
+) -> "csr_array[np.float64, tuple[int, int]]":
+    """Return a fresh canonical CSR block from the rows' slices of the three CSR arrays."""
+    index_dtype = np.int32 if max(dim, data.size) < 2**31 else np.int64
+    block = csr_array(
+        (
+            np.array(data, dtype=np.float64),
+            np.array(indices, dtype=index_dtype),
+            (indptr - indptr[0]).astype(index_dtype),
+        ),
+        shape=(indptr.size - 1, dim),
+    )
+    block.sum_duplicates()
+    block.eliminate_zeros()
+    return block

@@ -1,0 +1,280 @@
+"""Samples in numpy's own files: `.npy`, and dense or CSR arrays in `.npz` archives."""
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError
+from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape, row_ranges
+from dhsk.samples.paths import Origin
+
+CSR_KEYS = frozenset({"data", "indices", "indptr", "shape"})
+"""The arrays that `scipy.sparse.save_npz` writes for a CSR matrix."""
+
+
+class Header(NamedTuple):
+    """What stands before the values of an array in numpy's format."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+
+def read_header(handle: IO[bytes]) -> Header:
+    """Read the header of numpy's format and leave `handle` at the first value."""
+    version = npy.read_magic(handle)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    return Header(*read(handle))
+
+
+@dataclass(frozen=True)
+class NpySamples(Samples):
+    """A `.npy` file, in either order; memory in use: one block as stored and one in float64."""
+
+    source: str
+    shape: tuple[int, int]
+    origin: Origin
+    header: Header
+    offset: int
+    """Bytes before the first value."""
+    is_sparse = False
+    nnz = None
+
+    def blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples.blocks` says."""
+        for first, last in row_ranges(self.shape[0], rows):
+            yield self._block(first, last)
+
+    def _block(self, first: int, last: int) -> Rows:
+        """Read rows through a map of their own, whose pages leave the memory with it."""
+        header = self.header
+        order: Literal["C", "F"] = "F" if header.fortran else "C"
+        with self.origin.reading():
+            values: NDArray[Any] = np.memmap(
+                self.origin.path, header.dtype, "r", self.offset, header.shape, order
+            )
+            return dense_block(values[first:last])
+
+
+@dataclass(frozen=True)
+class NpzSamples(Samples):
+    """A dense array in an archive; memory in use: three blocks as stored and one in float64."""
+
+    source: str
+    shape: tuple[int, int]
+    origin: Origin
+    member: str
+    is_sparse = False
+    nnz = None
+
+    def blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples.blocks` says."""
+        with (
+            self.origin.reading(),
+            zipfile.ZipFile(self.origin.path) as archive,
+            archive.open(f"{self.member}.npy") as handle,
+        ):
+            dtype = read_header(handle).dtype
+            for first, last in row_ranges(self.shape[0], rows):
+                values = _read_values(handle, dtype, (last - first) * self.shape[1])
+                yield dense_block(values.reshape(last - first, -1))
+
+
+@dataclass(frozen=True, eq=False)
+class NpzCsrSamples(Samples):
+    """A CSR matrix in an archive; memory in use: the row pointers and four blocks."""
+
+    source: str
+    shape: tuple[int, int]
+    nnz: int
+    origin: Origin
+    indptr: NDArray[np.int64]
+    is_sparse = True
+
+    def blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples.blocks` says."""
+        with (
+            self.origin.reading(),
+            zipfile.ZipFile(self.origin.path) as archive,
+            archive.open("data.npy") as data_file,
+            archive.open("indices.npy") as indices_file,
+        ):
+            data_dtype, index_dtype = read_header(data_file).dtype, read_header(indices_file).dtype
+            for first, last in row_ranges(self.shape[0], rows):
+                indptr = self.indptr[first : last + 1]
+                count = int(indptr[-1] - indptr[0])
+                data = _read_values(data_file, data_dtype, count)
+                indices = _read_values(indices_file, index_dtype, count)
+                self._check_indices(indices, indptr, first)
+                yield csr_block(data, indices, indptr, self.shape[1])
+
+    def _check_indices(
+        self, indices: NDArray[Any], indptr: NDArray[np.int64], first_row: int
+    ) -> None:
+        outside = np.flatnonzero((indices < 0) | (indices >= self.shape[1]))
+        if outside.size:
+            row = first_row + np.searchsorted(indptr - indptr[0], outside[0], side="right") - 1
+            raise InputError(
+                f"{self.source}: row {row} (counted from 0) has an entry in column "
+                f"{indices[outside[0]]}, but 'shape' gives {self.shape[1]} columns"
+            )
+
+
+def open_npy(origin: Origin) -> NpySamples:
+    """Open a `.npy` file of real numbers."""
+    origin.refuse_key("a key goes with an .npz archive")
+    source = str(origin)
+    with origin.reading(), origin.path.open("rb") as handle:
+        header = read_header(handle)
+        offset = handle.tell()
+    check_real(source, header.dtype)
+    shape = flat_shape(source, header.shape)
+    _check_size(origin, offset + shape[0] * shape[1] * header.dtype.itemsize)
+    return NpySamples(source, shape, origin, header, offset)
+
+
+def open_npz(origin: Origin) -> Samples:
+    """Open a dense array of an archive, or a CSR matrix as `scipy.sparse.save_npz` writes it."""
+    keys = archive_keys(origin)
+    if origin.key is None and keys >= CSR_KEYS:
+        return _open_csr(origin)
+    member = choose_key(origin, keys, ("X",), "samples")
+    source = f"{origin.path}:{member}"
+    header = member_header(origin, member)
+    check_real(source, header.dtype)
+    shape = flat_shape(source, header.shape)
+    if header.fortran:
+        raise InputError(
+            f"{source} is stored by columns (Fortran order), which cannot be read by rows from an "
+            "archive: save it again with np.ascontiguousarray(X), or alone with np.save"
+        )
+    return NpzSamples(source, shape, origin, member)
+
+
+def _open_csr(origin: Origin) -> NpzCsrSamples:
+    source = str(origin.path)
+    _check_format(origin)
+    shape = _csr_shape(source, load_member(origin, "shape"))
+    data, indices = member_header(origin, "data"), member_header(origin, "indices")
+    check_real(f"{source}:data", data.dtype)
+    indptr = load_member(origin, "indptr")
+    for name, dtype in [("indices", indices.dtype), ("indptr", indptr.dtype)]:
+        if dtype.kind not in "iu":
+            raise InputError(f"{source}:{name} has dtype {dtype}, but a CSR matrix needs integers")
+    if data.shape != indices.shape or len(data.shape) != 1:
+        raise InputError(
+            f"{source}: 'data' has shape {data.shape} and 'indices' {indices.shape}, "
+            "but a CSR matrix needs one of each per entry"
+        )
+    _check_indptr(source, indptr, shape[0], data.shape[0])
+    return NpzCsrSamples(source, shape, data.shape[0], origin, indptr.astype(np.int64))
+
+
+def _check_format(origin: Origin) -> None:
+    """Refuse the other formats that `scipy.sparse.save_npz` writes with the same four arrays."""
+    if "format" not in archive_keys(origin):
+        return
+    name = load_member(origin, "format").item()
+    name = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
+    if name != "csr":
+        raise InputError(
+            f"{origin.path} is a sparse matrix in {name} format, but rows are read from CSR: "
+            "save it again with scipy.sparse.save_npz(file, X.tocsr())"
+        )
+
+
+def _csr_shape(source: str, shape: NDArray[Any]) -> tuple[int, int]:
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
+        raise InputError(
+            f"{source}: 'shape' must be two non-negative integers (samples, features), "
+            f"got {shape.tolist()}"
+        )
+    return flat_shape(source, (int(shape[0]), int(shape[1])))
+
+
+def _check_indptr(source: str, indptr: NDArray[Any], n_samples: int, nnz: int) -> None:
+    if indptr.shape != (n_samples + 1,):
+        raise InputError(
+            f"{source}: 'indptr' has shape {indptr.shape}, but {n_samples} rows need "
+            f"({n_samples + 1},)"
+        )
+    if indptr[0] != 0 or indptr[-1] != nnz:
+        raise InputError(
+            f"{source}: 'indptr' runs from {indptr[0]} to {indptr[-1]}, but {nnz} entries need "
+            f"0 to {nnz}"
+        )
+    falls = np.flatnonzero(indptr[1:] < indptr[:-1])
+    if falls.size:
+        row = falls[0]
+        raise InputError(
+            f"{source}: 'indptr' falls from {indptr[row]} to {indptr[row + 1]} at row {row} "
+            "(counted from 0), but it must never fall"
+        )
+
+
+def archive_keys(origin: Origin) -> frozenset[str]:
+    """Return the names of the arrays in an archive."""
+    with origin.reading(), zipfile.ZipFile(origin.path) as archive:
+        return frozenset(n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy"))
+
+
+def choose_key(origin: Origin, keys: frozenset[str], usual: tuple[str, ...], what: str) -> str:
+    """Return the key asked for, else the only one, else the first of the usual names there is."""
+    if origin.key in keys:
+        return origin.key
+    if origin.key is None:
+        if len(keys) == 1:
+            return next(iter(keys))
+        for name in usual:
+            if name in keys:
+                return name
+    problem = f"has no array {origin.key!r}" if origin.key else f"does not say which holds {what}"
+    listed = ", ".join(sorted(keys)) or "none"
+    raise InputError(
+        f"{origin.path} {problem}: name one of its arrays ({listed}) as {origin.path}:NAME"
+    )
+
+
+def member_header(origin: Origin, member: str) -> Header:
+    """Read the header of one array of an archive."""
+    with (
+        origin.reading(),
+        zipfile.ZipFile(origin.path) as archive,
+        archive.open(f"{member}.npy") as handle,
+    ):
+        return read_header(handle)
+
+
+def load_member(origin: Origin, member: str) -> NDArray[Any]:
+    """Read one whole array of an archive, whatever it holds except Python objects."""
+    header = member_header(origin, member)
+    if header.dtype.hasobject:
+        check_real(f"{origin.path}:{member}", header.dtype)
+    with (
+        origin.reading(),
+        zipfile.ZipFile(origin.path) as archive,
+        archive.open(f"{member}.npy") as handle,
+    ):
+        return npy.read_array(handle, allow_pickle=False)
+
+
+def _read_values(handle: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+    wanted = count * dtype.itemsize
+    raw = handle.read(wanted)
+    if len(raw) < wanted:
+        raise EOFError(f"an array ends {wanted - len(raw)} bytes early")
+    return np.frombuffer(raw, dtype)
+
+
+def _check_size(origin: Origin, wanted: int) -> None:
+    if origin.size < wanted:
+        raise InputError(
+            f"{origin.path} is truncated: it has {origin.size} bytes and its header "
+            f"announces {wanted}"
+        )

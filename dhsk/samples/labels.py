@@ -1,0 +1,240 @@
+"""Class labels from arrays and files, checked against the samples and the folds."""
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dhsk.errors import InputError
+from dhsk.samples.binary import archive_keys, choose_key, load_member
+from dhsk.samples.paths import SVMLIGHT, TABLES, Origin
+from dhsk.samples.svmlight import svmlight_labels
+from dhsk.samples.table import is_number, read_columns, read_records
+
+Labels = NDArray[np.int64] | NDArray[np.str_]
+
+_TEXT = (".txt", ".txt.gz")
+
+
+def read_labels(
+    source: ArrayLike | str | os.PathLike[str], n_samples: int, folds: int | None = None
+) -> Labels:
+    """Read one class label a sample and check them (see `check_labels`).
+
+    Parameters
+    ----------
+    source
+        An array, (n_samples,), or a path, `FILE` or `FILE:PART`:
+
+        - `.npy`: an array;
+        - `.npz`: the array `PART` (without it the only one, or `y`, or `labels`);
+        - `.txt`: one label a line;
+        - `.csv`, `.tsv`: the column `PART` (without it the only one);
+        - `.svm`, `.svmlight`, `.libsvm`: the labels that begin its lines.
+
+        The text formats may be compressed: `.txt.gz`. Labels in text that are all numbers are
+        read as numbers.
+    n_samples
+        Number of samples that the labels belong to.
+    folds
+        Number of folds to divide each class into, if any.
+
+    Returns
+    -------
+    Labels, (n_samples,), int64 or str.
+
+    Raises
+    ------
+    InputError
+        If the file does not exist or cannot be read, or the labels fail `check_labels`.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return check_labels(source, n_samples, folds)
+    origin = Origin.of(source)
+    return check_labels(_load(origin, n_samples), n_samples, folds, str(origin))
+
+
+def check_labels(
+    y: ArrayLike, n_samples: int, folds: int | None = None, source: str = "the labels"
+) -> Labels:
+    """Check labels against the number of samples and of folds.
+
+    Parameters
+    ----------
+    y
+        (n_samples,): whole numbers of any type, or strings.
+    n_samples
+        Number of samples that the labels belong to.
+    folds
+        Number of folds to divide each class into, if any.
+    source
+        Name for messages.
+
+    Returns
+    -------
+    Labels, (n_samples,), int64 or str.
+
+    Raises
+    ------
+    InputError
+        If the labels are not one a sample, one is missing or no class, there is only one class,
+        or a class has fewer samples than `folds`.
+    """
+    # As objects: numpy would turn the NaN of ["a", nan] into the class "nan".
+    array = np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, dtype=object)
+    if array.ndim != 1:
+        raise InputError(f"{source}: shape {array.shape} is not one label a sample, (n_samples,)")
+    if array.size != n_samples:
+        raise InputError(
+            f"{source}: {array.size} labels for {n_samples} samples, but one a sample is needed"
+        )
+    labels = _as_classes(array, source)
+    classes, counts = np.unique(labels, return_counts=True)
+    if classes.size < 2:
+        raise InputError(
+            f"{source}: all {n_samples} labels are {labels[0]}, but at least two classes are needed"
+        )
+    smallest = counts.argmin()
+    if folds is not None and counts[smallest] < folds:
+        _refuse_folds(source, classes[smallest], int(counts[smallest]), folds)
+    return labels
+
+
+def _refuse_folds(source: str, label: Any, count: int, folds: int) -> None:
+    way_out = f"use at most {count} folds or drop the class" if count > 1 else "drop the class"
+    raise InputError(
+        f"{source}: class {label} has {count} sample{'s' * (count > 1)}, "
+        f"fewer than the {folds} folds: {way_out}"
+    )
+
+
+def _as_classes(array: NDArray[Any], source: str) -> Labels:
+    """Return whole numbers as int64 and text as str; refuse the rest."""
+    if array.dtype.kind == "O":
+        array = _from_objects(array, source)
+    match array.dtype.kind:
+        case "b" | "i" | "u" | "f":
+            return _whole(array, source)
+        case "S" | "U" | "T":
+            text = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+            return _text(text.astype(np.str_), source)
+    raise InputError(
+        f"{source}: dtype {array.dtype} holds no classes, which are whole numbers or strings"
+    )
+
+
+def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
+    """Find the common type of objects, such as those of a pandas column."""
+    for row, label in enumerate(array):
+        if _is_missing(label):
+            _refuse_missing(source, row)
+    if all(isinstance(label, str) for label in array):
+        return array.astype(np.str_)
+    if all(isinstance(label, int | float | np.number | np.bool_) for label in array):
+        return np.array(array.tolist())
+    kinds = ", ".join(sorted({type(label).__name__ for label in array}))
+    raise InputError(
+        f"{source}: {kinds} are mixed, but classes are all whole numbers or all strings"
+    )
+
+
+def _is_missing(label: Any) -> bool:
+    # NaN and NaT are not equal to themselves; pandas' NA refuses to be compared.
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
+
+
+def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:
+    if array.dtype.kind == "f":
+        array = array.astype(np.float64)
+        missing = np.flatnonzero(np.isnan(array))
+        if missing.size:
+            _refuse_missing(source, int(missing[0]))
+        wrong = np.flatnonzero((np.trunc(array) != array) | (np.abs(array) >= 2.0**63))
+    else:
+        wrong = np.flatnonzero(array > np.iinfo(np.int64).max)
+    if wrong.size:
+        raise InputError(
+            f"{source}: row {wrong[0]} (counted from 0) holds {array[wrong[0]]}, but classes are "
+            "expected, whole numbers of 64 bits or strings: divide the values into classes"
+        )
+    return array.astype(np.int64)
+
+
+def _text(array: NDArray[np.str_], source: str) -> NDArray[np.str_]:
+    empty = np.flatnonzero(np.char.str_len(np.char.strip(array)) == 0)
+    if empty.size:
+        _refuse_missing(source, int(empty[0]))
+    return array
+
+
+def _refuse_missing(source: str, row: int) -> None:
+    raise InputError(
+        f"{source}: row {row} (counted from 0) has no label: fill it in, or drop it and its sample"
+    )
+
+
+def _load(origin: Origin, n_samples: int) -> NDArray[Any]:
+    match origin.suffix:
+        case ".npy":
+            origin.refuse_key("a key goes with an .npz archive")
+            with origin.reading():
+                return np.asarray(np.load(origin.path, allow_pickle=False))
+        case ".npz":
+            keys = archive_keys(origin)
+            return load_member(origin, choose_key(origin, keys, ("y", "labels"), "the labels"))
+        case suffix if suffix in _TEXT:
+            origin.refuse_key("one label a line")
+            with origin.reading(), origin.open_bytes() as handle:
+                return _numbers_or_text(handle.read().decode("utf-8-sig").splitlines())
+        case suffix if suffix in TABLES:
+            return _numbers_or_text(_read_column(origin, n_samples))
+        case suffix if suffix in SVMLIGHT:
+            origin.refuse_key("the labels begin its lines")
+            return svmlight_labels(origin)
+    known = ", ".join((".npy", ".npz", *_TEXT, *TABLES, *SVMLIGHT))
+    raise InputError(
+        f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "
+        f"labels are read from {known}"
+    )
+
+
+def _read_column(origin: Origin, n_samples: int) -> list[str]:
+    """Return one column of a table as text."""
+    if origin.key is not None:
+        columns = read_columns(origin)
+        position = columns.position(origin.key, origin.path)
+        return _fields(origin, position, skip=int(columns.has_header))
+    first = next(read_records(origin), [])
+    if len(first) > 1:
+        raise InputError(
+            f"{origin.path} has {len(first)} columns: name the one that holds the labels as "
+            f"{origin.path}:NAME ({', '.join(first[:10])})"
+        )
+    column = _fields(origin, 0)
+    # A header is hard to tell from a label: it makes one line too many, or text above numbers.
+    text_above_numbers = bool(column[1:]) and not is_number(column[0]) and _all_numbers(column[1:])
+    return column[1:] if len(column) == n_samples + 1 or text_above_numbers else column
+
+
+def _fields(origin: Origin, position: int, skip: int = 0) -> list[str]:
+    fields = []
+    for row, record in enumerate(read_records(origin, skip)):
+        if position >= len(record):
+            raise InputError(
+                f"{origin}: row {row} (counted from 0) has only {len(record)} fields, "
+                f"but the labels are in column {position}"
+            )
+        fields.append(record[position])
+    return fields
+
+
+def _all_numbers(labels: list[str]) -> bool:
+    # Python reads 1_0 as 10, which would merge two classes.
+    return all(is_number(label) and "_" not in label for label in labels)
+
+
+def _numbers_or_text(labels: list[str]) -> NDArray[Any]:
+    """Return labels as float64 where all are numbers, else as text without outer blanks."""
+    stripped = [label.strip() for label in labels]
+    return np.array(stripped, dtype=np.float64 if stripped and _all_numbers(stripped) else np.str_)

@@ -1,0 +1,86 @@
+"""Samples that are in memory already: numpy arrays and scipy sparse matrices."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError
+from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape, row_ranges
+
+
+@dataclass(frozen=True, eq=False)
+class DenseSamples(Samples):
+    """A numpy array; each block costs its own float64 copy and nothing more."""
+
+    source: str
+    shape: tuple[int, int]
+    array: NDArray[Any] = field(repr=False)
+    is_sparse = False
+    nnz = None
+
+    def blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples.blocks` says."""
+        for first, last in row_ranges(self.shape[0], rows):
+            yield dense_block(self.array[first:last])
+
+
+@dataclass(frozen=True, eq=False)
+class CsrSamples(Samples):
+    """A CSR array; each block costs its own float64 copy and nothing more."""
+
+    source: str
+    shape: tuple[int, int]
+    nnz: int
+    matrix: Any = field(repr=False)
+    is_sparse = True
+
+    def blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples.blocks` says."""
+        matrix = self.matrix
+        for first, last in row_ranges(self.shape[0], rows):
+            indptr = matrix.indptr[first : last + 1]
+            entries = slice(indptr[0], indptr[-1])
+            yield csr_block(matrix.data[entries], matrix.indices[entries], indptr, self.shape[1])
+
+
+def from_memory(X: ArrayLike | Any, source: str = "X") -> Samples:
+    """Wrap an array or a scipy sparse matrix, without copying it.
+
+    Parameters
+    ----------
+    X
+        (n_samples, ...), any real dtype; trailing axes are flattened. A sparse matrix in another
+        format than CSR is converted.
+    source
+        Name for messages.
+
+    Raises
+    ------
+    InputError
+        If `X` is empty, has fewer than two dimensions, is not real or is an inconsistent CSR.
+    """
+    if issparse(X):
+        return _from_sparse(X, source)
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError(f"{source} is not an array: {' '.join(str(error).split())}") from error
+    shape = flat_shape(source, array.shape)
+    check_real(source, array.dtype)
+    return DenseSamples(source, shape, array)
+
+
+def _from_sparse(X: Any, source: str) -> CsrSamples:
+    shape = flat_shape(source, X.shape)
+    check_real(source, X.dtype)
+    matrix = csr_array(X)
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"{source} is an inconsistent CSR matrix: {error}") from error
+    return CsrSamples(source, shape, int(matrix.nnz), matrix)

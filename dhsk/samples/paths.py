@@ -1,0 +1,102 @@
+"""`FILE` and `FILE:KEY` arguments: which file, which part of it, and unchanged since opened."""
+
+import csv
+import gzip
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from dhsk.errors import InputError
+
+TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+SVMLIGHT = (".svm", ".svm.gz", ".svmlight", ".svmlight.gz", ".libsvm", ".libsvm.gz")
+
+# What numpy, zipfile, gzip, pandas and scikit-learn raise on damaged files.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    csv.Error,
+    RuntimeError,  # zipfile: encrypted, or (NotImplementedError) an unknown compression
+    zlib.error,
+    zipfile.BadZipFile,
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A file, as it was when it was opened, and perhaps the name of one part of it."""
+
+    path: Path
+    key: str | None
+    size: int
+    """Bytes."""
+    modified: int
+    """Nanoseconds, as the file system counts."""
+
+    @classmethod
+    def of(cls, source: str | os.PathLike[str]) -> "Origin":
+        """Take `FILE` or `FILE:KEY` apart; a file whose whole name exists wins.
+
+        Raises
+        ------
+        InputError
+            If there is no such file.
+        """
+        path, key = _split(os.fspath(source))
+        status = path.stat()
+        return cls(path, key, status.st_size, status.st_mtime_ns)
+
+    def __str__(self) -> str:
+        return str(self.path) if self.key is None else f"{self.path}:{self.key}"
+
+    @property
+    def suffix(self) -> str:
+        """The lower-case extension, with `.gz` where the file is compressed: `.csv.gz`."""
+        suffixes = [suffix.lower() for suffix in self.path.suffixes]
+        return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what libraries raise on a damaged file into an `InputError` that names the file."""
+        try:
+            status = self.path.stat()
+            if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
+                raise InputError(f"{self.path} has changed since it was opened: open it again")
+            yield
+        except InputError:
+            raise
+        except _UNREADABLE as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise InputError(f"{self.path} cannot be read, is it complete? ({reason})") from error
+
+    def open_bytes(self) -> BinaryIO:
+        """Open the file for reading, decompressed where it is a `.gz`."""
+        if self.suffix.endswith(".gz"):
+            return cast("BinaryIO", gzip.open(self.path, "rb"))
+        return self.path.open("rb")
+
+    def refuse_key(self, keyed: str) -> None:
+        """Refuse a `FILE:KEY` argument whose file has no parts to choose from."""
+        if self.key is not None:
+            raise InputError(
+                f"{self}: a {self.suffix} file has no parts, so give {self.path} without "
+                f"':{self.key}' ({keyed})"
+            )
+
+
+def _split(source: str) -> tuple[Path, str | None]:
+    """Find the file in `FILE` or `FILE:KEY`, where both may contain colons."""
+    colons = [position for position, letter in enumerate(source) if letter == ":"]
+    for end in [len(source), *colons]:
+        path = Path(source[:end])
+        if path.is_file():
+            return path, source[end + 1 :] or None
+    if Path(source).is_dir():
+        raise InputError(f"{source} is a folder, but a file is needed")
+    raise InputError(f"there is no file {source}")

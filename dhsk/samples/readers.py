@@ -1,0 +1,80 @@
+"""One door for samples: an array, a sparse matrix or a file becomes `Samples`."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dhsk.errors import InputError
+from dhsk.samples.base import Samples
+from dhsk.samples.binary import open_npy, open_npz
+from dhsk.samples.memory import from_memory
+from dhsk.samples.paths import SVMLIGHT, TABLES, Origin
+from dhsk.samples.svmlight import open_svmlight
+from dhsk.samples.table import open_table
+
+__all__ = ["Samples", "open_samples"]
+
+
+def open_samples(
+    source: ArrayLike | Samples | str | os.PathLike[str] | Any,
+    *,
+    drop_columns: Sequence[str] = (),
+    n_features: int | None = None,
+) -> Samples:
+    """Open samples, without holding them in memory where they come from a file.
+
+    Parameters
+    ----------
+    source
+        An array, (n_samples, ...), whose trailing axes are flattened; a scipy sparse matrix;
+        `Samples`, returned as they are; or a path, `FILE` or `FILE:KEY`:
+
+        - `.npy`: an array;
+        - `.npz`: the array `KEY` (without it the only one, or `X`), or a CSR matrix as
+          `scipy.sparse.save_npz` writes it;
+        - `.svm`, `.svmlight`, `.libsvm`: svmlight text;
+        - `.csv`, `.tsv`: numbers with or without a header.
+
+        The text formats may be compressed: `.csv.gz`.
+    drop_columns
+        Names of columns of a CSV or TSV file that are no features; in a file without a header,
+        their numbers, counted from 0.
+    n_features
+        Number of features of an svmlight file, which does not say it (a test set may lack the
+        last features of its training set); other formats ignore it.
+
+    Returns
+    -------
+    Samples with `shape`, `is_sparse`, `nnz` and `blocks(rows)`.
+
+    Raises
+    ------
+    InputError
+        If the source does not exist, is of an unknown format, damaged, empty or not numeric.
+    """
+    if isinstance(source, Samples):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        return from_memory(source)
+    origin = Origin.of(source)
+    if drop_columns and origin.suffix not in TABLES:
+        raise InputError(
+            f"{origin.path} has no named columns to drop ({', '.join(drop_columns)}): "
+            f"only {', '.join(TABLES)} files have"
+        )
+    match origin.suffix:
+        case ".npy":
+            return open_npy(origin)
+        case ".npz":
+            return open_npz(origin)
+        case suffix if suffix in SVMLIGHT:
+            return open_svmlight(origin, n_features)
+        case suffix if suffix in TABLES:
+            return open_table(origin, drop_columns)
+    known = ", ".join((".npy", ".npz", *SVMLIGHT, *TABLES))
+    raise InputError(
+        f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "
+        f"samples are read from {known}"
+    )

@@ -1,0 +1,114 @@
+"""Samples in svmlight (LIBSVM) text files, compressed or not."""
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Rows
+from dhsk.errors import InputError
+from dhsk.samples.base import Samples, csr_block, flat_shape, row_ranges
+from dhsk.samples.paths import Origin
+
+_LINES_BYTES = 4 * 2**20  # text parsed at a time while a whole file is surveyed
+
+
+@dataclass(frozen=True)
+class SvmlightSamples(Samples):
+    """An svmlight file; memory in use: one block as text and three times parsed."""
+
+    source: str
+    shape: tuple[int, int]
+    nnz: int
+    origin: Origin
+    base: int
+    """Index of the first feature in the file: 0 or 1."""
+    is_sparse = True
+
+    def blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples.blocks` says."""
+        with self.origin.reading(), self.origin.open_bytes() as handle:
+            lines = (line for line in handle if _is_sample(line))
+            for first, last in row_ranges(self.shape[0], rows):
+                X, _ = _parse(self.source, list(islice(lines, last - first)), first)
+                yield csr_block(X.data, X.indices - self.base, X.indptr, self.shape[1])
+
+
+def open_svmlight(origin: Origin, n_features: int | None = None) -> SvmlightSamples:
+    """Open an svmlight file and survey it, which reads it once.
+
+    Parameters
+    ----------
+    origin
+        The file.
+    n_features
+        Number of features, which the file does not say; `None`: as many as occur. Indices count
+        from 1, unless an index 0 occurs.
+
+    Raises
+    ------
+    InputError
+        If a line cannot be parsed, or an index exceeds `n_features`.
+    """
+    origin.refuse_key("the labels stand in the file itself")
+    source = str(origin)
+    rows = nnz = highest = 0
+    lowest = np.inf
+    for X, _ in _parsed(origin):
+        rows, nnz = rows + X.shape[0], nnz + X.nnz
+        if X.nnz:
+            lowest, highest = min(lowest, X.indices.min()), max(highest, int(X.indices.max()))
+    base = 1 if 0 < lowest < np.inf else 0
+    dim = highest + 1 - base if nnz else 0
+    if n_features is not None and n_features < dim:
+        raise InputError(f"{source} has {dim} features, but only {n_features} are expected")
+    shape = flat_shape(source, (rows, n_features or dim))
+    return SvmlightSamples(source, shape, nnz, origin, base)
+
+
+def svmlight_labels(origin: Origin) -> Floats:
+    """Read the labels that begin the lines of an svmlight file, (n_samples,)."""
+    labels = [y for _, y in _parsed(origin)]
+    return np.concatenate(labels) if labels else np.empty(0)
+
+
+def _parsed(origin: Origin) -> Iterator[tuple[Any, Floats]]:
+    """Yield the matrix and the labels of consecutive pieces of a file."""
+    rows = 0
+    with origin.reading(), origin.open_bytes() as handle:
+        while lines := handle.readlines(_LINES_BYTES):
+            samples = [line for line in lines if _is_sample(line)]
+            if samples:
+                yield _parse(str(origin), samples, rows)
+            rows += len(samples)
+
+
+def _parse(source: str, lines: Sequence[bytes], first_row: int) -> tuple[Any, NDArray[Any]]:
+    """Parse lines with scikit-learn; indices stay as the file writes them."""
+    try:
+        return _load(lines)
+    except (ValueError, OverflowError):
+        for row, line in enumerate(lines, first_row):
+            try:
+                _load([line])
+            except (ValueError, OverflowError) as error:
+                raise InputError(
+                    f"{source}: row {row} (counted from 0) is not 'label index:value ...' with "
+                    f"increasing indices ({' '.join(str(error).split())})"
+                ) from error
+        raise
+
+
+def _load(lines: Sequence[bytes]) -> tuple[Any, NDArray[Any]]:
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(io.BytesIO(b"".join(lines)), zero_based=True)
+    return X, y
+
+
+def _is_sample(line: bytes) -> bool:
+    return bool(line.split(b"#", 1)[0].strip())

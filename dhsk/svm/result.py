@@ -1,0 +1,149 @@
+"""What a cross-validation found: rows, summary, winner; written as JSON, CSV and a report page."""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dhsk.errors import InputError
+from dhsk.report import write_report
+
+SCHEMA = 1
+
+CELL = ("kernel", "label", "time_scale", "time", "sigma", "C")
+"""Columns that name a cell of the grid."""
+
+
+@dataclass(frozen=True)
+class CvResult:
+    """Outcome of `cross_validate`.
+
+    Attributes
+    ----------
+    data
+        Everything, as written to results.json: plain numbers, strings, lists and dicts.
+    """
+
+    data: Mapping[str, Any]
+
+    @property
+    def results_(self) -> list[dict[str, Any]]:
+        """One row per kernel, C and fold: score, seconds, n_support, kkt."""
+        return list(self.data["rows"])
+
+    @property
+    def summary_(self) -> list[dict[str, Any]]:
+        """One row per kernel and C: mean and standard deviation of the score over the folds."""
+        return list(self.data["summary"])
+
+    @property
+    def best_(self) -> dict[str, Any]:
+        """Row of `summary_` with the highest mean score; of equals the first."""
+        return dict(self.data["best"])
+
+    @property
+    def best_score_(self) -> float:
+        """Mean score of the best cell."""
+        return float(self.data["best"]["mean"])
+
+    def to_json(self, path: str | Path) -> None:
+        """Write everything as JSON.
+
+        Parameters
+        ----------
+        path
+            File to write; replaced in one step if it exists.
+        """
+        _replace(Path(path), json.dumps(self.data, indent=1, allow_nan=False) + "\n")
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write `results_` as a table.
+
+        Parameters
+        ----------
+        path
+            File to write; replaced in one step if it exists.
+        """
+        path = Path(path)
+        part = path.with_name(path.name + ".part")
+        with part.open("w", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(self.data["rows"][0]))
+            writer.writeheader()
+            writer.writerows(self.data["rows"])
+        part.replace(path)
+
+    def report(self, path: str | Path) -> None:
+        """Write one self-contained HTML page.
+
+        Parameters
+        ----------
+        path
+            File to write; replaced in one step if it exists.
+        """
+        write_report(self.data, path)
+
+    @classmethod
+    def from_json(cls, path: str | Path) -> "CvResult":
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        path
+            A results.json.
+
+        Returns
+        -------
+        CvResult
+            The result.
+
+        Raises
+        ------
+        InputError
+            The file is of another schema.
+        """
+        data = json.loads(Path(path).read_text())
+        if data.get("schema") != SCHEMA:
+            raise InputError(f"{path} has schema {data.get('schema')}, this version reads {SCHEMA}")
+        return cls(data)
+
+
+def summarise(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Gather rows of the same cell over the folds.
+
+    Parameters
+    ----------
+    rows
+        One per cell and fold.
+
+    Returns
+    -------
+    list of dict
+        One per cell, in order of first appearance.
+    """
+    cells: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        cells.setdefault(tuple(row[name] for name in CELL), []).append(row)
+    return [
+        dict(zip(CELL, cell, strict=True)) | _over_folds(members) for cell, members in cells.items()
+    ]
+
+
+def _over_folds(rows: list[Mapping[str, Any]]) -> dict[str, float]:
+    scores = np.array([row["score"] for row in rows])
+    return {
+        "mean": float(scores.mean()),
+        "std": float(scores.std()),
+        "n_support": float(np.mean([row["n_support"] for row in rows])),
+        "kkt": float(max(row["kkt"] for row in rows)),
+        "seconds": float(sum(row["seconds"] for row in rows)),
+    }
+
+
+def _replace(path: Path, text: str) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    part.replace(path)

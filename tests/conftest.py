@@ -1,0 +1,79 @@
+"""Shared fixtures: small samples, and an oracle for Gram matrices."""
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import settings
+from scipy.special import eval_gegenbauer
+
+settings.register_profile("default", derandomize=True, deadline=None)
+settings.load_profile("default")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """The same random numbers in every run."""
+    return np.random.default_rng(20260714)
+
+
+@pytest.fixture
+def counts(rng: np.random.Generator) -> Callable[[int, int], Any]:
+    """Maker of count data, (n, dim), without an all-zero row."""
+
+    def make(n: int, dim: int) -> Any:
+        X = rng.poisson(0.7, size=(n, dim)).astype(np.float64)
+        X[np.arange(n), rng.integers(0, dim, n)] += 1.0
+        return X
+
+    return make
+
+
+@pytest.fixture
+def heat_oracle() -> Callable[..., Any]:
+    """Heat kernel of count data by scipy's Gegenbauer polynomials and 40-digit weights."""
+
+    def gram(X: Any, dim: int, time: float, Y: Any = None) -> Any:
+        unit = [np.sqrt(A / A.sum(axis=1, keepdims=True)) for A in (X, X if Y is None else Y)]
+        # One dot product at a time, in extended precision: no BLAS, no common code.
+        cosines = np.array(
+            [[float((a.astype(np.longdouble) * b).sum()) for b in unit[1]] for a in unit[0]]
+        )
+        lam, total = (dim - 2) / 2, np.zeros_like(cosines)
+        for level, weight in enumerate(_weights(dim, time)):
+            total += (
+                weight
+                * eval_gegenbauer(level, lam, np.clip(cosines, -1, 1))
+                / eval_gegenbauer(level, lam, 1.0)
+            )
+        return total
+
+    return gram
+
+
+def _weights(dim: int, time: float) -> list[float]:
+    """Weights a_l of the normalised series (math of Zhao & Song 2017, Theorem 1), dim >= 3."""
+    with mpmath.workdps(40):
+        terms = []
+        for level in range(1000):
+            harmonics = mpmath.binomial(level + dim - 3, level) * (2 * level + dim - 2) / (dim - 2)
+            decay = mpmath.exp(-level * (level + dim - 2) * mpmath.mpf(time))
+            terms.append(harmonics * decay)
+            if level > math.sqrt(dim) and terms[-1] < max(terms) * mpmath.mpf(10) ** -22:
+                break
+        total = mpmath.fsum(terms)
+        return [float(term / total) for term in terms]
+
+
+@pytest.fixture
+def data_dir() -> Path:
+    """Folder with the real data sets; tests that need it are skipped without it."""
+    folder = os.environ.get("DHSK_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs real data: set DHSK_DATA to the folder that holds them")
+    return Path(folder)

@@ -1,0 +1,132 @@
+"""The plan: tiles, bytes and memory from arithmetic alone."""
+
+import numpy as np
+import pytest
+
+from dhsk.errors import BudgetError, InputError
+from dhsk.gram.plan import (
+    LARGE_TILE,
+    Resources,
+    Tiling,
+    human_bytes,
+    make_plan,
+    parse_bytes,
+    task_bytes,
+)
+
+LAPTOP = Resources(workers=2, threads=2, memory=8 * 10**9)
+
+
+@pytest.mark.parametrize("n", [1, 7, 64, 1024, 1025, 4199])
+@pytest.mark.parametrize("tile", [1, 64, 1000])
+def test_upper_tiles_cover_every_pair_once(n: int, tile: int) -> None:
+    """Every unordered pair of blocks is one tile, and their entries are those of the plan."""
+    if n / tile > 200:
+        tile = n // 100
+    plan = make_plan(n, 10, LAPTOP, tile=tile)
+    tiling = plan.tiling
+    tiles = list(tiling.tiles())
+    blocks = tiling.row_blocks
+    assert len(tiles) == len(set(tiles)) == tiling.n_tiles == blocks * (blocks + 1) // 2
+    sizes = [tiling.rows(i).stop - tiling.rows(i).start for i in range(blocks)]
+    assert sum(sizes) == n
+    assert plan.entries == sum(sizes[i] * sizes[j] for i, j in tiles)
+
+
+def test_rectangular_matrix_has_all_tiles() -> None:
+    """Without symmetry every block of rows meets every block of columns."""
+    plan = make_plan(100, 10, LAPTOP, n_cols=35, tile=10)
+    assert plan.tiling.n_tiles == 10 * 4
+    assert plan.entries == 100 * 35
+    assert plan.layout == "full"
+
+
+def test_blocks_are_balanced() -> None:
+    """1030 samples make two blocks of 515, not one of 1024 and one of 6 padded to 1024."""
+    assert make_plan(1030, 10, LAPTOP).tiling.tile == 515
+
+
+def test_many_samples_get_large_tiles() -> None:
+    """From 16384 samples on the tiles are of the larger kind."""
+    assert LARGE_TILE // 2 < make_plan(100_000, 400, LAPTOP).tiling.tile <= LARGE_TILE
+
+
+def test_little_memory_makes_small_tiles() -> None:
+    """The tile shrinks until its tasks fit, and the plan then passes its own check."""
+    idle = LAPTOP.idle_bytes
+    small = make_plan(100_000, 400, Resources(2, 2, idle + 30_000_000))
+    assert small.tiling.tile < 512
+    small.check()
+
+
+def test_memory_that_cannot_do_is_refused_with_numbers() -> None:
+    """The refusal names need and allowance."""
+    plan = make_plan(5000, 400, Resources(2, 2, 500_000_000))
+    with pytest.raises(BudgetError, match=r"need \d+ MB .* but 500 MB are allowed: give more"):
+        plan.check()
+
+
+def test_full_disk_is_refused_with_numbers() -> None:
+    """The refusal names the bytes of the store and the bytes that are free."""
+    plan = make_plan(50_000, 400, LAPTOP)
+    with pytest.raises(BudgetError, match=r"needs 10\.\d GB on disk but only 1 GB are free"):
+        plan.check(disk_free=10**9)
+
+
+def test_sparse_rows_count_their_entries_only() -> None:
+    """Ten entries of a million features are 168 bytes a row."""
+    plan = make_plan(1000, 1_000_000, LAPTOP, nnz=10_000)
+    assert plan.row_bytes == 16 * 10 + 8
+
+
+def test_task_memory_grows_with_tile_and_rows() -> None:
+    """Larger tiles, wider rows and wider types cost more."""
+    base = task_bytes(512, 800.0, "float32")
+    assert base < task_bytes(512, 800.0, "float64")
+    assert base < task_bytes(512, 1600.0, "float32")
+    assert base < task_bytes(513, 800.0, "float32")
+
+
+@pytest.mark.parametrize(
+    ("n", "dim", "options", "message"),
+    [
+        (0, 5, {}, "at least one sample and one feature, got 0 x 5"),
+        (5, 0, {}, "at least one sample and one feature, got 5 x 0"),
+        (5, 5, {"tile": 0}, "tile must be at least 1, got 0"),
+        (5, 5, {"dtype": "int8"}, "float32 or float64, got 'int8'"),
+        (5, 5, {"layout": "lower"}, "triangle or full, got 'lower'"),
+    ],
+)
+def test_bad_parameters_are_named(n: int, dim: int, options: dict, message: str) -> None:
+    """What is out of its domain is refused with its value."""
+    with pytest.raises(InputError, match=message):
+        make_plan(n, dim, LAPTOP, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("2GB", 2 * 10**9), ("512 MiB", 512 * 2**20), (1000, 1000), ("1.5kb", 1500), ("7", 7)],
+)
+def test_sizes_are_read(text: str | int, size: int) -> None:
+    """Decimal and binary units, either case, with or without a space."""
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", "2 parsecs", "nan", "infGB"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    """Only positive finite sizes pass."""
+    with pytest.raises(InputError, match="memory must be a positive size such as 2GB"):
+        parse_bytes(text)
+
+
+def test_sizes_are_written_for_people() -> None:
+    """Three digits and a unit."""
+    assert [human_bytes(s) for s in (5, 2_345_000, 7.1e12)] == ["5 B", "2.35 MB", "7.1 TB"]
+
+
+def test_tiling_cuts_the_last_tile() -> None:
+    """The last block holds what is left."""
+    tiling = Tiling(10, 7, 4, symmetric=False)
+    assert tiling.rows(2) == slice(8, 10)
+    assert tiling.cols(1) == slice(4, 7)
+    assert np.prod([tiling.row_blocks, tiling.col_blocks]) == tiling.n_tiles

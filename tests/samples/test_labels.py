@@ -1,0 +1,162 @@
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dhsk.errors import InputError
+from dhsk.samples import check_labels, read_labels
+
+WORDS = ["course", "faculty", "course", "staff"]
+NUMBERS = [3, -1, 3, 0]
+TABLE = "page,class,n\np1,course,3\np2,faculty,-1\np3,course,3\np4,staff,0\n"
+
+WORD_FILES = {
+    "y.txt": "course\nfaculty\n course \nstaff\n",
+    "y.txt.gz": "course\r\nfaculty\r\ncourse\r\nstaff",
+    "y.csv": "course\nfaculty\ncourse\nstaff\n",
+    "y.tsv": "class\ncourse\nfaculty\ncourse\nstaff\n",
+    "z.csv:class": TABLE,
+    "z.csv.gz:class": TABLE,
+}
+NUMBER_FILES = {
+    "y.txt": "3\n-1\n3.0\n0\n",
+    "y.csv": "3\n-1\n3\n0\n",
+    "y.tsv": "class\n3\n-1\n3\n0\n",
+    "y.svm": "3 1:1\n-1 2:1\n# note\n3 1:1\n0 1:1\n",
+    "z.csv:n": TABLE,
+}
+CASES = [(name, text, WORDS) for name, text in WORD_FILES.items()] + [
+    (name, text, NUMBERS) for name, text in NUMBER_FILES.items()
+]
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), CASES)
+def test_text_files_of_labels(name, text, expected, tmp_path):
+    """Labels come from lines, from columns with and without header, and from svmlight files."""
+    file, _, column = name.partition(":")
+    content = text.encode()
+    (tmp_path / file).write_bytes(gzip.compress(content) if file.endswith(".gz") else content)
+    labels = read_labels(f"{tmp_path / file}{':' * bool(column)}{column}", 4)
+    assert labels.tolist() == expected
+    assert labels.dtype == np.int64 if expected is NUMBERS else labels.dtype.kind == "U"
+
+
+@pytest.mark.parametrize("values", [WORDS, NUMBERS])
+def test_numpy_files_of_labels(values, tmp_path):
+    """Labels come from arrays, chosen by key or by their usual name."""
+    np.save(tmp_path / "y.npy", values)
+    np.savez(tmp_path / "a.npz", values)
+    np.savez(tmp_path / "b.npz", X=np.eye(4), y=values)
+    np.savez(tmp_path / "c.npz", y=np.arange(4), cohort=values)
+    for name in ("y.npy", "a.npz", "b.npz", "b.npz:y", "c.npz:cohort"):
+        assert read_labels(tmp_path / name, 4).tolist() == values
+
+
+ARRAYS = {
+    "list": (WORDS, WORDS),
+    "floats": (np.array(NUMBERS, float), NUMBERS),
+    "bools": ([True, False], [1, 0]),
+    "unsigned": (np.array([200, 0], np.uint8), [200, 0]),
+    "bytes": (np.array(WORDS, "S"), WORDS),
+    "objects": (np.array(WORDS, object), WORDS),
+    "number objects": (np.array([1, 2.0, np.int8(3)], object), [1, 2, 3]),
+    "series": (pd.Series(WORDS), WORDS),
+    "categories": (pd.Categorical(WORDS), WORDS),
+    "nullable": (pd.array(NUMBERS, dtype="Int64"), NUMBERS),
+    "number-like text": (np.array(["01", "1"]), ["01", "1"]),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), ARRAYS.values(), ids=ARRAYS)
+def test_arrays_of_labels(given, expected):
+    """Arrays become int64 or str; text stays text, even where it looks like numbers."""
+    labels = read_labels(given, len(expected))
+    assert labels.tolist() == expected
+    assert labels.dtype == np.int64 or labels.dtype.kind == "U"
+
+
+MISSING = {
+    "nan": np.array([1, 0, np.nan]),
+    "nan in list": ["a", "b", float("nan")],
+    "none": np.array(["a", "b", None], object),
+    "pandas": np.array(["a", "b", pd.NA], object),
+    "blank": ["a", "b", " "],
+}
+
+
+@pytest.mark.parametrize("y", MISSING.values(), ids=MISSING)
+def test_missing_labels_are_named(y):
+    """A missing label, however it is spelt, is named by row and never becomes a class."""
+    with pytest.raises(InputError, match=r"row 2 \(counted from 0\) has no label"):
+        check_labels(y, 3)
+
+
+BAD = {
+    "fraction": ([0.0, 1.0, 0.5], r"row 2 \(counted from 0\) holds 0\.5, .*divide the values"),
+    "infinity": (np.array([0, np.inf, 1]), "row 1 .* holds inf"),
+    "too large": (np.array([0, 1, 2**63], np.uint64), "row 2 .* holds 9223372036854775808"),
+    "too large float": ([0.0, 2.0**63, 1], "row 1 .* 64 bits"),
+    "mixed": (["a", 1, 2], "int, str are mixed"),
+    "complex": (np.array([1j, 0, 1]), "dtype complex128"),
+    "matrix": (np.eye(3), r"shape \(3, 3\)"),
+    "wrong length": ([0, 1], "2 labels for 3 samples"),
+    "one class": (["a", "a", "a"], "all 3 labels are a, but at least two"),
+}
+
+
+@pytest.mark.parametrize(("y", "message"), BAD.values(), ids=BAD)
+def test_unusable_labels_are_refused(y, message):
+    """Labels that make no classification are refused with the numbers."""
+    with pytest.raises(InputError, match=message):
+        check_labels(y, 3)
+
+
+def test_classes_must_fill_the_folds():
+    """A class with fewer samples than folds is named with both numbers and the way out."""
+    check_labels(["a", "a", "b", "b", "b"], 5, folds=2)
+    with pytest.raises(
+        InputError, match=r"class a has 2 samples, fewer than the 3 folds: .*most 2"
+    ):
+        check_labels(["a", "a", "b", "b", "b"], 5, folds=3)
+    with pytest.raises(InputError, match=r"class 7 has 1 sample, fewer than the 2 folds: drop"):
+        check_labels([7, 1, 1], 3, folds=2)
+
+
+BAD_FILES = {
+    "blank line": ("y.txt", "a\n\nb\n", r"y\.txt: row 1 .* has no label"),
+    "empty cell": ("y.csv:b", "a,b\n1,2\n2,\n3,2\n", "row 1 .* has no label"),
+    "no column": ("y.csv:c", "a,b\n1,2\n", "no column 'c': its columns are a, b"),
+    "which column": ("y.csv", "a,b\n1,2\n", r"has 2 columns: .*y\.csv:NAME \(a, b\)"),
+    "short row": ("y.csv:b", "a,b\n1,2\n1\n", "row 1 .* has only 1 fields"),
+    "length": ("y.txt", "1\n2\n", "2 labels for 3 samples"),
+    "header and too few": ("y.csv", "class\n1\n2\n", "2 labels for 3 samples"),
+    "empty file": ("y.csv", "", "0 labels for 3 samples"),
+    "unknown": ("y.dat", "1\n", r"unknown format \(\.dat\).*\.txt"),
+    "useless key": ("y.txt:k", "1\n", "has no parts"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "message"), BAD_FILES.values(), ids=BAD_FILES)
+def test_unusable_files_of_labels_are_refused(name, text, message, tmp_path):
+    """Each defect of a file of labels is named with file and row."""
+    (tmp_path / name.partition(":")[0]).write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_labels(tmp_path / name, 3)
+
+
+def test_missing_and_pickled_label_files_are_refused(tmp_path):
+    """A missing file and a file of Python objects get their sentences."""
+    with pytest.raises(InputError, match=r"there is no file .*y\.txt"):
+        read_labels(tmp_path / "y.txt", 3)
+    np.savez(tmp_path / "y.npz", np.array(["a", 1, None], object))
+    np.save(tmp_path / "y.npy", np.array(["a", 1, None], object))
+    for name in ("y.npz", "y.npy"):
+        with pytest.raises(InputError, match=r"unpickled|allow_pickle"):
+            read_labels(tmp_path / name, 3)
+
+
+def test_underscored_labels_stay_apart(tmp_path):
+    """1_0 and 10 are two classes, although Python reads both as ten."""
+    (tmp_path / "y.txt").write_text("1_0\n10\n")
+    assert read_labels(tmp_path / "y.txt", 2).tolist() == ["1_0", "10"]

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dhsk.errors import InputError
+from dhsk.samples import Scan, open_samples, scan
+from dhsk.samples import scan as scan_function
+from dhsk.samples.scan import UNIT_TOLERANCE, rows_within
+
+X = np.abs(np.random.default_rng(5).normal(size=(11, 6)))
+X[X < 0.3] = 0
+
+
+class InBlocks:
+    """Samples that are cut into blocks of a fixed size, whatever is asked for."""
+
+    def __init__(self, source, rows: int) -> None:
+        self._samples, self._rows = open_samples(source), rows
+        self.source, self.shape = self._samples.source, self._samples.shape
+        self.is_sparse, self.nnz = self._samples.is_sparse, self._samples.nnz
+
+    def blocks(self, _rows: int):
+        """Yield blocks of the fixed size."""
+        return self._samples.blocks(self._rows)
+
+
+def fingerprint(source, rows: int = 100) -> str:
+    """Return the fingerprint of samples read in blocks of so many rows."""
+    return scan_function(InBlocks(source, rows), "identity").fingerprint
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_fingerprint_does_not_depend_on_blocks(layout):
+    """The same samples in blocks of any size have one fingerprint."""
+    assert len({fingerprint(layout(X), rows) for rows in (1, 2, 5, 11, 100)}) == 1
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_fingerprint_depends_on_everything_else(layout):
+    """A changed value, place, row order or shape changes the fingerprint."""
+    nudged, moved, wide = X.copy(), X.copy(), np.hstack([X, np.zeros((11, 1))])
+    nudged[10, 5] = np.nextafter(1.0 if X[10, 5] == 0 else X[10, 5], 2)
+    moved[0] = np.roll(X[0], 1)
+    variants = [X, nudged, moved, X[::-1], X[:-1], wide, X.reshape(22, 3), X.reshape(6, 11)]
+    assert len({fingerprint(layout(variant)) for variant in variants}) == len(variants)
+
+
+def test_fingerprint_tells_rows_of_sparse_samples_apart():
+    """An entry that moves to the next row in the same column changes the fingerprint."""
+    first, second = sp.csr_array([[0, 1.0], [0, 0]]), sp.csr_array([[0, 0], [0, 1.0]])
+    assert fingerprint(first) != fingerprint(second)
+
+
+def test_fingerprint_tells_dense_from_sparse():
+    """Dense and CSR samples differ on purpose: their products may differ in the last bit."""
+    assert fingerprint(X) != fingerprint(sp.csr_array(X))
+
+
+def test_fingerprint_ignores_dtype_and_the_sign_of_zero():
+    """Equal numbers are equal samples: float32 ones, and -0.0 for 0.0."""
+    ones = np.eye(3)
+    assert fingerprint(ones) == fingerprint(ones.astype(np.uint8))
+    assert fingerprint(ones) == fingerprint(np.where(ones == 0, -0.0, ones))
+
+
+def test_fingerprint_is_stable():
+    """The fingerprint of one release is the fingerprint of the next: stores rely on it."""
+    assert fingerprint(np.eye(2)) == "628d7f82888896f3b26c48f187de10c0"
+    assert fingerprint(sp.csr_array(np.eye(2))) == "e5fc749923b6857913f44257ddf24459"
+
+
+def test_scan_reports_what_it_read():
+    """Shape, entries that are not zero and progress come back."""
+    done: list[int] = []
+    found = scan(InBlocks(X, 4), "hyperspherical", on_rows=done.append)
+    assert found == Scan(11, 6, None, found.fingerprint)
+    assert len(found.fingerprint) == 32
+    assert done == [4, 8, 11]
+    with_zero = sp.csr_array((np.array([1.0, 0.0]), np.array([0, 1]), np.array([0, 2])))
+    assert scan(open_samples(with_zero), "projective").nnz == 1
+
+
+@pytest.mark.parametrize("rows", [1, 4, 100])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_scan_refuses_what_the_map_would(rows, layout):
+    """Defects are named with the source and the absolute row, in blocks of any size."""
+    negative, empty = X.copy(), X.copy()
+    negative[7, 2] = -3
+    empty[9] = 0
+    with pytest.raises(InputError, match=r"^X: row 7, column 2 .* holds -3\.0"):
+        scan(InBlocks(layout(negative), rows), "hyperspherical")
+    with pytest.raises(InputError, match=r"^X: row 9 .* all zero"):
+        scan(InBlocks(layout(empty), rows), "projective")
+    scan(InBlocks(layout(empty), rows), "identity")
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_unit_rows_are_checked(layout):
+    """Under the identity map unit rows pass, also those rounded to float32, and others do not."""
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    scan(open_samples(layout(unit)), "identity", unit=True)
+    scan(open_samples(layout(unit.astype(np.float32))), "identity", unit=True)
+    scan(open_samples(layout(3 * unit)), "identity")
+    for factor in (1 + 3 * UNIT_TOLERANCE, 1 - 3 * UNIT_TOLERANCE, 0.0, 1e-170, 1e308):
+        wrong = unit.copy()
+        wrong[6] *= factor
+        with pytest.raises(InputError, match=r"row 6 .* has norm .*1e-06.*--map projective"):
+            scan(open_samples(layout(wrong)), "identity", unit=True)
+    scan(open_samples(layout(3 * unit)), "projective", unit=True)
+
+
+def test_blocks_of_the_scan_are_bounded():
+    """Rows in a block follow from their average size, and are at least one."""
+    assert rows_within(open_samples(np.ones((5, 100))), 8000) == 10
+    assert rows_within(open_samples(np.ones((5, 100))), 1) == 1
+    assert rows_within(open_samples(sp.csr_array(np.ones((5, 100)))), 12_040) == 10
