@@ -1,0 +1,188 @@
+"""A stored matrix behaves like the array that it stands for."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import cg, eigsh
+
+import dhsk
+from dhsk.gram.ops import leading_eigenvalues
+
+N, M, DIM, TILE = 53, 31, 12, 10
+KERNEL = dhsk.HeatKernel(DIM, 0.1)
+
+ROUNDING = 200 * np.finfo(float).eps
+"""Sums of up to N + M products of numbers up to 1, in another order."""
+
+
+@pytest.fixture
+def G(tmp_path: Path, counts: Any) -> dhsk.GramMatrix:
+    """A symmetric matrix."""
+    return dhsk.compute_gram(counts(N, DIM), KERNEL, store=tmp_path / "s", tile=TILE)
+
+
+@pytest.fixture
+def R(tmp_path: Path, counts: Any) -> dhsk.GramMatrix:
+    """A rectangular matrix."""
+    X, Y = counts(N, DIM), counts(M, DIM)
+    return dhsk.compute_gram(X, KERNEL, Y, store=tmp_path / "r", tile=TILE)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (3, 40),
+        (-1, -53),
+        5,
+        slice(2, 5),
+        (slice(2, 5), slice(10, 30)),
+        (slice(None, None, 7), slice(40, None, -3)),
+        (slice(5, 5), slice(None)),
+        (slice(8, 33), 20),
+        (20, slice(8, 33)),
+        ([4, 50, 4, 9], slice(None)),
+        (slice(20, 25), np.array([1, 0, 44])),
+        (np.arange(53) % 3 == 0, 7),
+    ],
+    ids=str,
+)
+def test_indexing_is_that_of_numpy(G: dhsk.GramMatrix, key: Any) -> None:
+    """Integers, slices of any step, index and boolean arrays give numpy's shapes and values."""
+    whole = np.asarray(G)
+    np.testing.assert_array_equal(G[key], whole[key], strict=True)
+
+
+def test_rectangular_indexing(R: dhsk.GramMatrix) -> None:
+    """Without symmetry nothing is mirrored."""
+    whole = np.asarray(R)
+    assert whole.shape == (N, M)
+    np.testing.assert_array_equal(R[5:30, 7:9], whole[5:30, 7:9])
+
+
+def test_submatrix_takes_all_pairs(G: dhsk.GramMatrix, rng: Any) -> None:
+    """Rows and columns in any order and with repeats, as np.ix_ gives."""
+    rows, cols = rng.integers(0, N, 40), rng.permutation(N)[:20]
+    expected = np.asarray(G)[np.ix_(rows, cols)]
+    np.testing.assert_array_equal(G.submatrix(rows, cols), expected)
+    with pytest.raises(dhsk.InputError, match=r"use G.submatrix"):
+        G[rows, cols]
+
+
+@pytest.mark.parametrize("key", [(53, 0), (0, -54), ([1, 99], 0)])
+def test_out_of_range_is_an_index_error(G: dhsk.GramMatrix, key: Any) -> None:
+    """As in numpy."""
+    with pytest.raises(IndexError, match="out of range for axis of 53"):
+        G[key]
+
+
+@pytest.mark.parametrize("shape", [(N,), (N, 1), (N, 4)])
+def test_product(G: dhsk.GramMatrix, R: dhsk.GramMatrix, rng: Any, shape: Any) -> None:
+    """Products with vectors and matrices from both sides."""
+    V = rng.normal(size=shape)
+    np.testing.assert_allclose(G @ V, np.asarray(G) @ V, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(V.T @ G, V.T @ np.asarray(G), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(V.T @ R, V.T @ np.asarray(R), rtol=0, atol=ROUNDING)
+    with pytest.raises(dhsk.InputError, match=r"cannot multiply \(53, 31\) by"):
+        R @ V
+
+
+def test_dask_array_holds_the_same(G: dhsk.GramMatrix, R: dhsk.GramMatrix) -> None:
+    """Mirrored below the diagonal, one chunk a tile, lazy until computed."""
+    for matrix in (G, R):
+        lazy = matrix.to_dask()
+        assert (lazy.shape, lazy.dtype) == (matrix.shape, matrix.dtype)
+        assert lazy.numblocks == (matrix.tiling.row_blocks, matrix.tiling.col_blocks)
+        np.testing.assert_array_equal(lazy.compute(), np.asarray(matrix))
+
+
+def test_scipy_solvers_run_on_it(G: dhsk.GramMatrix, R: dhsk.GramMatrix, rng: Any) -> None:
+    """Eigenvalues and linear systems through the linear operator."""
+    whole = np.asarray(G)
+    operator = G.as_linear_operator()
+    largest = eigsh(operator, k=3, return_eigenvectors=False, v0=np.ones(N))
+    np.testing.assert_allclose(np.sort(largest), np.linalg.eigvalsh(whole)[-3:], rtol=1e-10)
+    b = rng.normal(size=N)
+    x, failed = cg(whole + np.eye(N), b, rtol=1e-12)
+    assert not failed
+    np.testing.assert_allclose(operator @ x + x, b, atol=1e-10)
+    V = rng.normal(size=N)
+    other = R.as_linear_operator()
+    np.testing.assert_allclose(other.rmatvec(V), np.asarray(R).T @ V, rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("count", [5, 40, 100])
+def test_leading_eigenvalues(G: dhsk.GramMatrix, count: int) -> None:
+    """Few by Lanczos, many by a full decomposition: largest first."""
+    expected = np.linalg.eigvalsh(np.asarray(G))[::-1][:count]
+    found = leading_eigenvalues(G, count)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=ROUNDING)
+
+
+def test_opened_again_it_is_the_same(G: dhsk.GramMatrix) -> None:
+    """The store alone is enough."""
+    again = dhsk.open_gram(G.path)
+    assert (again.shape, again.dtype, again.kernel) == (G.shape, G.dtype, KERNEL)
+    np.testing.assert_array_equal(np.asarray(again), np.asarray(G))
+
+
+def test_incomplete_store_does_not_open(G: dhsk.GramMatrix) -> None:
+    """A missing tile is found at the door."""
+    (G.path / "gram" / "c" / "2" / "4").unlink()
+    with pytest.raises(dhsk.IncompleteStoreError, match="lacks 1 of 21 tiles"):
+        dhsk.open_gram(G.path)
+
+
+def test_verify_names_the_damaged_tiles(G: dhsk.GramMatrix) -> None:
+    """A flipped bit is found by reading everything."""
+    assert G.verify() == 21
+    chunk = G.path / "gram" / "c" / "1" / "3"
+    damaged = bytearray(chunk.read_bytes())
+    damaged[100] ^= 1
+    chunk.write_bytes(damaged)
+    with pytest.raises(dhsk.CorruptTileError, match=r"1 of 21 tiles .* damaged: \(1, 3\)"):
+        G.verify()
+
+
+def test_pickled_it_finds_its_store(G: dhsk.GramMatrix) -> None:
+    """Tasks get a path, not the data."""
+    data = pickle.dumps(G)
+    assert len(data) < 2000
+    np.testing.assert_array_equal(np.asarray(pickle.loads(data)), np.asarray(G))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_stored_cosines_serve_every_time(counts: Any, dtype: str) -> None:
+    """A derived kernel is the computed one, up to the rounding of the stored cosine."""
+    X = counts(N, DIM)
+    cosines = dhsk.compute_gram(X, dhsk.CosineKernel(), tile=TILE, dtype=dtype)
+    for kernel in (KERNEL, dhsk.HeatKernel(DIM, 0.5), dhsk.ParametrixKernel(0.2)):
+        derived = cosines.with_kernel(kernel)
+        assert derived.kernel == kernel
+        exact = dhsk.compute_gram(X, kernel, tile=TILE)
+        tolerance = 8 * np.finfo(dtype).eps  # |dK/dc| is below 8 at these times
+        np.testing.assert_allclose(derived[:, :], exact[:, :], rtol=0, atol=tolerance)
+        np.testing.assert_array_equal(derived.diagonal(), np.ones(N))
+
+
+def test_stored_products_serve_distances(counts: Any) -> None:
+    """Gaussian and polynomial kernels come from plain inner products."""
+    X = counts(N, DIM)
+    products = dhsk.compute_gram(X, dhsk.LinearKernel(), tile=TILE)
+    for kernel in (dhsk.GaussianKernel(3.0), dhsk.PolynomialKernel(2, 1.0)):
+        exact = kernel(X)
+        derived = products.with_kernel(kernel)[:, :]
+        np.testing.assert_allclose(derived, exact, rtol=1e-12)
+
+
+def test_what_is_not_determined_is_refused(G: dhsk.GramMatrix, counts: Any) -> None:
+    """Heat kernel values give no other kernel, and cosines no distances."""
+    with pytest.raises(dhsk.InputError, match="cannot be derived from stored heat values"):
+        G.with_kernel(dhsk.HeatKernel(DIM, 0.5))
+    cosines = dhsk.compute_gram(counts(N, DIM), dhsk.CosineKernel())
+    with pytest.raises(dhsk.InputError, match="gaussian matrix cannot be derived"):
+        cosines.with_kernel(dhsk.GaussianKernel(1.0))
+    with pytest.raises(dhsk.InputError, match="dim 99, the samples have dim 12"):
+        cosines.with_kernel(dhsk.HeatKernel(99, 0.5))
