@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from distributed import Client
 
@@ -17,7 +17,7 @@ from dhsk.gram.store import GramStore, Header, Side
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks
 from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.samples import Samples, Scan, SphereMap, apply_map, open_samples, scan
+from dhsk.samples import Samples, Scan, SphereMap, apply_map, open_samples, parse_sphere_map, scan
 
 BLOCK_BYTES = 32_000_000
 """Samples are read, checked and mapped in blocks of about this size."""
@@ -142,10 +142,7 @@ def check_kernel(kernel: Kernel, sides: list[Samples], sphere_map: str | None) -
     InputError
         They do not.
     """
-    chosen = sphere_map or kernel.default_map
-    if chosen not in get_args(SphereMap):
-        known = ", ".join(get_args(SphereMap))
-        raise InputError(f"the map must be one of {known}, got {chosen!r}")
+    chosen = parse_sphere_map(sphere_map or kernel.default_map)
     dims = {side.shape[1] for side in sides}
     if len(dims) > 1:
         raise InputError(
@@ -158,7 +155,7 @@ def check_kernel(kernel: Kernel, sides: list[Samples], sphere_map: str | None) -
             f"the kernel is for dim {dim} but {sides[0].source} has {sides[0].shape[1]} features: "
             f"make the kernel with dim={sides[0].shape[1]}"
         )
-    return chosen  # type: ignore[return-value]  # tested against the Literal above
+    return chosen
 
 
 def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> GramPlan:

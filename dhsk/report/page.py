@@ -186,10 +186,13 @@ def _at_end(best: Cell, rivals: list[Cell], field: str, end: Any) -> bool:
 def _folds(results: Results) -> Html:
     note = (
         "The best cell of each family of kernels: a dot for each fold (first fold on top), a line "
-        "at the mean, a band of one standard deviation. All families saw the same folds. A best "
-        "cell was chosen by these very folds, so its accuracy on new samples tends to be a little "
-        "lower."
+        "at the mean, a band of one standard deviation."
     )
+    if len(results.cells) > 1:
+        note += (
+            " Every cell saw the same folds. The best was chosen by these very folds, so its "
+            "accuracy on new samples tends to be a little lower."
+        )
     return _section("Accuracy by fold", note, _figures([figures.folds(results)]))
 
 

@@ -17,6 +17,8 @@ from dhsk.samples.paths import Origin
 CSR_KEYS = frozenset({"data", "indices", "indptr", "shape"})
 """The arrays that `scipy.sparse.save_npz` writes for a CSR matrix."""
 
+_PIECE_BYTES = 2**16
+
 
 class Header(NamedTuple):
     """What stands before the values of an array in numpy's format."""
@@ -64,7 +66,7 @@ class NpySamples(Samples):
 
 @dataclass(frozen=True)
 class NpzSamples(Samples):
-    """A dense array in an archive; memory in use: three blocks as stored and one in float64."""
+    """A dense array in an archive; memory in use: one block as stored and one in float64."""
 
     source: str
     shape: tuple[int, int]
@@ -88,7 +90,7 @@ class NpzSamples(Samples):
 
 @dataclass(frozen=True, eq=False)
 class NpzCsrSamples(Samples):
-    """A CSR matrix in an archive; memory in use: the row pointers and four blocks."""
+    """A CSR matrix in an archive; memory in use: the row pointers and three blocks."""
 
     source: str
     shape: tuple[int, int]
@@ -265,11 +267,17 @@ def load_member(origin: Origin, member: str) -> NDArray[Any]:
 
 
 def _read_values(handle: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray[Any]:
-    wanted = count * dtype.itemsize
-    raw = handle.read(wanted)
-    if len(raw) < wanted:
-        raise EOFError(f"an array ends {wanted - len(raw)} bytes early")
-    return np.frombuffer(raw, dtype)
+    values = np.empty(count, dtype)
+    content = values.view(np.uint8)
+    done = 0
+    # Piecewise, because an archive needs several times the memory of what is read at once.
+    while done < content.size:
+        piece = handle.read(min(_PIECE_BYTES, content.size - done))
+        if not piece:
+            raise EOFError(f"an array ends {content.size - done} bytes early")
+        content[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
+        done += len(piece)
+    return values
 
 
 def _check_size(origin: Origin, wanted: int) -> None:

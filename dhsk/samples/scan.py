@@ -49,7 +49,7 @@ def scan(
     Parameters
     ----------
     samples
-        What to read, in blocks of about 16 MiB.
+        What to read, in blocks of about 16 MiB; memory in use: about four of them.
     sphere_map
         The map whose conditions to check.
     unit

@@ -291,8 +291,9 @@ def test_reading_stays_within_few_blocks_of_memory(layout, tmp_path):
         tracemalloc.stop()
     size = n_samples * dim
     assert total == size * (size + 1) / 2  # exact: below 2^53
-    # Dense: three blocks as stored and one or two in float64. CSR: indices as well, and masks.
-    assert peak < (12 if layout == "csr" else 6) * 1_000_000
+    # One block as stored and two in float64 (the loop still holds the last); for CSR the indices as
+    # well; and half a block for the rest.
+    assert peak < (6.5 if layout == "csr" else 3.5) * 1_000_000
 
 
 def test_pickled_arrays_are_refused(tmp_path):
@@ -373,7 +374,7 @@ def test_short_arrays_in_an_archive_are_refused(rows, tmp_path):
     content = (tmp_path / "x.npy").read_bytes()
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("X.npy", content[:-10])
-    with pytest.raises(InputError, match="10 bytes early|56 bytes early"):
+    with pytest.raises(InputError, match="10 bytes early"):
         list(open_samples(tmp_path / "x.npz").blocks(rows))
 
 

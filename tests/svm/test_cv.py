@@ -1,0 +1,197 @@
+"""Cross-validation against scikit-learn on the same Gram matrices, and its bookkeeping."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_predict, cross_val_score
+from sklearn.svm import SVC
+
+import dhsk
+
+KERNELS = [dhsk.HeatKernel.at_scale(64, 0.5), dhsk.CosineKernel(), dhsk.GaussianKernel(25.0)]
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[Any, Any]:
+    """The first 300 digits."""
+    X, y = load_digits(return_X_y=True)
+    return X[:300], y[:300]
+
+
+@pytest.fixture(scope="module")
+def result(digits: Any) -> dhsk.CvResult:
+    """A grid of three kernels and two C over three folds."""
+    return dhsk.cross_validate(*digits, kernels=KERNELS, C=[0.5, 5.0], cv=3, seed=7)
+
+
+def gram(kernel: Any, X: Any) -> Any:
+    """The kernel's matrix, directly."""
+    return kernel(dhsk.hyperspherical_map(X) if kernel.spherical else X)
+
+
+def test_scores_are_those_of_scikit_learn(result: dhsk.CvResult, digits: Any) -> None:
+    """Same folds, same fits, same scores: cell by cell, fold by fold."""
+    X, y = digits
+    folds = StratifiedKFold(3, shuffle=True, random_state=7)
+    expected = {}
+    for kernel in KERNELS:
+        for C in (0.5, 5.0):
+            scores = cross_val_score(SVC(C=C, kernel="precomputed"), gram(kernel, X), y, cv=folds)
+            expected |= {(kernel.name, C, fold): s for fold, s in enumerate(scores)}
+    found = {(r["kernel"], r["C"], r["fold"]): r["score"] for r in result.results_}
+    assert found == expected
+
+
+def test_rows_carry_the_certificate(result: dhsk.CvResult) -> None:
+    """Every fit reports its support vectors, its seconds and its KKT violation."""
+    for row in result.results_:
+        assert 10 <= row["n_support"] <= 200
+        assert 0 < row["kkt"] <= 1.1e-3
+        assert row["seconds"] > 0
+
+
+def test_winner_is_the_highest_mean(result: dhsk.CvResult) -> None:
+    """The summary averages over the folds and the best cell leads it."""
+    means = {}
+    for row in result.results_:
+        means.setdefault((row["label"], row["C"]), []).append(row["score"])
+    best = max(means, key=lambda cell: np.mean(means[cell]))
+    assert (result.best_["label"], result.best_["C"]) == best
+    assert result.best_score_ == np.mean(means[best])
+    assert result.best_["std"] == np.std(means[best])
+
+
+def test_confusion_is_that_of_the_winner(result: dhsk.CvResult, digits: Any) -> None:
+    """Out-of-fold predictions of the best cell, counted by true class and predicted class."""
+    X, y = digits
+    kernel = next(k for k in KERNELS if k.name == result.best_["kernel"])
+    predicted = cross_val_predict(
+        SVC(C=result.best_["C"], kernel="precomputed"),
+        gram(kernel, X),
+        y,
+        cv=StratifiedKFold(3, shuffle=True, random_state=7),
+    )
+    expected = np.zeros((10, 10), dtype=int)
+    np.add.at(expected, (y, predicted), 1)
+    assert result.data["confusion"] == expected.tolist()
+    assert result.data["class_counts"] == np.bincount(y).tolist()
+
+
+def test_eigenvalues_are_those_of_the_winner(result: dhsk.CvResult, digits: Any) -> None:
+    """Leading eigenvalues and trace of the best kernel's matrix."""
+    kernel = next(k for k in KERNELS if k.name == result.best_["kernel"])
+    K = gram(kernel, digits[0])
+    expected = np.linalg.eigvalsh(K)[::-1][:100]
+    np.testing.assert_allclose(result.data["eigenvalues"], expected, atol=1e-9 * expected[0])
+    assert result.data["trace"] == pytest.approx(np.trace(K), rel=1e-12)
+
+
+def test_time_scales_make_heat_kernels(digits: Any) -> None:
+    """A time scale reads in the result as it was asked for, for heat and parametrix alike."""
+    X, y = digits
+    kernels = [dhsk.ParametrixKernel.at_scale(64, 0.7)]
+    found = dhsk.cross_validate(X, y, time_scale=[0.3, 0.7], kernels=kernels, C=1, cv=2)
+    labels = [(r["label"], r["time_scale"]) for r in found.summary_]
+    assert labels == [("heat s=0.3", 0.3), ("heat s=0.7", 0.7), ("parametrix s=0.7", 0.7)]
+    assert found.data["samples"]["sphere_map"] == "hyperspherical"
+
+
+def test_a_stored_matrix_gives_the_same(tmp_path: Path, digits: Any, result: Any) -> None:
+    """From stored cosines, or from samples: the same table."""
+    X, y = digits
+    G = dhsk.compute_gram(X, dhsk.CosineKernel(), store=tmp_path / "g")
+    again = dhsk.cross_validate(G, y, kernels=KERNELS[:2], C=[0.5, 5.0], cv=3, seed=7)
+    scores = [row["score"] for row in again.results_]
+    assert scores == [row["score"] for row in result.results_ if row["kernel"] != "gaussian"]
+
+
+def test_a_stored_kernel_is_its_own_default(digits: Any) -> None:
+    """Without time scales a matrix of heat values is used as it is."""
+    X, y = digits
+    G = dhsk.compute_gram(X, KERNELS[0])
+    found = dhsk.cross_validate(G, y, C=1, cv=2)
+    assert [row["label"] for row in found.summary_] == ["heat s=0.5"]
+
+
+def test_groups_stay_together(digits: Any) -> None:
+    """Folds of the user's own are taken as they are; a splitter too."""
+    X, y = digits
+    folds = [(np.arange(200), np.arange(200, 300)), (np.arange(100, 300), np.arange(100))]
+    found = dhsk.cross_validate(X, y, time_scale=0.5, C=1, cv=folds)
+    K = gram(KERNELS[0], X)
+    for row, (train, test) in zip(found.results_, folds, strict=True):
+        model = SVC(C=1, kernel="precomputed").fit(K[np.ix_(train, train)], y[train])
+        assert row["score"] == model.score(K[np.ix_(test, train)], y[test])
+    groups = GroupKFold(2).split(X, y, groups=np.arange(300) // 30)
+    assert len(dhsk.cross_validate(X, y, time_scale=0.5, C=1, cv=list(groups)).results_) == 2
+
+
+def test_string_labels(digits: Any) -> None:
+    """Names of classes come back in the result."""
+    X, y = digits
+    names = np.array(["even", "odd"])[y % 2]
+    found = dhsk.cross_validate(X, names, time_scale=0.5, C=1, cv=2)
+    assert found.data["classes"] == ["even", "odd"]
+    assert np.sum(found.data["confusion"]) == 300
+
+
+def test_result_survives_json(tmp_path: Path, result: dhsk.CvResult) -> None:
+    """What is written is read back equal, and the table has a line a row."""
+    result.to_json(tmp_path / "r.json")
+    assert dhsk.CvResult.from_json(tmp_path / "r.json").data == result.data
+    result.to_csv(tmp_path / "r.csv")
+    with (tmp_path / "r.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["score"]) for row in rows] == [row["score"] for row in result.results_]
+    result.report(tmp_path / "r.html")
+    assert result.best_["label"].split()[0] in (tmp_path / "r.html").read_text()
+
+
+def test_unknown_result_schema_is_refused(tmp_path: Path) -> None:
+    """A file of a later version is not guessed at."""
+    (tmp_path / "r.json").write_text(json.dumps({"schema": 99}))
+    with pytest.raises(dhsk.InputError, match="has schema 99, this version reads 1"):
+        dhsk.CvResult.from_json(tmp_path / "r.json")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"y": [0, 1]}, r"2 .*300"),
+        ({"y": [0] * 300}, "all 300 labels are 0, but at least two classes"),
+        ({"y": [0] * 297 + [1] * 3}, r"3 .*5 folds"),
+        ({"C": [1.0, 0.0]}, "C must be positive and finite, got 0.0"),
+        ({"time_scale": [1.0, -1.0]}, r"time_scale must be positive and finite, got -1.0"),
+        ({"C": []}, "C must be positive and finite, got none"),
+        ({"cv": 1}, "at least 2 folds, got 1"),
+        ({"cv": [(np.arange(10), np.arange(10, 300))], "y": [0] * 20 + [1] * 280},
+         "training part of fold 0 has one class only"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(digits: Any, options: Any, message: str) -> None:
+    """Labels and parameters are refused before any sample is read."""
+    X, y = digits
+    X = X.copy()
+    X[0, 0] = np.nan  # would be noticed if the samples were read
+    options = {"y": y} | options
+    with pytest.raises(dhsk.InputError, match=message):
+        dhsk.cross_validate(X, options.pop("y"), **options)
+
+
+def test_fits_that_do_not_fit_are_refused(digits: Any) -> None:
+    """The refusal has the numbers."""
+    with pytest.raises(dhsk.BudgetError, match=r"300 samples needs \d+ MB but 300 MB are allowed"):
+        dhsk.cross_validate(*digits, memory="300MB")
+
+
+def test_rectangular_matrices_are_refused(digits: Any) -> None:
+    """Folds need the samples with themselves."""
+    X, y = digits
+    R = dhsk.compute_gram(X, KERNELS[0], X[:50])
+    with pytest.raises(dhsk.InputError, match=r"square Gram matrix, got \(300, 50\)"):
+        dhsk.cross_validate(R, y)
