@@ -25,8 +25,8 @@ def connect(cluster: str = "local", **options: Any) -> Client:
     cluster
         "local" starts one worker process per core, with a scheduler and a dashboard that listen on
         localhost only, and stops them when the client is closed; "tcp://..." or "tls://..." is the
-        address of a scheduler; anything else is the path of a scheduler file, which
-        may appear while this call waits.
+        address of a scheduler; anything else is the path of a scheduler file;
+        if it ends in .json this call waits a minute for it to appear.
     **options
         Passed to `distributed.Client`; for "local" that includes those of
         `distributed.LocalCluster`, for instance ``n_workers``.
@@ -87,8 +87,9 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _await_file(path: Path) -> str:
-    """Wait for a scheduler file if its folder is there: a batch job may still be writing it."""
-    deadline = monotonic() + (WAIT_SECONDS if path.parent.is_dir() else 0)
+    """Wait for a scheduler file that a batch job may be about to write; not for a mistyped word."""
+    plausible = path.suffix == ".json" and path.parent.is_dir()
+    deadline = monotonic() + (WAIT_SECONDS if plausible else 0)
     while not path.exists():
         if monotonic() >= deadline:
             raise InputError(

@@ -172,6 +172,7 @@ class GramStore:
             attributes = {"dhsk": dataclasses.asdict(header)}
             zarr.create_group(str(path), attributes=attributes)
             store = cls(path, header)
+        store._remove_leftovers()
         store._ensure_array()
         return store
 
@@ -210,6 +211,11 @@ class GramStore:
             )
         lists = {key: tuple(attributes[key]) for key in ("fingerprints", "nnz")}
         return cls(path, Header(**(attributes | lists)))
+
+    def _remove_leftovers(self) -> None:
+        """Delete what writes that were killed left beside the chunks."""
+        for file in self.path.rglob("*.partial"):
+            file.unlink(missing_ok=True)
 
     def _ensure_array(self) -> None:
         """Make the array of tiles unless an earlier run, killed or not, has made it."""

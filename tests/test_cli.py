@@ -1,0 +1,275 @@
+"""The command, run as a person runs it: exit codes, sentences, files."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+from scipy.sparse import csr_array, save_npz
+
+import dhsk
+from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, INTERRUPTED, TOO_BIG, main
+
+
+@pytest.fixture(scope="module")
+def address() -> Any:
+    """A cluster that stays up for the module, so that commands start none of their own."""
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None,
+        protocol="tcp", host="127.0.0.1", set_as_default=False,
+    ) as client:  # fmt: skip
+        yield client.scheduler.address
+
+
+@pytest.fixture
+def run(address: str, capsys: Any) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in this process; exit code, standard output, standard error."""
+
+    def command(*words: Any, cluster: bool = True) -> tuple[int, str, str]:
+        where = ("--cluster", address) if cluster else ()
+        with pytest.raises(SystemExit) as ended:
+            main([*(str(word) for word in words), *where])
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return command
+
+
+@pytest.fixture
+def samples(tmp_path: Path, counts: Any, monkeypatch: Any) -> Any:
+    """Two classes of 40 counts, and their labels, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    X = counts(80, 12)
+    X[40:, :4] += 3
+    np.save("x.npy", X)
+    Path("y.txt").write_text("\n".join(["up"] * 40 + ["down"] * 40) + "\n")
+    return X
+
+
+def test_gram_then_info_then_verify_then_cv(run: Any, samples: Any) -> None:
+    """The whole job by hand: every step says where its output is and what comes next."""
+    code, out, _ = run("gram", "x.npy", "--out", "g", "--kernel", "cosine", "--tile", 30)
+    assert (code, "output: g" in out, "next:   dhsk cv g" in out) == (DONE, True, True)
+    code, out, _ = run("info", "g", cluster=False)
+    assert code == DONE
+    assert "80 x 80 float64, triangle" in out
+    assert "6 of 6 done" in out
+    code, out, _ = run("verify", "g")
+    assert (code, "all 6 tiles are sound" in out) == (DONE, True)
+    code, out, _ = run("cv", "g", "--labels", "y.txt", "--time-scale", "0.7,1", "--C", 1,
+                       "--folds", 4, "--out", "o")  # fmt: skip
+    assert code == DONE
+    assert "best:   heat s=" in out
+    data = json.loads(Path("o/results.json").read_text())
+    assert len(data["rows"]) == 2 * 1 * 4
+    assert {p.name for p in Path("o").iterdir()} == {"results.json", "results.csv", "report.html"}
+
+
+def test_gram_equals_the_library(run: Any, samples: Any) -> None:
+    """The command computes what the function computes."""
+    assert run("gram", "x.npy", "--out", "g", "--time-scale", 0.7, "--dtype", "float32")[0] == DONE
+    kernel = dhsk.HeatKernel.at_scale(12, 0.7)
+    expected = kernel(dhsk.hyperspherical_map(samples)).astype(np.float32)
+    G = dhsk.open_gram("g")
+    assert G.kernel == kernel
+    np.testing.assert_allclose(G[:, :], expected, rtol=0, atol=2**-23)
+
+
+def test_cv_on_samples_compares_all_kernels(run: Any, samples: Any) -> None:
+    """Six families in one run; the same command again uses the stored products."""
+    words = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", 1, "--sigma", "2,5", "--C", "1,10",
+             "--kernel", "heat,parametrix,cosine,linear,gaussian,polynomial", "--folds", 3,
+             "--out", "o")  # fmt: skip
+    assert run(*words)[0] == DONE
+    first = json.loads(Path("o/results.json").read_text())
+    assert len(first["summary"]) == 7 * 2
+    assert run(*words)[0] == DONE
+    second = json.loads(Path("o/results.json").read_text())
+    assert [row["mean"] for row in first["summary"]] == [row["mean"] for row in second["summary"]]
+
+
+def test_labels_from_a_column_of_the_samples(run: Any, samples: Any) -> None:
+    """A label column of the table is taken out of the features by itself."""
+    lines = [",".join(f"f{k}" for k in range(12)) + ",kind"]
+    lines += [",".join(map(str, row)) + f",{'a' if n < 40 else 'b'}"
+              for n, row in enumerate(samples)]  # fmt: skip
+    Path("x.csv").write_text("\n".join(lines))
+    code, _, err = run(
+        "cv", "x.csv", "--labels", "x.csv:kind", "--C", 1, "--folds", 2, "--out", "o"
+    )
+    assert code == DONE, err
+    assert json.loads(Path("o/results.json").read_text())["samples"]["dim"] == 12
+
+
+def test_sparse_file(run: Any, samples: Any) -> None:
+    """CSR as scipy writes it."""
+    save_npz("x.npz", csr_array(samples))
+    assert run("gram", "x.npz", "--out", "g", "--tile", 30)[0] == DONE
+    G = dhsk.open_gram("g")
+    assert G.header.nnz == (np.count_nonzero(samples),)
+
+
+def bad(name: str) -> list[Any]:
+    """Words of a command that must end with exit code 2, and what it must say."""
+    cv = ["cv", "x.npy", "--out", "o", "--labels"]
+    gram = ["gram", "x.npy", "--out", "g"]
+    return {
+        "missing file": (["gram", "none.npy", "--out", "g"], "none.npy"),
+        "unknown format": (["gram", "y.txt.zip", "--out", "g"], "zip"),
+        "missing labels": ([*cv, "none.txt"], "none.txt"),
+        "other length": ([*cv, "short.txt"], "3 labels.*80 samples|80 samples.*3 labels"),
+        "one class": ([*cv, "same.txt"], "all 80 labels are a"),
+        "few in a class": ([*cv, "rare.txt"], "rare.* 2 .*5 folds"),
+        "nan": (["gram", "nan.npy", "--out", "g"], "row 7.*column 3|column 3.*row 7"),
+        "inf": (["gram", "inf.npy", "--out", "g"], "row 7.*column 3|column 3.*row 7"),
+        "negative": (["gram", "minus.npy", "--out", "g"], "row 7.*column 3.*projective"),
+        "zero row": (["gram", "zero.npy", "--out", "g"], "row 7.*drop"),
+        "time zero": ([*gram, "--time", "0"], "time must be .*0"),
+        "negative scale": ([*gram, "--time-scale", "-1"], "time_scale must be .*-1"),
+        "two times": ([*gram, "--time-scale", "1", "--time", "1"], "not both"),
+        "time nan": ([*gram, "--time", "nan"], "time must be .*nan"),
+        "unknown kernel": ([*gram, "--kernel", "rbf"], "rbf"),
+        "unknown kernels": ([*cv, "y.txt", "--kernel", "heat,rbf"], "'rbf' is not one of"),
+        "no numbers": ([*cv, "y.txt", "--C", "1;2"], "not a list of numbers"),
+        "no size": ([*gram, "--memory", "much"], "positive size such as 2GB"),
+        "folder": (["cv", "folder", "--out", "o", "--labels", "y.txt"], "not a Gram store"),
+        "no cluster": ([*gram, "--cluster", "nowhere"], "no cluster 'nowhere'"),
+    }[name]  # fmt: skip
+
+
+@pytest.fixture
+def bad_files(samples: Any) -> None:
+    """Everything that can be wrong with a file."""
+    for name, row, column, value in (
+        ("nan", 7, 3, np.nan), ("inf", 7, 3, np.inf), ("minus", 7, 3, -1),
+        ("zero", 7, slice(None), 0),
+    ):  # fmt: skip
+        X = samples.copy()
+        X[row, column] = value
+        np.save(f"{name}.npy", X)
+    Path("y.txt.zip").write_text("x")
+    Path("short.txt").write_text("a\nb\na\n")
+    Path("same.txt").write_text("a\n" * 80)
+    Path("rare.txt").write_text("a\n" * 78 + "rare\n" * 2)
+    Path("folder").mkdir()
+
+
+@pytest.mark.usefixtures("bad_files")
+@pytest.mark.parametrize("name", [
+    "missing file", "unknown format", "missing labels", "other length", "one class",
+    "few in a class", "nan", "inf", "negative", "zero row", "time zero", "negative scale",
+    "two times", "time nan", "unknown kernel", "unknown kernels", "no numbers", "no size", "folder",
+    "no cluster",
+])  # fmt: skip
+def test_bad_input_ends_with_two_and_a_sentence(run: Any, name: str) -> None:
+    """One clear sentence on standard error, no traceback, and no tile on disk."""
+    words, message = bad(name)
+    code, out, err = run(*words, cluster=name != "no cluster")
+    assert code == BAD_INPUT
+    sentence = err.strip().splitlines()[-1]
+    assert re.search(message, sentence), sentence
+    assert "Traceback" not in err + out
+    assert not Path("g").exists()
+    assert not Path("o/gram").exists()
+
+
+def test_store_of_other_samples_or_kernel(run: Any, samples: Any) -> None:
+    """A wrong --out is bad input, and the store in it stays."""
+    assert run("gram", "x.npy", "--out", "g")[0] == DONE
+    np.save("other.npy", samples + 1)
+    code, _, err = run("gram", "other.npy", "--out", "g")
+    assert (code, "made with other samples" in err) == (BAD_INPUT, True)
+    code, _, err = run("gram", "x.npy", "--out", "g", "--time-scale", 2)
+    assert (code, "made with other kernel" in err) == (BAD_INPUT, True)
+    assert run("verify", "g")[0] == DONE
+
+
+def test_damage_is_found_and_repaired(run: Any, samples: Any) -> None:
+    """Exit code 4 for a damaged or incomplete store; --repair makes it as it was."""
+    run("gram", "x.npy", "--out", "g", "--tile", 30)
+    chunk = Path("g/gram/c/0/1")
+    sound = chunk.read_bytes()
+    chunk.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    code, _, err = run("verify", "g")
+    assert (code, "(0, 1)" in err) == (BAD_STORE, True)
+    np.save("other.npy", samples + 1)
+    code, _, err = run("verify", "g", "--repair", "other.npy")
+    assert (code, "other samples" in err) == (BAD_STORE, True)
+    code, out, _ = run("verify", "g", "--repair", "x.npy")
+    assert (code, "1 damaged or missing tiles recomputed" in out) == (DONE, True)
+    assert chunk.read_bytes() == sound
+    Path("g/gram/c/1/2").unlink()
+    assert run("verify", "g")[0] == BAD_STORE
+    code, out, _ = run("info", "g", cluster=False)
+    assert (code, "5 of 6 done" in out) == (DONE, True)
+    code, _, err = run("cv", "g", "--labels", "y.txt", "--out", "o")
+    assert (code, "lacks 1 of 6 tiles" in err) == (BAD_STORE, True)
+
+
+@pytest.mark.parametrize("command", [["info"], ["verify"]])
+def test_absent_store(run: Any, samples: Any, command: list[str]) -> None:
+    """A store that is not there is exit code 4."""
+    code, _, err = run(*command, "nowhere", cluster=command == ["verify"])
+    assert (code, "nowhere does not exist" in err) == (BAD_STORE, True)
+
+
+def test_plan_without_samples(run: Any) -> None:
+    """Counts alone make a plan: the numbers are those of the arithmetic."""
+    code, out, _ = run("plan", "--n", 20000, "--dim", 393, "--workers", 2, cluster=False)
+    assert code == DONE
+    assert "20,000 x 20,000 float64, upper triangle, dim 393" in out
+    assert "55 of 2,000 x 2,000" in out
+    assert "next:   dhsk gram" in out
+
+
+def test_plan_that_does_not_fit(run: Any) -> None:
+    """Shown all the same, and exit code 3 with the numbers."""
+    code, out, err = run("plan", "--n", 20000, "--dim", 393, "--memory", "500MB", cluster=False)
+    assert code == TOO_BIG
+    assert "20,000 x 20,000" in out
+    assert "500 MB are allowed" in err
+
+
+def test_plan_of_a_file(run: Any, samples: Any) -> None:
+    """Counts are taken from the file; without either there is nothing to plan."""
+    assert "80 x 80" in run("plan", "x.npy", cluster=False)[1]
+    code, _, err = run("plan", cluster=False)
+    assert (code, "give SAMPLES, or both --n and --dim" in err) == (BAD_INPUT, True)
+
+
+def test_gram_that_does_not_fit(run: Any, samples: Any) -> None:
+    """Exit code 3 before anything is written."""
+    code, _, err = run("gram", "x.npy", "--out", "g", "--memory", "100MB")
+    assert (code, "100 MB are allowed" in err) == (TOO_BIG, True)
+    assert not Path("g").exists()
+
+
+def test_interrupt_is_exit_code_130(run: Any, samples: Any, monkeypatch: Any) -> None:
+    """An interrupt says that the same command goes on from there."""
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dhsk.cli.compute_gram", interrupt)
+    code, _, err = run("gram", "x.npy", "--out", "g")
+    assert (code, "run the same command again" in err) == (INTERRUPTED, True)
+
+
+@pytest.mark.parametrize("command", ["demo", "plan", "gram", "info", "verify", "cv"])
+def test_every_command_has_help(run: Any, command: str) -> None:
+    """--help works everywhere."""
+    code, out, _ = run(command, "--help", cluster=False)
+    assert (code, "Usage: dhsk" in out) == (DONE, True)
+
+
+def test_run_as_a_module() -> None:
+    """`python -m dhsk` is the command too."""
+    words = [sys.executable, "-m", "dhsk", "--version"]
+    run = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert run.stdout == f"dhsk, version {dhsk.__version__}\n"

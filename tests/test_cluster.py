@@ -1,0 +1,91 @@
+"""Ways to a cluster: one made here, an address, a scheduler file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import LocalCluster
+
+import dhsk
+from dhsk import cluster
+
+
+@pytest.fixture
+def running() -> Any:
+    """A cluster that somebody else started."""
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", host="127.0.0.1",
+        dashboard_address=None,
+    ) as started:  # fmt: skip
+        yield started
+
+
+def test_local_cluster_listens_on_localhost_only() -> None:
+    """Scheduler, workers and dashboard are not for others, and end with the client."""
+    with dhsk.connect("local", n_workers=1) as client:
+        info = client.scheduler_info()
+        addresses = [info["address"], *info["workers"], client.dashboard_link]
+        assert all("://127.0.0.1:" in address for address in addresses)
+        assert client.nthreads() == {next(iter(info["workers"])): 1}
+        assert client.submit(pow, 2, 5).result() == 32
+    assert client.cluster.status.name == "closed"
+
+
+def test_workers_do_not_hear_interrupts() -> None:
+    """Ctrl-C at a terminal reaches the whole group; the workers leave it to the command."""
+    with dhsk.connect("local", n_workers=1) as client:
+        assert client.submit(hears_interrupts).result() is False
+    assert hears_interrupts()
+
+
+def hears_interrupts() -> bool:
+    """Whether SIGINT reaches the calling process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("SigBlk:"):
+            return not int(line.split()[1], 16) & 0b10
+    raise AssertionError("the kernel does not say which signals are blocked")
+
+
+def test_address(running: Any) -> None:
+    """A scheduler by its address; its workers stay when the client goes."""
+    with dhsk.connect(running.scheduler_address) as client:
+        assert client.submit(pow, 2, 5).result() == 32
+    assert running.status.name == "running"
+
+
+def test_scheduler_file(running: Any, tmp_path: Path) -> None:
+    """A scheduler by the file that it wrote."""
+    path = tmp_path / "scheduler.json"
+    path.write_text(json.dumps({"address": running.scheduler_address}))
+    with dhsk.connect(str(path)) as client:
+        assert client.submit(pow, 2, 5).result() == 32
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("slurm", "cannot be started from here yet: .* as deploy/slurm does"),
+        ("kubernetes", "cannot be started from here yet"),
+        ("lokal", "no cluster 'lokal': give local, tcp://HOST:PORT, or the scheduler file"),
+        ("scheduler.json", "no cluster 'scheduler.json'"),
+        ("/nowhere/scheduler.json", "no cluster '/nowhere/scheduler.json'"),
+        ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1"),
+        ("carrier-pigeon://x", "no Dask scheduler answers at carrier-pigeon://x"),
+    ],
+)
+def test_no_cluster_there(monkeypatch: Any, where: str, message: str) -> None:
+    """What does not answer is named, with the ways there are."""
+    monkeypatch.setattr(cluster, "WAIT_SECONDS", 0.5)
+    with pytest.raises(dhsk.InputError, match=message):
+        dhsk.connect(where)
+
+
+def test_scheduler_without_workers_is_named(monkeypatch: Any) -> None:
+    """A computation without workers would wait for ever, so it does not start."""
+    monkeypatch.setattr(cluster, "WAIT_SECONDS", 1)
+    with (
+        LocalCluster(n_workers=0, protocol="tcp", host="127.0.0.1", dashboard_address=None) as idle,
+        pytest.raises(dhsk.InputError, match="has no workers after 1 s"),
+    ):
+        dhsk.connect(idle.scheduler_address)
