@@ -19,8 +19,8 @@ from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, Scan, SphereMap, apply_map, open_samples, parse_sphere_map, scan
 
-BLOCK_BYTES = 32_000_000
-"""Samples are read, checked and mapped in blocks of about this size."""
+BLOCK_BYTES = 16_000_000
+"""Samples are mapped and staged in blocks of about this size."""
 
 
 def compute_gram(
@@ -275,11 +275,10 @@ def _stage(
 
 
 def _stage_rows(store: GramStore, side: Samples) -> int:
-    """Rows to stage at a time: whole tiles, so that no chunk of dense samples is written twice."""
+    """Rows to stage at a time: whole chunks of about `BLOCK_BYTES`."""
     n, dim = side.shape
     row_bytes = 8 * dim if side.nnz is None else 16 * side.nnz / n + 8
-    tiles = int(BLOCK_BYTES / (row_bytes * store.header.tile))
-    return max(tiles, 1) * store.header.tile
+    return max(int(BLOCK_BYTES / row_bytes) // store.chunk_rows, 1) * store.chunk_rows
 
 
 def _run(

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, cast
 import numpy as np
 
 from dhsk.errors import BudgetError, InputError
+from dhsk.kernels.rows import DENSE_BYTES
 
 Layout: TypeAlias = Literal["triangle", "full"]
 DtypeName: TypeAlias = Literal["float32", "float64"]
@@ -25,21 +26,26 @@ MIN_TILE = 64
 TASKS_PER_THREAD = 2
 """Tasks in flight per worker thread: one runs, one waits, so that no worker idles."""
 
-CLIENT_BYTES = 230_000_000
-"""Resident memory of the process that drives, its scheduler included (measured: 190-215 MB)."""
+# The figures below were measured by tests/benchmarks/memory.py, over the whole process tree.
 
-WORKER_BYTES = 215_000_000
-"""Resident memory of an idle worker process, its libraries loaded (measured: 190 MB)."""
+CLIENT_BYTES = 220_000_000
+"""The process that drives, its scheduler and the blocks in which it stages samples included."""
+
+WORKER_BYTES = 85_000_000
+"""An idle worker process, its libraries loaded."""
 
 PRODUCT_COPIES = 1
 """Tile-sized float64 arrays of a running task: the product, overwritten by the kernel."""
 
-STORED_COPIES = 4
-"""Tile-sized arrays of the stored type while a tile is written: the cast, the padded chunk, its
-bytes, and the bytes with their checksum."""
+STORED_COPIES = 1
+"""Tile-sized arrays of the stored type while a tile is written: its bytes with their checksum.
+Float32 needs one more, for the cast."""
 
-ROW_COPIES = 5
-"""Row blocks of a running task: two decoded, and one encoded, checked and decoded at a time."""
+CHUNK_BYTES = 2 * 2**24
+"""What reading a chunk of samples holds besides the samples: its bytes, and their copy."""
+
+SPARSE_COPIES = 3
+"""Dense strips that the product of two sparse blocks holds, at most `DENSE_BYTES` each."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +180,7 @@ class GramPlan:
     @property
     def task_bytes(self) -> int:
         """Peak memory of one running task, in bytes."""
-        return task_bytes(self.tiling.tile, self.row_bytes, self.dtype)
+        return task_bytes(self.tiling.tile, self.dim, self.row_bytes, self.dtype)
 
     @property
     def peak_bytes(self) -> int:
@@ -232,15 +238,17 @@ class GramPlan:
         ]
 
 
-def task_bytes(tile: int, row_bytes: float, dtype: DtypeName) -> int:
+def task_bytes(tile: int, dim: int, row_bytes: float, dtype: DtypeName) -> int:
     """Peak memory of a task that computes and writes one tile.
 
     Parameters
     ----------
     tile
         Edge of the tile.
+    dim
+        Number of features.
     row_bytes
-        Bytes of one sample.
+        Bytes of one sample as stored: less than 8 * dim if it is sparse.
     dtype
         Type of the stored entries.
 
@@ -249,8 +257,12 @@ def task_bytes(tile: int, row_bytes: float, dtype: DtypeName) -> int:
     int
         Bytes.
     """
-    stored = STORED_COPIES * np.dtype(dtype).itemsize * tile**2
-    return math.ceil(PRODUCT_COPIES * 8 * tile**2 + stored + ROW_COPIES * tile * row_bytes)
+    copies = STORED_COPIES + (dtype == "float32")
+    entries = (PRODUCT_COPIES * 8 + copies * np.dtype(dtype).itemsize) * tile**2
+    block = tile * row_bytes
+    dense_block = 8 * tile * dim
+    strips = SPARSE_COPIES * min(DENSE_BYTES, dense_block) if block < dense_block else 0
+    return math.ceil(entries + 2 * block + min(2 * block, CHUNK_BYTES) + strips)
 
 
 def make_plan(
@@ -307,7 +319,7 @@ def make_plan(
     row_bytes = 8.0 * dim if nnz is None else 16.0 * nnz / samples + 8.0
     kind = cast("DtypeName", dtype)
     if tile is None:
-        tile = _largest_tile(max(n_rows, columns), row_bytes, kind, resources)
+        tile = _largest_tile(max(n_rows, columns), dim, row_bytes, kind, resources)
     return GramPlan(
         tiling=Tiling(n_rows, columns, min(tile, max(n_rows, columns)), symmetric),
         dim=dim,
@@ -325,11 +337,13 @@ def _check_counts(n_rows: int, n_cols: int, dim: int, tile: int | None) -> None:
         raise InputError(f"tile must be at least 1, got {tile}")
 
 
-def _largest_tile(n: int, row_bytes: float, dtype: DtypeName, resources: Resources) -> int:
+def _largest_tile(
+    n: int, dim: int, row_bytes: float, dtype: DtypeName, resources: Resources
+) -> int:
     """Largest balanced default edge whose tasks fit; about MIN_TILE if none does."""
     free = max(resources.memory - resources.idle_bytes, 0) / resources.threads
     edge = LARGE_TILE if n >= LARGE_N else SMALL_TILE
-    while edge > MIN_TILE and task_bytes(edge, row_bytes, dtype) > free:
+    while edge > MIN_TILE and task_bytes(edge, dim, row_bytes, dtype) > free:
         edge //= 2
     # Equal tiles: 1030 samples become two blocks of 515, not 1024 and 6 padded to 1024.
     return math.ceil(n / math.ceil(n / edge))

@@ -36,6 +36,9 @@ CHECKSUM_BYTES = 4
 CSR_CHUNK = 1 << 20
 """Entries in a chunk of the samples' CSR arrays."""
 
+DENSE_CHUNK_BYTES = 1 << 24
+"""Size of a chunk of dense samples at most, or of one sample."""
+
 Side: TypeAlias = Literal["rows", "cols"]
 
 
@@ -340,6 +343,11 @@ class GramStore:
         """Whether all samples of a side are stored."""
         return bool(side in self._group and self._group[side].attrs.get("complete", False))
 
+    @property
+    def chunk_rows(self) -> int:
+        """Samples in a chunk of dense samples: write whole ones, so that none is written twice."""
+        return max(1, min(self.header.tile, DENSE_CHUNK_BYTES // (8 * self.header.dim)))
+
     def start_samples(self, side: Side) -> None:
         """Make empty arrays for the samples of a side, in place of any half-written ones."""
         h = self.header
@@ -358,7 +366,7 @@ class GramStore:
             )
 
         if nnz is None:
-            create("dense", (count, h.dim), (h.tile, h.dim), "float64")
+            create("dense", (count, h.dim), (self.chunk_rows, h.dim), "float64")
         else:
             create("indptr", (count + 1,), (CSR_CHUNK,), "int64")
             create("indices", (nnz,), (CSR_CHUNK,), "int64")

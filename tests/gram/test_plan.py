@@ -61,8 +61,8 @@ def test_little_memory_makes_small_tiles() -> None:
 
 def test_memory_that_cannot_do_is_refused_with_numbers() -> None:
     """The refusal names need and allowance."""
-    plan = make_plan(5000, 400, Resources(2, 2, 500_000_000))
-    with pytest.raises(BudgetError, match=r"need \d+ MB .* but 500 MB are allowed: give more"):
+    plan = make_plan(5000, 400, Resources(2, 2, 300_000_000))
+    with pytest.raises(BudgetError, match=r"need \d+ MB .* but 300 MB are allowed: give more"):
         plan.check()
 
 
@@ -81,10 +81,12 @@ def test_sparse_rows_count_their_entries_only() -> None:
 
 def test_task_memory_grows_with_tile_and_rows() -> None:
     """Larger tiles, wider rows and wider types cost more."""
-    base = task_bytes(512, 800.0, "float32")
-    assert base < task_bytes(512, 800.0, "float64")
-    assert base < task_bytes(512, 1600.0, "float32")
-    assert base < task_bytes(513, 800.0, "float32")
+    base = task_bytes(512, 100, 800.0, "float32")
+    assert base < task_bytes(512, 200, 1600.0, "float32")
+    assert base < task_bytes(513, 100, 800.0, "float32")
+    assert base == task_bytes(512, 100, 800.0, "float64")  # float32 needs a copy for the cast
+    sparse = task_bytes(512, 100_000, 800.0, "float32")
+    assert base + 2**20 < sparse < task_bytes(512, 100_000, 800_000.0, "float32")
 
 
 @pytest.mark.parametrize(
