@@ -352,8 +352,11 @@ def _connected(cluster: str, workers: int | None) -> Iterator[Client]:
 
 
 def _print_result(result: "CvResult") -> None:
-    """The ten best cells and the winner."""
+    """Print the best cell of every kernel, or the best cells of the only one, and the winner."""
     ranked = sorted(result.summary_, key=lambda row: -row["mean"])
+    by_kernel = {row["kernel"]: row for row in reversed(ranked)}
+    several = len(by_kernel) > 1
+    shown = [row for row in ranked if row is by_kernel[row["kernel"]]] if several else ranked[:10]
     print_table(
         ["kernel", "C", "mean accuracy", "std", "support vectors", "worst KKT"],
         [
@@ -365,11 +368,12 @@ def _print_result(result: "CvResult") -> None:
                 f"{row['n_support']:.0f}",
                 f"{row['kkt']:.1e}",
             )
-            for row in ranked[:10]
+            for row in shown
         ],
     )
-    if len(ranked) > 10:
-        say(f"({len(ranked) - 10} more in results.csv)")
+    if len(ranked) > len(shown):
+        which = "the best cell of each kernel" if several else "the ten best cells"
+        say(f"({which}; all {len(ranked)} in results.csv)")
     best, folds = result.best_, result.data["folds"]["n"]
     say(
         f"best:   {best['label']}, C = {best['C']:g}: mean accuracy {best['mean']:.4f} "

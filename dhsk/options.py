@@ -5,14 +5,12 @@ from typing import Any, TypeVar
 
 import click
 
-from dhsk.kernels import Kernel, kernel_from_spec, time_at_scale
+from dhsk.kernels import TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 KERNELS = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
 MAPS = ("hyperspherical", "projective", "identity")
-TIME_SCALES = (0.7, 1.0, 1.4)
-"""Around the sweet spot t = log(n)/n of Zhao & Song (2017), section 2.2."""
 
 
 class Numbers(click.ParamType[list[float]]):

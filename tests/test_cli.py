@@ -21,7 +21,7 @@ from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, INTERRUPTED, TOO_BIG, main
 def address() -> Any:
     """A cluster that stays up for the module, so that commands start none of their own."""
     with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None,
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
         protocol="tcp", host="127.0.0.1", set_as_default=False,
     ) as client:  # fmt: skip
         yield client.scheduler.address

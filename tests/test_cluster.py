@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from distributed import LocalCluster
 
@@ -16,7 +17,7 @@ def running() -> Any:
     """A cluster that somebody else started."""
     with LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
     ) as started:  # fmt: skip
         yield started
 
@@ -27,6 +28,10 @@ def test_local_cluster_listens_on_localhost_only() -> None:
         info = client.scheduler_info()
         addresses = [info["address"], *info["workers"], client.dashboard_link]
         assert all("://127.0.0.1:" in address for address in addresses)
+        members = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        connections = [c for member in members for c in member.net_connections(kind="tcp")]
+        hosts = {c.laddr.ip for c in connections if c.status == psutil.CONN_LISTEN}
+        assert hosts == {"127.0.0.1"}
         assert client.nthreads() == {next(iter(info["workers"])): 1}
         assert client.submit(pow, 2, 5).result() == 32
     assert client.cluster.status.name == "closed"
@@ -85,7 +90,9 @@ def test_scheduler_without_workers_is_named(monkeypatch: Any) -> None:
     """A computation without workers would wait for ever, so it does not start."""
     monkeypatch.setattr(cluster, "WAIT_SECONDS", 1)
     with (
-        LocalCluster(n_workers=0, protocol="tcp", host="127.0.0.1", dashboard_address=None) as idle,
+        LocalCluster(
+            n_workers=0, protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as idle,
         pytest.raises(dhsk.InputError, match="has no workers after 1 s"),
     ):
         dhsk.connect(idle.scheduler_address)

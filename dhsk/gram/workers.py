@@ -44,7 +44,9 @@ def borrow_client(client: Client | None) -> Iterator[Client]:
             processes=False,
             n_workers=1,
             threads_per_worker=cores,
-            dashboard_address=None,
+            # With None, Dask's status pages would listen on every interface.
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
             memory_limit=0,
         ) as own,
         _one_blas_thread(own),

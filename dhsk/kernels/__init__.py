@@ -6,7 +6,7 @@ from typing import Any, Final
 from dhsk.errors import InputError
 from dhsk.kernels.base import Kernel, SphericalKernel
 from dhsk.kernels.euclidean import CosineKernel, GaussianKernel, LinearKernel, PolynomialKernel
-from dhsk.kernels.heat import HeatKernel, time_at_scale
+from dhsk.kernels.heat import TIME_SCALES, HeatKernel, time_at_scale
 from dhsk.kernels.parametrix import ParametrixKernel
 from dhsk.kernels.rows import (
     UNIT_NORM_TOLERANCE,
@@ -18,6 +18,7 @@ from dhsk.kernels.rows import (
 )
 
 __all__ = [
+    "TIME_SCALES",
     "UNIT_NORM_TOLERANCE",
     "CosineKernel",
     "GaussianKernel",

@@ -3,13 +3,16 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
 from dhsk.arrays import Floats
 from dhsk.kernels.base import SphericalKernel, positive_parameter, whole_parameter
 from dhsk.kernels.series import SeriesWeights, evaluate_series, series_weights
+
+TIME_SCALES: Final = (0.7, 1.0, 1.4)
+"""Scales to try first: around the sweet spot t = log(n)/n of Zhao & Song (2017), section 2.2."""
 
 
 def time_at_scale(dim: int, time_scale: float) -> float:

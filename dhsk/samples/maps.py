@@ -19,7 +19,7 @@ def parse_sphere_map(name: str) -> SphereMap:
     for known in get_args(SphereMap):
         if name == known:
             return known  # type: ignore[no-any-return]
-    raise InputError(f"there is no sphere map {name!r}: choose from {get_args(SphereMap)}")
+    raise InputError(f"there is no map {name!r}: choose one of {', '.join(get_args(SphereMap))}")
 
 
 def hyperspherical_map(X: ArrayLike | Any) -> Rows:

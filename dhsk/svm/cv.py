@@ -1,7 +1,7 @@
 """Cross-validation of exact SVMs over kernels, times, C and folds, on one stored product."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -12,29 +12,27 @@ from typing import Any
 import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold, check_cv
 
 from dhsk.arrays import Indices
-from dhsk.errors import BudgetError, InputError
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.matrix import GramMatrix, product_kernel
 from dhsk.gram.ops import leading_eigenvalues
-from dhsk.gram.plan import TASKS_PER_THREAD, Resources, human_bytes, parse_bytes
+from dhsk.gram.plan import parse_bytes
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks
-from dhsk.kernels import CosineKernel, HeatKernel, Kernel
+from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.samples import Samples, SphereMap, check_labels, open_samples
-from dhsk.svm.exact import CACHE_MB, fit_svc, kkt_violation
+from dhsk.samples import Samples, SphereMap, open_samples
+from dhsk.svm.exact import fit_svc, kkt_violation
+from dhsk.svm.grid import (
+    DEFAULT_C,
+    FitPlan,
+    Grid,
+    candidates,
+    gram_plan,
+    make_grid,
+    plan_fits,
+)
 from dhsk.svm.result import SCHEMA, CvResult, summarise
-
-DEFAULT_TIME_SCALES = (0.7, 1.0, 1.4)
-"""Around the sweet spot t = log(n)/n of Zhao & Song (2017), section 2.2."""
-
-DEFAULT_C = (0.1, 1.0, 10.0)
-
-FIT_BASE_BYTES = 120_000_000
-"""What a fit holds beside kernel values and cache: scikit-learn itself (measured: 75 MB), a tile as
-it is read and mapped (3 x 8 MB)."""
 
 
 def cross_validate(
@@ -102,10 +100,10 @@ def cross_validate(
     report = progress or ignore
     limit = None if memory is None else parse_bytes(memory)
     source = G_or_X if isinstance(G_or_X, GramMatrix) else open_samples(G_or_X)
-    grid = _make_grid(source, y, cv, seed, C, _candidates(source, time_scale, kernels))
+    grid = make_grid(source, y, cv, seed, C, candidates(source, time_scale, kernels))
     begin = perf_counter()
     with borrow_client(client) as workers:
-        plan = _plan_fits(grid, resources_of(workers, limit))
+        plan = plan_fits(grid, resources_of(workers, limit))
         grams = _derive(source, grid.kernels, sphere_map, store, limit, workers, report)
         middle = perf_counter()
         cells = _fit_all(grid, grams, plan, workers, report)
@@ -118,22 +116,10 @@ def cross_validate(
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "samples": _describe(source, grams[0]),
         "folds": {"n": len(grid.folds), "splitter": grid.splitter},
-        "plan": plan.table(),
+        "plan": [*gram_plan(grams[0], plan.resources), *plan.table()],
         "seconds": seconds | {"total": perf_counter() - begin},
     }
     return CvResult(data)
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """What is to be fitted, checked."""
-
-    classes: NDArray[Any]
-    y: Indices  # labels as numbers of classes, (N,)
-    folds: list[tuple[Indices, Indices]]  # training and test samples
-    splitter: str
-    kernels: list[Kernel]
-    C: list[float]
 
 
 @dataclass(frozen=True)
@@ -144,95 +130,6 @@ class _Cells:
     fold: int
     rows: list[dict[str, Any]]  # per C
     predicted: list[NDArray[Any]]  # per C, of the fold's test samples
-
-
-def _make_grid(
-    source: GramMatrix | Samples, y: Any, cv: Any, seed: int, C: Any, kernels: list[Kernel]
-) -> _Grid:
-    n = source.shape[0]
-    if isinstance(source, GramMatrix) and not source.symmetric:
-        raise InputError(f"cross-validation needs a square Gram matrix, got {source.shape}")
-    counted = isinstance(cv, int)
-    if counted and cv < 2:
-        raise InputError(f"cv must be at least 2 folds, got {cv}")
-    labels = check_labels(y, n, cv if counted else None)
-    classes, codes = np.unique(labels, return_inverse=True)
-    stratified = StratifiedKFold(cv, shuffle=True, random_state=seed) if counted else cv
-    splitter = check_cv(stratified, labels, classifier=True)
-    folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.zeros(n), labels)]
-    for number, (train, _) in enumerate(folds):
-        if len(np.unique(codes[train])) < 2:
-            raise InputError(f"the training part of fold {number} has one class only")
-    return _Grid(classes, codes, folds, str(splitter), kernels, _positive("C", C))
-
-
-def _positive(name: str, values: float | Iterable[float]) -> list[float]:
-    numbers = list(dict.fromkeys(np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist()))
-    bad = [v for v in numbers if not 0 < v < np.inf]
-    if bad or not numbers:
-        raise InputError(f"{name} must be positive and finite, got {bad[0] if bad else 'none'}")
-    return numbers
-
-
-def _candidates(
-    source: GramMatrix | Samples, time_scale: Any, kernels: Sequence[Kernel] | None
-) -> list[Kernel]:
-    chosen = list(dict.fromkeys(kernels or []))
-    if time_scale is None and not chosen:
-        if isinstance(source, GramMatrix) and not isinstance(source.kernel, CosineKernel):
-            return [source.kernel]
-        time_scale = DEFAULT_TIME_SCALES
-    if time_scale is None:
-        return chosen
-    dim = source.shape[1] if isinstance(source, Samples) else source.dim
-    scales = _positive("time_scale", time_scale)
-    # Each kernel once, in the order given.
-    return list(dict.fromkeys([*(HeatKernel.at_scale(dim, s) for s in scales), *chosen]))
-
-
-@dataclass(frozen=True)
-class _FitPlan:
-    """Memory of the fits, checked."""
-
-    n_fits: int
-    c_values: int
-    task_bytes: int
-    window: int
-    resources: Resources
-
-    def table(self) -> list[list[str]]:
-        """Rows (what, value) for people."""
-        r = self.resources
-        at_once = min(self.window, r.threads)
-        return [
-            [
-                "fits",
-                f"{self.n_fits * self.c_values} SVMs in {self.n_fits} tasks, {at_once} at a time",
-            ],
-            ["memory of a task", human_bytes(self.task_bytes)],
-            [
-                "memory",
-                f"{human_bytes(r.idle_bytes + at_once * self.task_bytes)} predicted for all "
-                f"processes together, {human_bytes(r.memory)} allowed",
-            ],
-        ]
-
-
-def _plan_fits(grid: _Grid, resources: Resources) -> _FitPlan:
-    """Bound the tasks in flight by the memory: each holds its kernel values and LIBSVM's cache."""
-    n = len(grid.y)
-    values = max(8 * len(train) * (len(train) + len(test)) for train, test in grid.folds)
-    task_bytes = values + min(CACHE_MB * 1_000_000, 4 * n * n) + FIT_BASE_BYTES
-    room = (resources.memory - resources.idle_bytes) // task_bytes
-    needed = max(task_bytes, 8 * n * n)  # one fit, or the eigenvalues afterwards
-    if needed > resources.memory - resources.idle_bytes:
-        raise BudgetError(
-            f"an exact fit on {n} samples needs {human_bytes(needed + resources.idle_bytes)} "
-            f"but {human_bytes(resources.memory)} are allowed: give more memory or fewer samples"
-        )
-    enough = room >= resources.threads
-    window = TASKS_PER_THREAD * resources.threads if enough else int(room)
-    return _FitPlan(len(grid.kernels) * len(grid.folds), len(grid.C), task_bytes, window, resources)
 
 
 def _derive(
@@ -264,7 +161,7 @@ def _derive(
 
 
 def _fit_all(
-    grid: _Grid, grams: list[GramMatrix], plan: _FitPlan, client: Client, report: OnProgress
+    grid: Grid, grams: list[GramMatrix], plan: FitPlan, client: Client, report: OnProgress
 ) -> list[_Cells]:
     """Run all fits; results in order of kernel and fold."""
     tasks = (
@@ -346,7 +243,7 @@ def _name(kernel: Kernel, dim: int, C: float) -> dict[str, Any]:
     }
 
 
-def _tables(grid: _Grid, cells: list[_Cells]) -> tuple[dict[str, Any], int]:
+def _tables(grid: Grid, cells: list[_Cells]) -> tuple[dict[str, Any], int]:
     """Rows, their summary, how the winner confuses classes; and the number of its kernel."""
     rows = [row for cell in cells for row in cell.rows]
     summary = summarise(rows)

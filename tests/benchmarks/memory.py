@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from scipy.sparse import csr_array, random_array, save_npz
+from scipy.sparse import csr_matrix, random_array, save_npz
 
 Job = tuple[list[str], int, int, float | None]
 
@@ -69,7 +69,7 @@ def make_samples(n: int, dim: int, density: float | None, folder: Path) -> Path:
         np.save(path, rng.poisson(1.0, size=(n, dim)) + 1.0)
     else:
         path = folder / f"{n}x{dim}.npz"
-        save_npz(path, csr_array(random_array((n, dim), density=density, rng=rng, format="csr")))
+        save_npz(path, csr_matrix(random_array((n, dim), density=density, rng=rng)))
     return path
 
 

@@ -26,7 +26,9 @@ FLOAT32_BAR = 6e-8
 @pytest.fixture
 def client() -> Any:
     """A cluster of two threads in this process."""
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as c:
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
+    ) as c:
         yield c
 
 
@@ -167,7 +169,13 @@ def test_other_samples_or_kernel_are_refused(tmp_path: Path, counts: Any, client
         (11, 3, -1.0, {}, "row 11.* column 3.*projective"),
         (11, slice(None), 0.0, {}, "row 11.*drop"),
         (0, 0, 0.5, {"sphere_map": "identity"}, "row 0"),
-        (0, 0, 1.0, {"sphere_map": "sqrt"}, "hyperspherical, projective, identity, got 'sqrt'"),
+        (
+            0,
+            0,
+            1.0,
+            {"sphere_map": "sqrt"},
+            "no map 'sqrt': choose one of hyperspherical, projective, identity",
+        ),
         (0, 0, 1.0, {"dtype": "int8"}, "float32 or float64"),
         (0, 0, 1.0, {"memory": "lots"}, "positive size such as 2GB"),
     ],

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from distributed import Client
 from threadpoolctl import threadpool_info
@@ -17,7 +18,9 @@ from dhsk.gram.workers import borrow_client, resources_of, run_tasks
 @pytest.fixture
 def client() -> Any:
     """A cluster of two threads in this process."""
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as c:
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
+    ) as c:
         yield c
 
 
@@ -95,6 +98,9 @@ def test_without_a_client_one_is_made_and_ended() -> None:
     with borrow_client(None) as own:
         assert own.submit(abs, -3).result() == 3
         assert resources_of(own).workers == 0
+        connections = psutil.Process().net_connections(kind="tcp")
+        hosts = {c.laddr.ip for c in connections if c.status == psutil.CONN_LISTEN}
+        assert hosts == {"127.0.0.1"}
     assert own.status == "closed"
 
 

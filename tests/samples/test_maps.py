@@ -196,5 +196,5 @@ def test_smoothing_must_be_a_finite_count(alpha):
 def test_unknown_maps_are_refused():
     """A misspelt map is answered with the known ones."""
     assert parse_sphere_map("projective") == "projective"
-    with pytest.raises(InputError, match=r"no sphere map 'sphere': .*hyperspherical.*identity"):
+    with pytest.raises(InputError, match=r"no map 'sphere': .*hyperspherical.*identity"):
         parse_sphere_map("sphere")
