@@ -102,7 +102,11 @@ drop_option = click.option(
 
 
 def make_kernels(
-    names: list[str], dim: int, time_scale: list[float] | None, sigma: list[float]
+    names: list[str],
+    dim: int,
+    time_scale: list[float] | None,
+    parametrix_scale: list[float] | None,
+    sigma: list[float],
 ) -> list[Kernel]:
     """Make every kernel of a grid.
 
@@ -113,7 +117,9 @@ def make_kernels(
     dim
         Number of features.
     time_scale
-        Heat and parametrix kernels are made at each of these; None for `TIME_SCALES`.
+        Heat kernels are made at each of these; None for `TIME_SCALES`.
+    parametrix_scale
+        Parametrix kernels are made at each of these; None for those of the heat kernel.
     sigma
         Gaussian kernels are made at each of these.
 
@@ -126,6 +132,8 @@ def make_kernels(
     for name in names:
         if name in ("heat", "parametrix"):
             scales = time_scale or list(TIME_SCALES)
+            if name == "parametrix":
+                scales = parametrix_scale or scales
             kernels += [make_kernel(name, dim, time_scale=scale) for scale in scales]
         elif name == "gaussian":
             kernels += [make_kernel(name, dim, sigma=width) for width in sigma]
