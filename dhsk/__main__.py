@@ -1,5 +1,6 @@
 """Entry of the command `dhsk`: runs it and turns what ends it into an exit code."""
 
+import errno
 import signal
 import sys
 from collections.abc import Sequence
@@ -42,6 +43,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except DhskError as error:
         _say(str(error))
         return exit_code(error)
+    except OSError as error:  # an --out that cannot be written, or a disk that is full
+        _say(f"cannot go on: {error}")
+        return TOO_BIG if error.errno in (errno.ENOSPC, errno.EDQUOT) else BAD_INPUT
     return code if isinstance(code, int) else DONE
 
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from dhsk.arrays import Floats
-from dhsk.errors import CorruptTileError, InputError
+from dhsk.errors import InputError
+from dhsk.gram.header import Header
 from dhsk.gram.indexing import Part, Selector, by_block, grid, to_indices
 from dhsk.gram.plan import Tiling
-from dhsk.gram.store import GramStore, Header
+from dhsk.gram.store import GramStore
 from dhsk.kernels import CosineKernel, Kernel, LinearKernel, kernel_from_spec
 
 
@@ -330,13 +331,7 @@ class GramMatrix:
         CorruptTileError
             Some are damaged; the message names them.
         """
-        damaged = self._store.damaged_tiles()
-        if damaged:
-            named = ", ".join(map(str, damaged[:8])) + (", ..." if len(damaged) > 8 else "")
-            raise CorruptTileError(
-                f"{len(damaged)} of {self.tiling.n_tiles} tiles of {self.path} are damaged: "
-                f"{named}; recompute them with dhsk verify --repair SAMPLES"
-            )
+        self._store.check_sound()
         return self.tiling.n_tiles
 
     def __getstate__(self) -> dict[str, Any]:
