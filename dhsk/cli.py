@@ -339,7 +339,7 @@ def _connected(cluster: str, workers: int | None) -> Iterator[Client]:
     if workers is not None and cluster != "local":
         raise click.UsageError("--workers is for the local cluster")
     with connect(cluster, **({} if workers is None else {"n_workers": workers})) as client:
-        if client.dashboard_link and find_spec("bokeh"):
+        if cluster == "local" and find_spec("bokeh"):
             click.echo(f"dashboard: {client.dashboard_link}", err=True)
         yield client
 
