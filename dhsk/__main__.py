@@ -77,7 +77,8 @@ def _say(sentence: str) -> None:
     print(f"dhsk: {sentence}", file=sys.stderr)  # noqa: T201
 
 
-def _interrupt(_number: int, _frame: object) -> None:
+def _interrupt(number: int, _frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # once is enough: the end takes a moment
     raise KeyboardInterrupt
 
 

@@ -336,8 +336,6 @@ def _open_source(
 @contextmanager
 def _connected(cluster: str, workers: int | None) -> Iterator[Client]:
     """Client of the cluster that was asked for; a local one ends with it."""
-    if workers is not None and cluster != "local":
-        raise click.UsageError("--workers is for the local cluster")
     with connect(cluster, **({} if workers is None else {"n_workers": workers})) as client:
         if cluster == "local" and find_spec("bokeh"):
             click.echo(f"dashboard: {client.dashboard_link}", err=True)
