@@ -1,6 +1,7 @@
 """Entry of the command `dhsk`: runs it and turns what ends it into an exit code."""
 
 import errno
+import logging
 import signal
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments
         Words of the command line; None for the process's own.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job stays deaf
+            signal.signal(number, _interrupt)
     try:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:
@@ -78,7 +81,11 @@ def _say(sentence: str) -> None:
 
 
 def _interrupt(number: int, _frame: object) -> None:
-    signal.signal(number, signal.SIG_IGN)  # once is enough: the end takes a moment
+    """End quietly: a second SIGTERM changes nothing, a second Ctrl-C cuts the end short."""
+    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_IGN)
+    # What Dask's event loop logs when it is interrupted in the middle of a call is no news.
+    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     raise KeyboardInterrupt
 
 
