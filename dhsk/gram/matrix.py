@@ -15,7 +15,7 @@ from dhsk.errors import CorruptTileError, InputError
 from dhsk.gram.indexing import Part, Selector, by_block, grid, to_indices
 from dhsk.gram.plan import Tiling
 from dhsk.gram.store import GramStore, Header
-from dhsk.kernels import CosineKernel, Kernel, LinearKernel, kernel_from_spec
+from dhsk.kernels import CosineKernel, Kernel, LinearKernel, RowKernel, kernel_from_spec
 
 
 class GramMatrix:
@@ -118,6 +118,11 @@ class GramMatrix:
             derived = GramMatrix(self._store, kernel)
             derived._parent = self
             return derived
+        if isinstance(kernel, RowKernel):
+            raise InputError(
+                f"a {kernel.name} kernel cannot be derived from stored values, it needs the "
+                "samples: compute its matrix with compute_gram"
+            )
         needed = "cosine" if kernel.spherical else "linear"
         if self._stored_kernel.name != needed:
             raise InputError(
@@ -373,7 +378,9 @@ def open_gram(path: str | Path) -> GramMatrix:
 
 
 def product_kernel(kernel: Kernel) -> Kernel:
-    """Kernel whose stored values determine a given one: cosines, or inner products."""
+    """Kernel whose stored values determine a given one: cosines, inner products, or itself."""
+    if isinstance(kernel, RowKernel):
+        return kernel
     return CosineKernel() if kernel.spherical else LinearKernel()
 
 
