@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import AccuracyError, InputError
@@ -54,7 +55,7 @@ class HyperbolicHeatKernel(RowKernel):
     (1998), "The heat kernel on hyperbolic space".
     """
 
-    name: ClassVar[str] = "hyperbolic"
+    name: ClassVar[str] = "hyperbolic"  # the diagonal need not be set: its distances are 0
 
     dim: int
     time: float
@@ -63,7 +64,8 @@ class HyperbolicHeatKernel(RowKernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", whole_parameter("dim", self.dim, 2))
         object.__setattr__(self, "time", positive_parameter("time", self.time))
-        object.__setattr__(self, "normalize", bool(self.normalize))
+        if not isinstance(self.normalize, bool):
+            raise InputError(f"normalize must be True or False, but it is {self.normalize!r}")
         if self.dim > MAX_DIM:
             raise InputError(
                 f"hyperbolic heat kernels are for dim 2 to {MAX_DIM}, but dim is {self.dim}"
@@ -95,7 +97,7 @@ class HyperbolicHeatKernel(RowKernel):
                 " last column: a row is (mu_1, ..., mu_{dim-1}, sigma) with sigma above 0"
             )
 
-    def of_distance(self, rho: Floats) -> Floats:
+    def of_distance(self, rho: ArrayLike) -> Floats:
         """Kernel values at given hyperbolic distances.
 
         Parameters

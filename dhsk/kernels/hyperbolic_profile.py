@@ -26,6 +26,7 @@ _SMALL: Final = 1.5
 """Distance below which a power series, above which a recurrence gives the derivatives of q."""
 
 _DEGREE: Final = 15  # of the polynomial on each piece: 12^-15 for a piece of length 1
+_PIECES: Final = 32  # at least, so that log K near distance 0 is not lost in the first piece
 _SMALLEST_LOG: Final = -746.0  # of what does not underflow to 0
 _STEPS: Final = 256  # of the trapezoidal rule
 _CUT: Final = 45.0  # the rule ends where the integrand has fallen by exp(-45), 3e-20
@@ -89,13 +90,14 @@ def hyperbolic_profile(dim: int, time: float) -> HyperbolicProfile:
     AccuracyError
         If the table is off by more than `TOLERANCE` at a point between its nodes.
     """
-    log_peak = float(log_density(np.zeros(1), dim, time)[0])
+    peak = float(log_shape(np.zeros(1), dim, time)[0])
+    log_peak = peak + _log_scale(dim, time)
 
     def log_ratio(rho: Floats) -> Floats:
-        return log_density(rho, dim, time) - log_peak
+        return log_shape(rho, dim, time) - peak
 
     end = _end(log_ratio, _SMALLEST_LOG - max(log_peak, 0.0))
-    n_pieces = max(8, math.ceil(end))
+    n_pieces = max(_PIECES, math.ceil(end))
     length = end / n_pieces
     nodes = np.cos(math.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
     rho = length * (np.arange(n_pieces) + (nodes[:, None] + 1.0) / 2.0)
@@ -139,10 +141,10 @@ def _end(log_ratio: Callable[[Floats], Floats], smallest: float) -> float:
     return high
 
 
-def log_density(rho: Floats, dim: int, time: float) -> Floats:
-    """Logarithm of the heat kernel of H^dim, from its closed form or integral.
+def log_shape(rho: Floats, dim: int, time: float) -> Floats:
+    """Logarithm of the heat kernel of H^dim less `_log_scale`, from its closed form or integral.
 
-    Both are exp(-(d-1)²t/4 - rho²/4t) cosh^{1-d}(rho/2) times a slowly varying factor.
+    Both are exp(-rho²/4t) cosh^{1-d}(rho/2) times a slowly varying factor.
 
     Parameters
     ----------
@@ -156,23 +158,25 @@ def log_density(rho: Floats, dim: int, time: float) -> Floats:
     Returns
     -------
     Floats
-        log K(rho), (size,).
+        (size,).
 
     References
     ----------
     Lafferty & Lebanon (2002), section 2.2; Grigor'yan & Noguchi (1998).
     """
     m = (dim - 1) // 2
-    log_scale = -m * math.log(2.0 * math.pi) - math.log(4.0 * math.pi * time) / 2.0
-    if dim % 2:
-        factor = _derivative(rho, m, time)
-    else:
-        factor = _integral(rho, m, time)
-        log_scale += math.log(2.0 / math.pi)
+    factor = _derivative(rho, m, time) if dim % 2 else _integral(rho, m, time)
     log_cosh = rho / 2.0 + np.log1p(np.exp(-rho)) - math.log(2.0)
     decay = np.square(rho) / (4.0 * time) + (dim - 1) * log_cosh
-    log: Floats = np.log(factor) - decay + (log_scale - (dim - 1) ** 2 * time / 4.0)
-    return log
+    shape: Floats = np.log(factor) - decay
+    return shape
+
+
+def _log_scale(dim: int, time: float) -> float:
+    """Logarithm of the factors that do not depend on the distance."""
+    halves = math.log(2.0 * math.pi) * ((dim - 1) // 2) + math.log(4.0 * math.pi * time) / 2.0
+    of_integral = 0.0 if dim % 2 else math.log(2.0 / math.pi)
+    return of_integral - halves - (dim - 1) ** 2 * time / 4.0
 
 
 def _integral(rho: Floats, m: int, time: float) -> Floats:
