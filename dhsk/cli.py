@@ -14,15 +14,13 @@ from distributed.system import MEMORY_LIMIT
 
 from dhsk.cluster import connect
 from dhsk.console import print_pairs, print_table, say, show_progress
-from dhsk.errors import (
-    InputError,
-    StoreMismatchError,
-)
+from dhsk.errors import InputError, StoreMismatchError
 from dhsk.gram import GramMatrix, compute_gram, open_gram
 from dhsk.gram.compute import check_kernel
 from dhsk.gram.plan import Resources, human_bytes, make_plan, parse_bytes
 from dhsk.gram.rates import tile_rate
 from dhsk.gram.store import GramStore
+from dhsk.kernel_command import kernel
 from dhsk.kernels import kernel_from_spec
 from dhsk.options import (
     KERNELS,
@@ -49,6 +47,9 @@ def commands() -> None:
 
     SAMPLES is FILE or FILE:KEY: .npy, .npz (dense or CSR), .csv, .tsv, .svm; rows are samples.
     """
+
+
+commands.add_command(kernel)
 
 
 @commands.command()

@@ -82,7 +82,9 @@ EVEN = [
     (8, 100.0, 25.0, -1322.3817696763556075),
     (10, 0.001, 1.5, -542.20843070245482856),
     (10, 0.02, 0.05, 6.5704729005294247333),
-    # REFERENCES
+    (10, 0.5, 1.0, -18.646119181162167934),
+    (10, 3.0, 12.0, -128.17589399246190239),
+    (10, 100.0, 25.0, -2147.2526825927301765),
 ]
 
 
@@ -98,7 +100,7 @@ def test_even_dimensions_are_the_integrals(dim, time, rho, log_density):
 
 
 def test_two_published_values():
-    """d = 3 and d = 2 at rho = 1, t = 0.5."""
+    """Known values at rho = 1, t = 0.5 in dimensions 3 and 2."""
     half = [HyperbolicHeatKernel(dim, 0.5, normalize=False).of_distance(1.0) for dim in (3, 2)]
     assert half == pytest.approx([0.0198757484520657, 0.0757267526435692], rel=1e-14)
 
@@ -151,19 +153,18 @@ def test_values_fall_from_1_to_0(dim, time):
     assert kernel.of_distance([2 * end, 1e300, np.inf]).tolist() == [0.0, 0.0, 0.0]
 
 
+def distance(x: list[float], y: list[float]) -> mp.mpf:
+    """Distance of two rows by its definition, in mpmath's precision."""
+    squares = mp.fsum((mp.mpf(a) - mp.mpf(b)) ** 2 for a, b in zip(x, y, strict=True))
+    return mp.acosh(1 + squares / (2 * mp.mpf(x[-1]) * mp.mpf(y[-1])))
+
+
 def test_distance_is_that_of_the_half_space():
     """Rows give the kernel of arccosh(1 + |x - y|²/(2 sigma sigma')), here to 40 digits."""
     X, Y = rows_of(6, 4, 1), rows_of(5, 4, 2)
     kernel = HyperbolicHeatKernel(4, 0.8)
     with mp.workdps(40):
-        rho = [
-            [
-                mp.acosh(1 + mp.fsum((mp.mpf(a) - mp.mpf(b)) ** 2 for a, b in zip(x, y, strict=True))
-                         / (2 * mp.mpf(x[-1]) * mp.mpf(y[-1])))
-                for y in Y.tolist()
-            ]
-            for x in X.tolist()
-        ]  # fmt: skip
+        rho = [[distance(x, y) for y in Y.tolist()] for x in X.tolist()]
     expected = kernel.of_distance(np.array(rho, dtype=np.float64))
     np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-13)
 
@@ -255,7 +256,7 @@ def test_bad_rows_are_refused(tmp_path):
     with pytest.raises(errors.InputError, match="row 33 of X"):
         dhsk.compute_gram(X, kernel, store=tmp_path / "g", tile=8)
     assert not (tmp_path / "g").exists()
-    with pytest.raises(errors.InputError, match="X has 4 columns.*dim=3"):
+    with pytest.raises(errors.InputError, match=r"X has 4 columns.*dim=3"):
         kernel(np.ones((2, 4)))
     with pytest.raises(errors.InputError, match="negative or NaN"):
         kernel.of_distance([1.0, math.nan])

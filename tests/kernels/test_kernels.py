@@ -28,6 +28,7 @@ DIM = 40
 KERNELS = [
     HeatKernel.at_scale(DIM, 0.7),
     ParametrixKernel.at_scale(DIM, 0.7),
+    ParametrixKernel.at_scale(DIM, 0.7, order=1),
     CosineKernel(),
     LinearKernel(),
     GaussianKernel(1 / 3),
@@ -197,6 +198,8 @@ def test_spec_names_the_parameters():
     ("spec", "message"),
     [
         ({"name": "rbf"}, "unknown kernel 'rbf': choose one of heat, parametrix, cosine"),
+        ({"name": "smoothed", "kernel": {"name": "rbf"}, "alpha": 1}, "unknown kernel 'rbf'"),
+        ({"name": "smoothed", "kernel": "heat", "alpha": 1}, "only kernels of a cosine"),
         ({}, "unknown kernel None"),
         ({"name": ["heat"]}, "unknown kernel"),
         ({"name": "heat", "dim": 3}, "kernel 'heat' does not take .*time"),
