@@ -19,6 +19,9 @@ SHORTEST_TIME: Final = 1e-6
 LONGEST_TIME: Final = 100.0
 """Times between which the accuracy was checked."""
 
+SMALLEST_LOG_DENSITY: Final = -708.0
+"""Logarithm of the smallest normal float64."""
+
 
 @dataclass(frozen=True)
 class HyperbolicHeatKernel(RowKernel):
@@ -29,7 +32,7 @@ class HyperbolicHeatKernel(RowKernel):
     cosh rho = 1 + (|mu - mu'|² + (sigma - sigma')²)/(2 sigma sigma').
 
     Given the distance, values are accurate to a relative 1e-10 wherever they are normal numbers
-    (measured below 2e-12), and smaller ones lie between 0 and 1e-300. The distance is computed from
+    (measured below 2e-12), and smaller ones underflow gradually to 0. The distance is computed from
     differences of the entries, so equal rows have a distance of exactly 0.
 
     Parameters
@@ -47,7 +50,7 @@ class HyperbolicHeatKernel(RowKernel):
     InputError
         If dim is not such a number or time not a finite number above 0.
     AccuracyError
-        If the time is out of its range.
+        If the time is out of its range; on first use, if the density is too small for float64.
 
     References
     ----------
@@ -139,7 +142,14 @@ class HyperbolicHeatKernel(RowKernel):
 
     @property
     def _profile(self) -> HyperbolicProfile:
-        return hyperbolic_profile(self.dim, self.time)
+        profile = hyperbolic_profile(self.dim, self.time)
+        if not self.normalize and profile.log_peak < SMALLEST_LOG_DENSITY:
+            raise AccuracyError(
+                f"the density of dim={self.dim} at time={self.time:g} is at most"
+                f" exp({profile.log_peak:.0f}), below the smallest float64: use normalize=True or a"
+                " shorter time"
+            )
+        return profile
 
 
 def _dense(rows: Rows) -> Floats:

@@ -145,10 +145,10 @@ def _expansion(c: Floats, time: float, order: int, dim: int) -> Floats:
     b = (dim - 2) / 2
     total = _coefficients(x, y, time, order, b)
     source = np.zeros(1), np.ones(1)
-    scale = 1.0 / _coefficients(*source, time, order, b)[0]
+    at_source = _coefficients(*source, time, order, b)[0]
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         exponent = b * _log_ratio(x, y, c < 0.0) - np.square(theta) / time / 4.0
-        values = np.exp(exponent) * (total * scale)
+        values = np.exp(exponent) * (total / at_source)
     antipodes = y == 0.0
     values[antipodes] = np.copysign(np.inf, total[antipodes])
     values[c == 1.0] = 1.0

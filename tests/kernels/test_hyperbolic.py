@@ -8,7 +8,7 @@ import tracemalloc
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.sparse import csr_array
@@ -42,7 +42,7 @@ def odd_density(dim: int, time: float, rho: float) -> mp.mpf:
 def test_odd_dimensions_are_the_closed_forms(dim):
     """At random times and distances, both normalisations are within a hundredth of the promise."""
     rng = np.random.default_rng(dim)
-    for _ in range(25):
+    for _ in range(15):
         time = 10 ** rng.uniform(-3, 2)
         rho = min(10 ** rng.uniform(-2, math.log10(30)), math.sqrt(4 * time * 600))
         kernel = HyperbolicHeatKernel(dim, time)
@@ -51,8 +51,8 @@ def test_odd_dimensions_are_the_closed_forms(dim):
         value = kernel.of_distance(rho)
         if value > 1e-290:
             assert abs(mp.log(mp.mpf(float(value))) - expected + peak) < PROMISED / 100
-        density = HyperbolicHeatKernel(dim, time, normalize=False).of_distance(rho)
         if expected > -660:
+            density = HyperbolicHeatKernel(dim, time, normalize=False).of_distance(rho)
             assert abs(mp.log(mp.mpf(float(density))) - expected) < PROMISED / 100
 
 
@@ -109,7 +109,7 @@ def test_two_published_values():
 def test_total_mass_is_1(dim):
     """Heat is neither lost nor made: the density integrates to 1 over the whole space."""
     sphere = 2 * math.pi ** (dim / 2) / gamma(dim / 2)
-    for time in (0.01, 0.4, 2.0):
+    for time in (0.02, 1.5):
         kernel = HyperbolicHeatKernel(dim, time, normalize=False)
         spread = 2 * (dim - 1) * time + 12 * math.sqrt(2 * time)  # drift (d-1)t, twelve deviations
 
@@ -178,6 +178,7 @@ def test_neighbours_keep_their_distance():
     assert computed == pytest.approx(expected, rel=1e-5)
 
 
+@settings(max_examples=30)  # a table for each dimension
 @given(
     dim=st.integers(2, 11),
     scale=st.floats(1e-100, 1e100),
@@ -277,6 +278,13 @@ def test_bad_parameters_are_refused(arguments, error, message):
     """Dimensions and times out of the checked domain are errors with the domain in them."""
     with pytest.raises(error, match=message):
         HyperbolicHeatKernel(*arguments)
+
+
+def test_density_too_small_for_float64_is_refused():
+    """Heat that has spread until no density is left in float64 is an error, not a zero matrix."""
+    with pytest.raises(errors.AccuracyError, match=r"at most exp\(-2519\), .*normalize=True"):
+        HyperbolicHeatKernel(11, 100.0, normalize=False).of_distance(0.0)
+    assert HyperbolicHeatKernel(11, 100.0).of_distance(0.0) == 1.0
 
 
 def test_spec_and_pickle_come_back_equal():
