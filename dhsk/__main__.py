@@ -1,5 +1,7 @@
 """Entry of the command `dhsk`: runs it and turns what ends it into an exit code."""
 
+import errno
+import logging
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,7 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments
         Words of the command line; None for the process's own.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job stays deaf
+            signal.signal(number, _interrupt)
     try:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:
@@ -42,6 +46,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except DhskError as error:
         _say(str(error))
         return exit_code(error)
+    except OSError as error:  # an --out that cannot be written, or a disk that is full
+        _say(f"cannot go on: {error}")
+        return TOO_BIG if error.errno in (errno.ENOSPC, errno.EDQUOT) else BAD_INPUT
     return code if isinstance(code, int) else DONE
 
 
@@ -73,7 +80,12 @@ def _say(sentence: str) -> None:
     print(f"dhsk: {sentence}", file=sys.stderr)  # noqa: T201
 
 
-def _interrupt(_number: int, _frame: object) -> None:
+def _interrupt(number: int, _frame: object) -> None:
+    """End quietly: a second SIGTERM changes nothing, a second Ctrl-C cuts the end short."""
+    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_IGN)
+    # What Dask's event loop logs when it is interrupted in the middle of a call is no news.
+    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     raise KeyboardInterrupt
 
 

@@ -17,8 +17,10 @@ from dhsk.console import print_pairs, print_table, say, show_progress
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.gram import GramMatrix, compute_gram, open_gram
 from dhsk.gram.compute import check_kernel
-from dhsk.gram.plan import Resources, human_bytes, make_plan, parse_bytes
+from dhsk.gram.plan import Resources, make_plan
 from dhsk.gram.rates import tile_rate
+from dhsk.gram.repair import repair_gram
+from dhsk.gram.sizes import human_bytes, parse_bytes
 from dhsk.gram.store import GramStore
 from dhsk.kernel_command import kernel
 from dhsk.kernels import kernel_from_spec
@@ -164,22 +166,19 @@ def gram(
     opened = open_samples(samples, drop_columns=drop_columns)
     made = make_kernel(dim=opened.shape[1], **kernel)
     chosen = check_kernel(made, [opened], sphere_map)
-    try:
-        with _connected(cluster, workers) as client, show_progress() as progress:
-            G = compute_gram(
-                opened,
-                made,
-                sphere_map=chosen,
-                store=out,
-                dtype=dtype,
-                tile=tile,
-                memory=memory,
-                client=client,
-                layout=layout,
-                progress=progress,
-            )
-    except StoreMismatchError as error:  # here a wrong --out, not a broken store
-        raise InputError(str(error)) from error
+    with _connected(cluster, workers) as client, show_progress() as progress, _wrong_out():
+        G = compute_gram(
+            opened,
+            made,
+            sphere_map=chosen,
+            store=out,
+            dtype=dtype,
+            tile=tile,
+            memory=memory,
+            client=client,
+            layout=layout,
+            progress=progress,
+        )
     n, m = G.shape
     say(
         f"{n:,} x {m:,} {G.dtype} of {made.label}, {G.tiling.n_tiles} tiles, "
@@ -230,28 +229,16 @@ def verify(
 ) -> None:
     """Test the checksum of every tile of a store."""
     opened = GramStore.open(store)
-    damaged = opened.damaged_tiles()
-    if damaged and repair is None:
-        opened.check_complete()
-        open_gram(store).verify()
-    if damaged and repair is not None:
-        header = opened.header
+    if repair is None:
+        opened.check_sound()
+    else:
         samples = open_samples(repair, drop_columns=drop_columns)
-        for tile in damaged:
-            opened.remove_tile(*tile)
         with _connected(cluster, workers) as client, show_progress() as progress:
-            compute_gram(
-                samples,
-                kernel_from_spec(header.kernel),
-                sphere_map=header.sphere_map,
-                store=store,
-                dtype=header.dtype,
-                layout=header.layout,
-                memory=memory,
-                client=client,
-                progress=progress,
-            )
-        say(f"{len(damaged)} damaged or missing tiles recomputed: {damaged}")
+            made = repair_gram(store, samples, memory=memory, client=client, progress=progress)
+        say(
+            f"{len(made)} damaged or missing tiles computed again{': ' if made else ''}"
+            + ", ".join(map(str, made))
+        )
     say(f"{store}: all {opened.header.tiling.n_tiles} tiles are sound")
     say(f"next:   dhsk cv {store} --labels LABELS --out DIR")
 
@@ -309,7 +296,7 @@ def cv(
     if names or time_scale or not isinstance(opened, GramMatrix):
         kernels = make_kernels(names or ["heat"], dim, time_scale, parametrix_scale, sigma)
     out.mkdir(parents=True, exist_ok=True)
-    with _connected(cluster, workers) as client, show_progress() as progress:
+    with _connected(cluster, workers) as client, show_progress() as progress, _wrong_out():
         result = cross_validate(
             opened,
             y,
@@ -350,12 +337,19 @@ def _open_source(
 @contextmanager
 def _connected(cluster: str, workers: int | None) -> Iterator[Client]:
     """Client of the cluster that was asked for; a local one ends with it."""
-    if workers is not None and cluster != "local":
-        raise click.UsageError("--workers is for the local cluster")
     with connect(cluster, **({} if workers is None else {"n_workers": workers})) as client:
-        if client.dashboard_link and find_spec("bokeh"):
+        if cluster == "local" and find_spec("bokeh"):
             click.echo(f"dashboard: {client.dashboard_link}", err=True)
         yield client
+
+
+@contextmanager
+def _wrong_out() -> Iterator[None]:
+    """Say that --out is wrong where it names the store of something else: the store is not."""
+    try:
+        yield
+    except StoreMismatchError as error:
+        raise InputError(str(error)) from error
 
 
 def _print_result(result: "CvResult") -> None:

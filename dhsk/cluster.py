@@ -13,6 +13,9 @@ from distributed import Client
 
 from dhsk.errors import InputError
 
+PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
+"""What distributed speaks."""
+
 WAIT_SECONDS = 60
 """How long to wait for a scheduler that was named, and for its first worker."""
 
@@ -28,8 +31,9 @@ def connect(cluster: str = "local", **options: Any) -> Client:
         address of a scheduler; anything else is the path of a scheduler file;
         if it ends in .json this call waits a minute for it to appear.
     **options
-        Passed to `distributed.Client`; for "local" that includes those of
-        `distributed.LocalCluster`, for instance ``n_workers``.
+        ``n_workers``: how many to start, or to wait for, before this call returns (default: one
+        per core, or one). The rest is passed to `distributed.Client`, for "local" also to
+        `distributed.LocalCluster`.
 
     Returns
     -------
@@ -54,6 +58,8 @@ def connect(cluster: str = "local", **options: Any) -> Client:
             "allocation as deploy/slurm does, and name its scheduler file"
         )
     if "://" in cluster:
+        if cluster.split("://")[0] not in PROTOCOLS:
+            raise InputError(f"no way to reach {cluster}: give tcp://HOST:PORT or tls://HOST:PORT")
         return _existing(cluster, address=cluster, **options)
     return _existing(cluster, scheduler_file=_await_file(Path(cluster)), **options)
 
@@ -100,16 +106,18 @@ def _await_file(path: Path) -> str:
     return str(path)
 
 
-def _existing(name: str, **options: Any) -> Client:
+def _existing(name: str, n_workers: int = 1, **options: Any) -> Client:
     try:
         client = Client(timeout=WAIT_SECONDS, **options)
     except (OSError, ValueError) as error:  # no answer, or not an address or scheduler file
         raise InputError(f"no Dask scheduler answers at {name}: {error}") from error
     try:
-        client.wait_for_workers(1, timeout=WAIT_SECONDS)
+        client.wait_for_workers(n_workers, timeout=WAIT_SECONDS)
     except TimeoutError as error:
+        found = len(client.scheduler_info(n_workers=-1)["workers"])
         client.close()
         raise InputError(
-            f"the scheduler at {name} has no workers after {WAIT_SECONDS} s: start some"
+            f"the scheduler at {name} has {found} of {n_workers} workers after {WAIT_SECONDS} s: "
+            "start some, or ask for fewer"
         ) from error
     return client

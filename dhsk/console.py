@@ -13,8 +13,9 @@ from rich.table import Table
 
 from dhsk.progress import OnProgress, Progress
 
-QUIET_SECONDS = 2.0
-"""Stages that end sooner say nothing; plain lines come no more often than this."""
+QUIET_SECONDS, QUIET_SHARE = 2.0, 0.02
+"""Stages that end sooner say nothing; plain lines come no more often than this, and than this share
+of the time that the stage has taken: a day makes 400 lines."""
 
 
 @contextmanager
@@ -59,7 +60,8 @@ class PlainLines:
         if event.stage != self.stage:
             self.stage, self.begin, self.said = event.stage, now, now
         ended = event.done >= event.total and self.said > self.begin
-        if ended or now - self.said >= QUIET_SECONDS:
+        quiet = max(QUIET_SECONDS, QUIET_SHARE * (now - self.begin))
+        if ended or now - self.said >= quiet:
             share = 100 * event.done // max(event.total, 1)
             print(  # noqa: T201
                 f"{event.stage}: {event.done:,} of {event.total:,} ({share} %), "

@@ -71,7 +71,11 @@ cluster_options = _options(
         show_default=True,
         help="local, tcp://HOST:PORT, or a scheduler file.",
     ),
-    click.option("--workers", type=click.IntRange(1), help="Local processes. [default: cores]"),
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        help="Processes to start, or workers to wait for. [default: cores, or 1]",
+    ),
     click.option("--memory", help="Most memory for all processes together, such as 4GB."),
 )
 tile_options = _options(

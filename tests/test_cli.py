@@ -188,6 +188,16 @@ def test_store_of_other_samples_or_kernel(run: Any, samples: Any) -> None:
     code, _, err = run("gram", "x.npy", "--out", "g", "--time-scale", 2)
     assert (code, "made with other kernel" in err) == (BAD_INPUT, True)
     assert run("verify", "g")[0] == DONE
+    run("cv", "x.npy", "--labels", "y.txt", "--C", 1, "--folds", 2, "--out", "o")
+    code, _, err = run("cv", "other.npy", "--labels", "y.txt", "--C", 1, "--out", "o")
+    assert (code, "made with other samples" in err) == (BAD_INPUT, True)
+
+
+def test_out_that_cannot_be_written(run: Any, samples: Any) -> None:
+    """A file where a folder should be is named."""
+    Path("file").write_text("")
+    code, _, err = run("cv", "x.npy", "--labels", "y.txt", "--out", "file")
+    assert (code, "file" in err, "Traceback" in err) == (BAD_INPUT, True, False)
 
 
 def test_damage_is_found_and_repaired(run: Any, samples: Any) -> None:
@@ -202,8 +212,13 @@ def test_damage_is_found_and_repaired(run: Any, samples: Any) -> None:
     code, _, err = run("verify", "g", "--repair", "other.npy")
     assert (code, "other samples" in err) == (BAD_STORE, True)
     code, out, _ = run("verify", "g", "--repair", "x.npy")
-    assert (code, "1 damaged or missing tiles recomputed" in out) == (DONE, True)
+    assert (code, "1 damaged or missing tiles computed again: (0, 1)" in out) == (DONE, True)
     assert chunk.read_bytes() == sound
+    rows = Path("g/rows/dense/c/0/0")
+    rows.write_bytes(rows.read_bytes()[:-1])
+    chunk.unlink()
+    code, out, _ = run("verify", "g", "--repair", "x.npy")
+    assert (code, chunk.read_bytes() == sound) == (DONE, True)
     Path("g/gram/c/1/2").unlink()
     assert run("verify", "g")[0] == BAD_STORE
     code, out, _ = run("info", "g", cluster=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import psutil
 import pytest
-from distributed import LocalCluster
+from distributed import LocalCluster, default_client
 
 import dhsk
 from dhsk import cluster
@@ -76,7 +76,10 @@ def test_scheduler_file(running: Any, tmp_path: Path) -> None:
         ("scheduler.json", "no cluster 'scheduler.json'"),
         ("/nowhere/scheduler.json", "no cluster '/nowhere/scheduler.json'"),
         ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1"),
-        ("carrier-pigeon://x", "no Dask scheduler answers at carrier-pigeon://x"),
+        (
+            "carrier-pigeon://x",
+            "no way to reach carrier-pigeon://x: give tcp://HOST:PORT or tls://HOST:PORT",
+        ),
     ],
 )
 def test_no_cluster_there(monkeypatch: Any, where: str, message: str) -> None:
@@ -84,6 +87,8 @@ def test_no_cluster_there(monkeypatch: Any, where: str, message: str) -> None:
     monkeypatch.setattr(cluster, "WAIT_SECONDS", 0.5)
     with pytest.raises(dhsk.InputError, match=message):
         dhsk.connect(where)
+    with pytest.raises(ValueError, match="No client"):
+        default_client()  # a connection that failed is not left as the one to use
 
 
 def test_scheduler_without_workers_is_named(monkeypatch: Any) -> None:
@@ -93,6 +98,6 @@ def test_scheduler_without_workers_is_named(monkeypatch: Any) -> None:
         LocalCluster(
             n_workers=0, protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as idle,
-        pytest.raises(dhsk.InputError, match="has no workers after 1 s"),
+        pytest.raises(dhsk.InputError, match="has 0 of 1 workers after 1 s"),
     ):
         dhsk.connect(idle.scheduler_address)

@@ -11,11 +11,13 @@ from distributed import Client
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
+from dhsk.gram.header import Header
 from dhsk.gram.matrix import GramMatrix
-from dhsk.gram.plan import GramPlan, Resources, make_plan, parse_bytes
-from dhsk.gram.store import GramStore, Header, Side
+from dhsk.gram.plan import GramPlan, Resources, make_plan
+from dhsk.gram.sizes import parse_bytes
+from dhsk.gram.store import GramStore, Side
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks
-from dhsk.kernels import Kernel, RowKernel
+from dhsk.kernels import Kernel, RowKernel, kernel_from_spec
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, Scan, SphereMap, apply_map, open_samples, parse_sphere_map, scan
 
@@ -112,8 +114,13 @@ def compute_gram(
         path, cleanup = _place(store)
         try:
             opened = _open_store(path, plan, kernel, chosen_map, scans)
-            _stage(opened, sides, chosen_map, report)
-            _run(opened, kernel, worker_client, plan, report)
+            if opened.header.tile != plan.tiling.tile:  # that of an earlier run wins
+                plan = plan_for(
+                    sides, resources, dtype=dtype, tile=opened.header.tile, layout=layout
+                )
+                plan.check()
+            stage_samples(opened, sides, report)
+            compute_tiles(opened, worker_client, plan.window, report)
         except BaseException:
             cleanup()
             raise
@@ -261,10 +268,18 @@ def _open_store(
     return GramStore.create(path, header)
 
 
-def _stage(
-    store: GramStore, sides: list[Samples], sphere_map: SphereMap, report: OnProgress
-) -> None:
-    """Put the mapped samples into the store, from where every task reads its two blocks."""
+def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> None:
+    """Put the mapped samples into a store, from where every task reads its two blocks.
+
+    Parameters
+    ----------
+    store
+        The store; sides that it holds already are left alone.
+    sides
+        The samples of rows and, if rectangular, of columns.
+    report
+        Receives progress.
+    """
     names: tuple[Side, Side] = ("rows", "cols")
     for name, side in zip(names, sides, strict=False):
         if store.has_samples(name):
@@ -272,7 +287,7 @@ def _stage(
         store.start_samples(name)
         first = entry = 0
         for block in side.blocks(_stage_rows(store, side)):
-            mapped = apply_map(sphere_map, block, first)
+            mapped = apply_map(store.header.sphere_map, block, first)
             store.write_samples(name, first, entry, mapped)
             first += mapped.shape[0]
             entry += getattr(mapped, "nnz", 0)
@@ -287,16 +302,27 @@ def _stage_rows(store: GramStore, side: Samples) -> int:
     return max(int(BLOCK_BYTES / row_bytes) // store.chunk_rows, 1) * store.chunk_rows
 
 
-def _run(
-    store: GramStore, kernel: Kernel, client: Client, plan: GramPlan, report: OnProgress
-) -> None:
-    """Compute the tiles that are missing."""
+def compute_tiles(store: GramStore, client: Client, window: int, report: OnProgress) -> None:
+    """Compute the tiles that are missing.
+
+    Parameters
+    ----------
+    store
+        A store with its samples staged.
+    client
+        Where the tasks run.
+    window
+        Most tasks in flight.
+    report
+        Receives progress.
+    """
+    kernel = kernel_from_spec(store.header.kernel)
     total = store.header.tiling.n_tiles
     missing = store.missing_tiles()
     done = total - len(missing)
     report(Progress("tiles", done, total))
     tasks = ((str(store.path.absolute()), kernel, i, j) for i, j in missing)
-    for _ in run_tasks(client, compute_tile, tasks, plan.window):
+    for _ in run_tasks(client, compute_tile, tasks, window):
         done += 1
         report(Progress("tiles", done, total))
     store.check_complete()

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from dhsk.arrays import Floats
-from dhsk.errors import CorruptTileError, InputError
+from dhsk.errors import InputError
+from dhsk.gram.header import Header
 from dhsk.gram.indexing import Part, Selector, by_block, grid, to_indices
 from dhsk.gram.plan import Tiling
-from dhsk.gram.store import GramStore, Header
+from dhsk.gram.store import GramStore
 from dhsk.kernels import CosineKernel, Kernel, LinearKernel, RowKernel, kernel_from_spec
 
 
@@ -39,12 +41,23 @@ class GramMatrix:
         self, store: GramStore, kernel: Kernel, cleanup: Callable[[], None] | None = None
     ) -> None:
         self.kernel = kernel
+        self.path = store.path.absolute()
         self._store = store
-        self._stored_kernel = kernel_from_spec(store.header.kernel)
-        self._norms2 = self._squared_norms()
         self._parent: GramMatrix | None = None
         if cleanup is not None:
             weakref.finalize(self, cleanup)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Where the store is, not its open handles: a worker opens it when it reads."""
+        return {"path": self.path, "kernel": self.kernel}
+
+    @cached_property
+    def _store(self) -> GramStore:
+        return GramStore.open(self.path)
+
+    @cached_property
+    def _stored_kernel(self) -> Kernel:
+        return kernel_from_spec(self.header.kernel)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -70,11 +83,6 @@ class GramMatrix:
     def symmetric(self) -> bool:
         """Whether rows and columns are the same samples."""
         return self._store.header.symmetric
-
-    @property
-    def path(self) -> Path:
-        """Folder of the store."""
-        return self._store.path
 
     @property
     def header(self) -> Header:
@@ -114,17 +122,14 @@ class GramMatrix:
         InputError
             The store holds no products, or products that do not determine this kernel.
         """
-        if kernel == self._stored_kernel:
-            derived = GramMatrix(self._store, kernel)
-            derived._parent = self
-            return derived
-        if isinstance(kernel, RowKernel):
+        own = kernel == self._stored_kernel
+        if not own and isinstance(kernel, RowKernel):
             raise InputError(
                 f"a {kernel.name} kernel cannot be derived from stored values, it needs the "
                 "samples: compute its matrix with compute_gram"
             )
         needed = "cosine" if kernel.spherical else "linear"
-        if self._stored_kernel.name != needed:
+        if not own and self._stored_kernel.name != needed:
             raise InputError(
                 f"a {kernel.name} matrix cannot be derived from stored {self._stored_kernel.name} "
                 f"values: compute the store with the {needed} kernel"
@@ -132,22 +137,23 @@ class GramMatrix:
         dim = getattr(kernel, "dim", None)
         if dim is not None and dim != self.dim:
             raise InputError(f"the kernel is for dim {dim}, the samples have dim {self.dim}")
+        if not own and needed == "linear" and not self.symmetric:
+            raise InputError(
+                "only the stored inner products of samples with themselves determine distances: "
+                f"compute the {kernel.name} kernel directly"
+            )
         derived = GramMatrix(self._store, kernel)
         derived._parent = self  # a temporary store lives as long as its views
         return derived
 
-    def _squared_norms(self) -> tuple[Floats, Floats] | None:
+    @cached_property
+    def _norms2(self) -> tuple[Floats, Floats] | None:
         """Squared norms of row and column samples where a kernel is derived; None if stored."""
         if self.kernel == self._stored_kernel:
             return None
         n, m = self.shape
         if self._stored_kernel.name == "cosine":
             return np.ones(n), np.ones(m)
-        if not self.symmetric:
-            raise InputError(
-                "only the stored inner products of samples with themselves determine distances: "
-                f"compute the {self.kernel.name} kernel directly"
-            )
         norms2 = self._stored_diagonal().astype(np.float64)
         return norms2, norms2
 
@@ -335,21 +341,8 @@ class GramMatrix:
         CorruptTileError
             Some are damaged; the message names them.
         """
-        damaged = self._store.damaged_tiles()
-        if damaged:
-            named = ", ".join(map(str, damaged[:8])) + (", ..." if len(damaged) > 8 else "")
-            raise CorruptTileError(
-                f"{len(damaged)} of {self.tiling.n_tiles} tiles of {self.path} are damaged: "
-                f"{named}; recompute them with dhsk verify --repair SAMPLES"
-            )
+        self._store.check_sound()
         return self.tiling.n_tiles
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the arrays' handles: workers open the store anew."""
-        return {"path": self.path, "kernel": self.kernel}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(GramStore.open(state["path"]), state["kernel"])  # type: ignore[misc]
 
 
 def open_gram(path: str | Path) -> GramMatrix:

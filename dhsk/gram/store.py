@@ -13,7 +13,6 @@ record of a finished tile; its checksum is tested whenever it is read.
 
 import dataclasses
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -25,10 +24,7 @@ from zarr.codecs import Crc32cCodec
 
 from dhsk.arrays import Rows
 from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError, StoreMismatchError
-from dhsk.gram.plan import DtypeName, Layout, Tiling
-from dhsk.samples import SphereMap
-
-SCHEMA = 1
+from dhsk.gram.header import SCHEMA, Header
 
 CHECKSUM_BYTES = 4
 """crc32c appends four bytes to a chunk."""
@@ -40,88 +36,6 @@ DENSE_CHUNK_BYTES = 1 << 24
 """Size of a chunk of dense samples at most, or of one sample."""
 
 Side: TypeAlias = Literal["rows", "cols"]
-
-
-@dataclass(frozen=True)
-class Header:
-    """What a store holds, and of what; written before its first tile.
-
-    Attributes
-    ----------
-    n_rows, n_cols
-        Shape of the matrix.
-    symmetric
-        Rows and columns are the same samples.
-    dtype
-        Type of the entries.
-    tile
-        Edge of a tile.
-    layout
-        "triangle" or "full".
-    kernel
-        The kernel's name and parameters.
-    sphere_map
-        How samples were mapped before the product.
-    dim
-        Number of features.
-    fingerprints
-        Of the row samples and, if rectangular, of the column samples, before the map.
-    nnz
-        Entries of each of these if they are sparse, None where dense.
-    schema
-        Version of this format.
-    """
-
-    n_rows: int
-    n_cols: int
-    symmetric: bool
-    dtype: DtypeName
-    tile: int
-    layout: Layout
-    kernel: dict[str, Any]
-    sphere_map: SphereMap
-    dim: int
-    fingerprints: tuple[str, ...]
-    nnz: tuple[int | None, ...]
-    schema: int = SCHEMA
-
-    @property
-    def tiling(self) -> Tiling:
-        """The cut into tiles."""
-        return Tiling(self.n_rows, self.n_cols, self.tile, self.symmetric)
-
-    def chunks_of(self, i: int, j: int) -> list[tuple[int, int]]:
-        """Chunks that hold tile (i, j): itself, and its mirror image in the full layout."""
-        mirrored = self.symmetric and self.layout == "full" and i != j
-        return [(i, j), (j, i)] if mirrored else [(i, j)]
-
-    def differences(self, other: "Header") -> list[str]:
-        """Say in words where the content of two stores differs; their tiles may differ."""
-        names = {
-            "fingerprints": "samples",
-            "kernel": "kernel",
-            "sphere_map": "map",
-            "dtype": "dtype",
-            "layout": "layout",
-            "n_rows": "rows",
-            "n_cols": "columns",
-            "symmetric": "symmetry",
-            "dim": "dim",
-        }
-        mine, theirs = dataclasses.asdict(self), dataclasses.asdict(other)
-        return [
-            f"{label} ({_short(mine[key])}, now {_short(theirs[key])})"
-            for key, label in names.items()
-            if mine[key] != theirs[key]
-        ]
-
-
-def _short(value: object) -> str:
-    if isinstance(value, dict):
-        return " ".join(str(part) for part in value.values())
-    if isinstance(value, tuple):
-        return "+".join(str(part)[:8] for part in value)
-    return str(value)
 
 
 class GramStore:
@@ -310,6 +224,25 @@ class GramStore:
     def damaged_tiles(self) -> list[tuple[int, int]]:
         """Read every tile; indices of those that are missing or fail their checksum."""
         return [tile for tile in self.header.tiling.tiles() if not self._is_sound(tile)]
+
+    def check_sound(self) -> None:
+        """Read every tile.
+
+        Raises
+        ------
+        IncompleteStoreError
+            Tiles are missing.
+        CorruptTileError
+            Tiles are damaged; the message names them.
+        """
+        self.check_complete()
+        damaged = self.damaged_tiles()
+        if damaged:
+            named = ", ".join(map(str, damaged[:8])) + (", ..." if len(damaged) > 8 else "")
+            raise CorruptTileError(
+                f"{len(damaged)} of {self.header.tiling.n_tiles} tiles of {self.path} are damaged: "
+                f"{named}; recompute them with dhsk verify --repair SAMPLES"
+            )
 
     def _is_sound(self, tile: tuple[int, int]) -> bool:
         try:

@@ -3,19 +3,30 @@
 import errno
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, TypeVar
 
 import psutil
-from distributed import Client, KilledWorker, Worker, WorkerPlugin, as_completed, default_client
+from distributed import Client, KilledWorker, Worker, WorkerPlugin, default_client, wait
 from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
 from dhsk.errors import BudgetError, DhskError, StoreError
-from dhsk.gram.plan import Resources
+from dhsk.gram.plan import CLIENT_BYTES, Resources
 
 Result = TypeVar("Result")
+
+USABLE_SHARE = 0.8
+"""Part of its memory limit at which a Dask worker stops taking tasks."""
+
+PATIENCE_SECONDS = 60.0
+"""How long to wait for any task before looking whether there are workers at all."""
+
+LOST_SCHEDULER = (
+    "the connection to the scheduler is lost: finished tiles are kept, run the same command again"
+)
 
 
 @contextmanager
@@ -81,7 +92,9 @@ def _one_blas_thread(client: Client) -> Iterator[None]:
     try:
         yield
     finally:
-        client.unregister_worker_plugin(name)
+        # Where the cluster is gone, so are its limits; the error that matters is on its way.
+        with suppress(OSError):
+            client.unregister_worker_plugin(name)
 
 
 def resources_of(client: Client, memory: int | None = None) -> Resources:
@@ -111,9 +124,8 @@ def resources_of(client: Client, memory: int | None = None) -> Resources:
     if client.scheduler.address.startswith("inproc"):
         return Resources(0, threads, memory or MEMORY_LIMIT)
     limits = sum(worker["memory_limit"] or MEMORY_LIMIT for worker in workers)
-    idle = Resources(len(workers), threads, 0).idle_bytes
-    # The client's own memory comes on top of what the workers were given.
-    return Resources(len(workers), threads, memory or limits + idle)
+    usable = int(USABLE_SHARE * limits) + CLIENT_BYTES
+    return Resources(len(workers), threads, min(memory or usable, usable))
 
 
 def run_tasks(
@@ -149,26 +161,45 @@ def run_tasks(
     """
     waiting = iter(tasks)
 
-    def submit(task: tuple[Any, ...]) -> Any:
-        return client.submit(function, *task, pure=False, retries=1)
+    def submit(count: int) -> set[Any]:
+        following = islice(waiting, count)
+        return {client.submit(function, *task, pure=False, retries=1) for task in following}
 
-    running = {submit(task) for task in islice(waiting, window)}
-    finished = as_completed(running)
+    running = submit(window)
     try:
-        for future in finished:
-            running.discard(future)
-            yield _result(future)
-            for task in islice(waiting, 1):
-                following = submit(task)
-                running.add(following)
-                finished.add(following)
+        while running:
+            finished = _wait_for_some(client, running)
+            running -= finished
+            running |= submit(len(finished))
+            for future in finished:
+                yield _result(future)
     finally:
-        client.cancel(list(running))
+        with suppress(OSError):
+            client.cancel(list(running))
+
+
+def _wait_for_some(client: Client, running: set[Any]) -> set[Any]:
+    """Wait until a task has ended; not for ever on a cluster without workers."""
+    while True:
+        try:
+            with client.as_current():  # `wait` asks the current client, whichever it was given
+                some = wait(running, timeout=PATIENCE_SECONDS, return_when="FIRST_COMPLETED")
+            return set(some.done)
+        except TimeoutError as error:
+            if not client.scheduler_info(n_workers=-1)["workers"]:
+                raise DhskError(
+                    "the cluster has no workers left: finished tiles are kept, start workers and "
+                    "run the same command again"
+                ) from error
+        except CancelledError as error:
+            raise DhskError(LOST_SCHEDULER) from error
 
 
 def _result(future: Any) -> Any:
     try:
         return future.result()
+    except CancelledError as error:
+        raise DhskError(LOST_SCHEDULER) from error
     except KilledWorker as error:
         raise BudgetError(
             "workers were killed again and again by one task, most likely for want of memory: "

@@ -19,7 +19,7 @@ from dhsk.arrays import Indices
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.matrix import GramMatrix, product_kernel
 from dhsk.gram.ops import leading_eigenvalues
-from dhsk.gram.plan import parse_bytes
+from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks
 from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress, ignore

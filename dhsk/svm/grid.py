@@ -11,7 +11,8 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from dhsk.arrays import Indices
 from dhsk.errors import BudgetError, InputError
 from dhsk.gram.matrix import GramMatrix
-from dhsk.gram.plan import TASKS_PER_THREAD, Resources, human_bytes, make_plan
+from dhsk.gram.plan import TASKS_PER_THREAD, Resources, make_plan
+from dhsk.gram.sizes import human_bytes
 from dhsk.kernels import TIME_SCALES, CosineKernel, HeatKernel, Kernel
 from dhsk.samples import Samples, check_labels
 from dhsk.svm.exact import CACHE_MB

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -60,6 +60,7 @@ class Slurm:
 
     def start(self) -> None:
         """Start munge, controller and nodes; wait until the nodes are idle."""
+        self.folder.chmod(0o755)  # munge insists that all may reach its socket
         (self.folder / "state").mkdir()
         (self.folder / "munge.key").write_bytes(os.urandom(128))
         (self.folder / "munge.key").chmod(0o400)
@@ -129,12 +130,13 @@ class Slurm:
                 subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
             )
 
-    def _wait_for(self, what, ready) -> None:  # type: ignore[no-untyped-def]
+    def _wait_for(self, what: str, ready: Callable[[], bool]) -> None:
         deadline = monotonic() + START_SECONDS
         while not ready():
-            if monotonic() > deadline:
+            ended = [daemon.args for daemon in self.daemons if daemon.poll() is not None]
+            if ended or monotonic() > deadline:
                 log = (self.folder / "daemons.log").read_text()[-3000:]
-                raise AssertionError(f"no {what} after {START_SECONDS} s:\n{log}")
+                raise AssertionError(f"no {what}; ended: {ended}\n{log}")
             sleep(0.1)
 
 

@@ -28,7 +28,11 @@ TWO_WORKERS = ("--ntasks-per-node=1", "--mem-per-cpu=1500", str(SCRIPT))
 def run_script(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the script without Slurm, as far as it goes."""
     return subprocess.run(
-        ["/bin/bash", str(SCRIPT), *words], env=environment, capture_output=True, text=True, check=False
+        ["/bin/bash", str(SCRIPT), *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -181,7 +185,7 @@ def test_job_interrupted_resumes(slurm: "Slurm", tmp_path: Path) -> None:
 
     On the way: nothing of the job listens on all interfaces.
     """
-    counts = make_counts(tmp_path, 4000)
+    counts = make_counts(tmp_path, 2500)
     words = ("gram", counts.name, "--out", "slurm.gram", "--tile", "64")
     job = slurm.submit(*TWO_WORKERS, *words, cwd=tmp_path)
     await_tiles(tmp_path / "slurm.gram", 20)

@@ -8,11 +8,10 @@ from dhsk.gram.plan import (
     LARGE_TILE,
     Resources,
     Tiling,
-    human_bytes,
     make_plan,
-    parse_bytes,
     task_bytes,
 )
+from dhsk.gram.sizes import human_bytes, parse_bytes
 
 LAPTOP = Resources(workers=2, threads=2, memory=8 * 10**9)
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 from threadpoolctl import threadpool_info
 
 import dhsk
+from dhsk.gram import workers
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks
 
 
@@ -36,7 +37,7 @@ def test_no_tasks_no_results(client: Any) -> None:
 
 
 def test_window_bounds_the_tasks_in_flight(client: Any) -> None:
-    """Tasks are taken from their source only as others finish."""
+    """Tasks are taken from their source only as others finish; those wait to be handed out."""
     taken = 0
 
     def source() -> Iterator[tuple[float]]:
@@ -46,7 +47,7 @@ def test_window_bounds_the_tasks_in_flight(client: Any) -> None:
             yield (0.001,)
 
     for done, _ in enumerate(run_tasks(client, time.sleep, source(), window=5), start=1):
-        assert taken <= done + 5
+        assert taken <= done + 2 * 5
     assert taken == 40
 
 
@@ -60,6 +61,20 @@ def test_stopping_early_cancels_the_rest(client: Any) -> None:
             break
         time.sleep(0.02)
     assert not client.futures
+
+
+def test_a_cluster_that_lost_its_workers_is_an_error(monkeypatch: Any) -> None:
+    """The computation does not wait for ever for workers that are gone."""
+    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.5)
+    with (
+        LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        results = run_tasks(client, time.sleep, ((0.01 if k < 3 else 2,) for k in range(9)), 4)
+        assert [next(results) for _ in range(3)] == [None] * 3
+        cluster.scale(0)
+        with pytest.raises(dhsk.DhskError, match="no workers left"):
+            list(results)
 
 
 def fail(code: int) -> None:
