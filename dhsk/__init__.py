@@ -23,10 +23,12 @@ if TYPE_CHECKING:
         CosineKernel,
         GaussianKernel,
         HeatKernel,
+        HyperbolicHeatKernel,
         Kernel,
         LinearKernel,
         ParametrixKernel,
         PolynomialKernel,
+        SmoothedKernel,
     )
     from dhsk.progress import Progress
     from dhsk.samples import (
@@ -46,8 +48,8 @@ _HOME = {
     ],
     "gram": ["GramMatrix", "compute_gram", "open_gram"],
     "kernels": [
-        "CosineKernel", "GaussianKernel", "HeatKernel", "Kernel", "LinearKernel",
-        "ParametrixKernel", "PolynomialKernel",
+        "CosineKernel", "GaussianKernel", "HeatKernel", "HyperbolicHeatKernel", "Kernel",
+        "LinearKernel", "ParametrixKernel", "PolynomialKernel", "SmoothedKernel",
     ],
     "progress": ["Progress"],
     "samples": [
@@ -58,10 +60,11 @@ _HOME = {
 
 __all__ = [
     "AccuracyError", "BudgetError", "CorruptTileError", "CosineKernel", "CvResult", "DhskError",
-    "GaussianKernel", "GramMatrix", "HeatKernel", "IncompleteStoreError", "InputError", "Kernel",
-    "LinearKernel", "ParametrixKernel", "PolynomialKernel", "Progress", "StoreError",
-    "StoreMismatchError", "compute_gram", "connect", "cross_validate", "hyperspherical_map",
-    "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
+    "GaussianKernel", "GramMatrix", "HeatKernel", "HyperbolicHeatKernel", "IncompleteStoreError",
+    "InputError", "Kernel", "LinearKernel", "ParametrixKernel", "PolynomialKernel", "Progress",
+    "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram", "connect",
+    "cross_validate", "hyperspherical_map", "multinomial_map", "open_gram", "open_samples",
+    "projective_map", "read_labels",
 ]  # fmt: skip
 
 

@@ -14,10 +14,7 @@ from distributed.system import MEMORY_LIMIT
 
 from dhsk.cluster import connect
 from dhsk.console import print_pairs, print_table, say, show_progress
-from dhsk.errors import (
-    InputError,
-    StoreMismatchError,
-)
+from dhsk.errors import InputError, StoreMismatchError
 from dhsk.gram import GramMatrix, compute_gram, open_gram
 from dhsk.gram.compute import check_kernel
 from dhsk.gram.plan import Resources, make_plan
@@ -25,6 +22,7 @@ from dhsk.gram.rates import tile_rate
 from dhsk.gram.repair import repair_gram
 from dhsk.gram.sizes import human_bytes, parse_bytes
 from dhsk.gram.store import GramStore
+from dhsk.kernel_command import kernel
 from dhsk.kernels import kernel_from_spec
 from dhsk.options import (
     KERNELS,
@@ -51,6 +49,9 @@ def commands() -> None:
 
     SAMPLES is FILE or FILE:KEY: .npy, .npz (dense or CSR), .csv, .tsv, .svm; rows are samples.
     """
+
+
+commands.add_command(kernel)
 
 
 @commands.command()

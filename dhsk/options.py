@@ -26,6 +26,19 @@ class Numbers(click.ParamType[list[float]]):
             self.fail(f"{value!r} is not a list of numbers such as 0.7,1,1.4", param, ctx)
 
 
+class WholeNumbers(click.ParamType[list[int]]):
+    """One or more whole numbers, separated by commas."""
+
+    name = "whole numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[int]:
+        """Parse, or fail with a usage error."""
+        try:
+            return [int(word) for word in str(value).split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is not a list of whole numbers such as 100,200,300", param, ctx)
+
+
 class Names(click.ParamType[list[str]]):
     """One or more kernels, separated by commas."""
 

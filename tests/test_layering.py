@@ -17,6 +17,8 @@ ROOMS = (
     "cluster",
     "console",
     "options",
+    "kernel_plot",
+    "kernel_command",
     "cli",
     "__main__",
 )

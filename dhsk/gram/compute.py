@@ -17,7 +17,7 @@ from dhsk.gram.plan import GramPlan, Resources, make_plan
 from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.store import GramStore, Side
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks
-from dhsk.kernels import Kernel, kernel_from_spec
+from dhsk.kernels import Kernel, RowKernel, kernel_from_spec
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, Scan, SphereMap, apply_map, open_samples, parse_sphere_map, scan
 
@@ -150,6 +150,11 @@ def check_kernel(kernel: Kernel, sides: list[Samples], sphere_map: str | None) -
         They do not.
     """
     chosen = parse_sphere_map(sphere_map or kernel.default_map)
+    if isinstance(kernel, RowKernel) and chosen != "identity":
+        raise InputError(
+            f"a {kernel.name} kernel takes samples as they are, not mapped to a sphere: leave out "
+            f"the {chosen} map"
+        )
     dims = {side.shape[1] for side in sides}
     if len(dims) > 1:
         raise InputError(
@@ -202,7 +207,7 @@ def scan_side(side: Samples, kernel: Kernel, sphere_map: SphereMap, report: OnPr
     side
         The samples.
     kernel
-        If spherical, unmapped samples must be unit vectors.
+        If spherical, unmapped samples must be unit vectors; a `RowKernel` checks them itself.
     sphere_map
         The map to be applied.
     report
@@ -222,6 +227,7 @@ def scan_side(side: Samples, kernel: Kernel, sphere_map: SphereMap, report: OnPr
         side,
         sphere_map,
         unit=kernel.spherical and sphere_map == "identity",
+        check=kernel.check_rows if isinstance(kernel, RowKernel) else None,
         on_rows=_rows_reporter("reading", side.shape[0], report),
     )
 

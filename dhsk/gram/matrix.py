@@ -17,7 +17,7 @@ from dhsk.gram.header import Header
 from dhsk.gram.indexing import Part, Selector, by_block, grid, to_indices
 from dhsk.gram.plan import Tiling
 from dhsk.gram.store import GramStore
-from dhsk.kernels import CosineKernel, Kernel, LinearKernel, kernel_from_spec
+from dhsk.kernels import CosineKernel, Kernel, LinearKernel, RowKernel, kernel_from_spec
 
 
 class GramMatrix:
@@ -122,8 +122,13 @@ class GramMatrix:
         InputError
             The store holds no products, or products that do not determine this kernel.
         """
-        needed = "cosine" if kernel.spherical else "linear"
         own = kernel == self._stored_kernel
+        if not own and isinstance(kernel, RowKernel):
+            raise InputError(
+                f"a {kernel.name} kernel cannot be derived from stored values, it needs the "
+                "samples: compute its matrix with compute_gram"
+            )
+        needed = "cosine" if kernel.spherical else "linear"
         if not own and self._stored_kernel.name != needed:
             raise InputError(
                 f"a {kernel.name} matrix cannot be derived from stored {self._stored_kernel.name} "
@@ -366,7 +371,9 @@ def open_gram(path: str | Path) -> GramMatrix:
 
 
 def product_kernel(kernel: Kernel) -> Kernel:
-    """Kernel whose stored values determine a given one: cosines, or inner products."""
+    """Kernel whose stored values determine a given one: cosines, inner products, or itself."""
+    if isinstance(kernel, RowKernel):
+        return kernel
     return CosineKernel() if kernel.spherical else LinearKernel()
 
 

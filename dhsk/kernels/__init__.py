@@ -7,6 +7,7 @@ from dhsk.errors import InputError
 from dhsk.kernels.base import Kernel, SphericalKernel
 from dhsk.kernels.euclidean import CosineKernel, GaussianKernel, LinearKernel, PolynomialKernel
 from dhsk.kernels.heat import TIME_SCALES, HeatKernel, time_at_scale
+from dhsk.kernels.hyperbolic import HyperbolicHeatKernel
 from dhsk.kernels.parametrix import ParametrixKernel
 from dhsk.kernels.rows import (
     UNIT_NORM_TOLERANCE,
@@ -16,6 +17,8 @@ from dhsk.kernels.rows import (
     require_unit_rows,
     squared_norms,
 )
+from dhsk.kernels.rowwise import RowKernel
+from dhsk.kernels.smoothed import SmoothedKernel
 
 __all__ = [
     "TIME_SCALES",
@@ -23,11 +26,14 @@ __all__ = [
     "CosineKernel",
     "GaussianKernel",
     "HeatKernel",
+    "HyperbolicHeatKernel",
     "Kernel",
     "LinearKernel",
     "ParametrixKernel",
     "PolynomialKernel",
+    "RowKernel",
     "RowsLike",
+    "SmoothedKernel",
     "SphericalKernel",
     "as_rows",
     "inner_product",
@@ -46,6 +52,8 @@ _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
         LinearKernel,
         GaussianKernel,
         PolynomialKernel,
+        HyperbolicHeatKernel,
+        SmoothedKernel,
     )
 }
 
@@ -72,6 +80,9 @@ def kernel_from_spec(spec: Mapping[str, Any]) -> Kernel:
     name = parameters.pop("name", None)
     if not isinstance(name, str) or name not in _FAMILIES:
         raise InputError(f"unknown kernel {name!r}: choose one of {', '.join(_FAMILIES)}")
+    inner = parameters.get("kernel")
+    if isinstance(inner, Mapping):  # of a kernel made of another
+        parameters["kernel"] = kernel_from_spec(inner)
     try:
         return _FAMILIES[name](**parameters)
     except TypeError as error:  # a missing or unknown parameter

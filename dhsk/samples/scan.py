@@ -37,6 +37,7 @@ def scan(
     samples: Samples,
     sphere_map: SphereMap,
     unit: bool = False,
+    check: Callable[[Rows, int], None] | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> Scan:
     """Read all samples once, refuse what the map would refuse, and fingerprint the rest.
@@ -54,14 +55,16 @@ def scan(
         The map whose conditions to check.
     unit
         Whether the rows must be unit vectors under the identity map.
+    check
+        Called with each block and the number of its first row; raises for rows not to be used.
     on_rows
         Called after each block with the number of rows read so far.
 
     Raises
     ------
     InputError
-        If a row or an entry has no image under the map, or `unit` is asked for and a norm is off
-        by more than `UNIT_TOLERANCE`; the message names the source and the row.
+        If a row or an entry has no image under the map, `unit` is asked for and a norm is off by
+        more than `UNIT_TOLERANCE`, or `check` refuses; the message names the source and the row.
     """
     fingerprint = _Fingerprint(samples.is_sparse, samples.shape)
     done = nnz = 0
@@ -70,6 +73,8 @@ def scan(
             check_rows(sphere_map, block, done)
             if unit and sphere_map == "identity":
                 _check_unit(block, done)
+            if check is not None:
+                check(block, done)
         except InputError as error:
             raise InputError(f"{samples.source}: {error}") from None
         fingerprint.update(block)

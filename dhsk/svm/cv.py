@@ -1,9 +1,11 @@
 """Cross-validation of exact SVMs over kernels, times, C and folds, on one stored product."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -78,8 +80,8 @@ def cross_validate(
     client
         Where to compute; None takes dask's current client, or threads of this process.
     store
-        Folder for the stores of inner products, `cosine` and, if a kernel needs it, `linear`; None
-        for temporary ones. Only for samples.
+        Folder for the stores of inner products, `cosine` and, if a kernel needs it, `linear`, and
+        one for each kernel that no products determine; None for temporary ones. Only for samples.
     seed
         Of the shuffled folds.
     progress
@@ -152,12 +154,21 @@ def _derive(
                 source,
                 product,
                 sphere_map=sphere_map if kernel.spherical else "identity",
-                store=None if store is None else Path(store) / product.name,
+                store=None if store is None else Path(store) / _folder(product),
                 memory=memory,
                 client=client,
                 progress=report,
             )
     return [products[product_kernel(kernel)].with_kernel(kernel) for kernel in kernels]
+
+
+def _folder(product: Kernel) -> str:
+    """Name of the store of a kernel: of those with parameters, each has its own."""
+    spec = product.to_spec()
+    if len(spec) == 1:
+        return product.name
+    digest = blake2b(json.dumps(spec, sort_keys=True).encode(), digest_size=6).hexdigest()
+    return f"{product.name}-{digest}"
 
 
 def _fit_all(
@@ -231,11 +242,15 @@ def fit_cells(
 def _name(kernel: Kernel, dim: int, C: float) -> dict[str, Any]:
     """Columns that name a cell of the grid."""
     time = getattr(kernel, "time", None)
-    # Twelve digits, so that a scale reads as it was typed.
-    scale = None if time is None else float(f"{time * dim / math.log(dim):.12g}")
+    # Only sphere times are told in units of the sweet spot; twelve digits, so that a scale reads as
+    # it was typed.
+    scale, label = None, kernel.label
+    if time is not None and kernel.spherical:
+        scale = float(f"{time * dim / math.log(dim):.12g}")
+        label = label.replace(f"t={time:.4g}", f"s={scale:g}")
     return {
         "kernel": kernel.name,
-        "label": kernel.label if scale is None else f"{kernel.name} s={scale:g}",
+        "label": label,
         "time_scale": scale,
         "time": time,
         "sigma": getattr(kernel, "sigma", None),

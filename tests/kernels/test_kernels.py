@@ -28,12 +28,14 @@ DIM = 40
 KERNELS = [
     HeatKernel.at_scale(DIM, 0.7),
     ParametrixKernel.at_scale(DIM, 0.7),
+    ParametrixKernel.at_scale(DIM, 0.7, order=1),
     CosineKernel(),
     LinearKernel(),
     GaussianKernel(1 / 3),
     PolynomialKernel(3, 0.1),
 ]
 SPHERICAL = [kernel for kernel in KERNELS if kernel.spherical]
+BOUNDED = [kernel for kernel in SPHERICAL if getattr(kernel, "order", None) is None]
 
 
 def by_name(kernel: Kernel) -> str:
@@ -134,7 +136,7 @@ def test_of_cosine_is_what_the_call_uses(kernel, unit_rows):
     np.testing.assert_array_equal(kernel.of_cosine(X @ Y.T), kernel(X, Y))
 
 
-@every_spherical_kernel
+@pytest.mark.parametrize("kernel", BOUNDED, ids=by_name)  # an expansion may exceed 1
 def test_equal_rows_in_two_sets_stay_at_most_1(kernel, unit_rows):
     """Cosines that round above 1 are clipped."""
     X = unit_rows(200, DIM)
@@ -197,6 +199,8 @@ def test_spec_names_the_parameters():
     ("spec", "message"),
     [
         ({"name": "rbf"}, "unknown kernel 'rbf': choose one of heat, parametrix, cosine"),
+        ({"name": "smoothed", "kernel": {"name": "rbf"}, "alpha": 1}, "unknown kernel 'rbf'"),
+        ({"name": "smoothed", "kernel": "heat", "alpha": 1}, "only kernels of a cosine"),
         ({}, "unknown kernel None"),
         ({"name": ["heat"]}, "unknown kernel"),
         ({"name": "heat", "dim": 3}, "kernel 'heat' does not take .*time"),

@@ -1,0 +1,150 @@
+"""Spherical kernels of Dirichlet-smoothed counts, which stay sparse."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from dhsk.arrays import Floats, Rows
+from dhsk.errors import InputError
+from dhsk.kernels.base import STRIP, SphericalKernel, real_parameter
+from dhsk.kernels.rows import inner_product
+from dhsk.kernels.rowwise import RowKernel
+
+
+@dataclass(frozen=True)
+class SmoothedKernel(RowKernel):
+    """A spherical kernel of smoothed counts: of the cosines of `multinomial_map(X, alpha)`.
+
+    It takes the counts themselves and computes the same cosines without the dense map: sparse
+    counts stay sparse. `SmoothedKernel(ParametrixKernel.multinomial(T), alpha)` is the multinomial
+    diffusion kernel with Dirichlet smoothing.
+
+    Parameters
+    ----------
+    kernel
+        The kernel of the cosine.
+    alpha
+        Count added to every feature, at least 0; 0 is the hyperspherical map.
+
+    Raises
+    ------
+    InputError
+        If the kernel is not spherical or alpha not a finite number of at least 0.
+
+    References
+    ----------
+    Lafferty & Lebanon (2002), "Information diffusion kernels", section 2.
+    """
+
+    name: ClassVar[str] = "smoothed"
+    unit_diagonal: ClassVar[bool] = True
+
+    kernel: SphericalKernel
+    alpha: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, SphericalKernel):
+            raise InputError(
+                f"only kernels of a cosine, such as heat and parametrix, take smoothed counts:"
+                f" {self.kernel!r} is none"
+            )
+        object.__setattr__(self, "alpha", real_parameter("alpha", self.alpha))
+        if self.alpha < 0:
+            raise InputError(f"alpha must be 0 or above, but it is {self.alpha!r}")
+
+    @property
+    def dim(self) -> int | None:
+        """Number of features, where the inner kernel fixes it."""
+        return self.kernel.row_length
+
+    @property
+    def row_length(self) -> int | None:
+        """Number of columns that rows must have; None if any."""
+        return self.kernel.row_length
+
+    @property
+    def label(self) -> str:
+        """Short human name: the inner kernel's, with alpha."""
+        return f"{self.kernel.label} alpha={self.alpha:.4g}"
+
+    def to_spec(self) -> dict[str, Any]:
+        """Name, alpha, and the description of the inner kernel."""
+        return {"name": self.name, "kernel": self.kernel.to_spec(), "alpha": self.alpha}
+
+    def check_rows(self, rows: Rows, first_row: int = 0, what: str = "X") -> None:
+        """Refuse negative counts and, without smoothing, rows of zeros (see `RowKernel`)."""
+        lowest = rows.min(axis=1)
+        lowest = lowest.toarray() if not isinstance(lowest, np.ndarray) else lowest
+        _refuse(
+            lowest < 0, first_row, what, "holds a negative number: smoothed kernels take counts"
+        )
+        with np.errstate(over="ignore"):
+            totals = rows.sum(axis=1) + self.alpha * rows.shape[1]
+        _refuse(totals == 0, first_row, what, "is all zero: drop it or give an alpha above 0")
+        _refuse(np.isinf(totals), first_row, what, "has an infinite sum: rescale the counts")
+
+    def between(self, rows: Rows, columns: Rows) -> Floats:
+        """Kernel values of all pairs of rows of counts, (a, b), a new array."""
+        values = smoothed_cosines(rows, columns, self.alpha)
+        return self.kernel.of_product(values, np.ones(rows.shape[0]), np.ones(columns.shape[0]))
+
+
+def smoothed_cosines(X: Rows, Y: Rows, alpha: float) -> Floats:
+    """Cosines of Dirichlet-smoothed counts, without the dense smoothed rows.
+
+    With w = √(x+α) - √α, as sparse as x, and Z² = Σ(x+α),
+
+        c = (⟨w_x, w_y⟩ + √α Σw_x + √α Σw_y + α n)/(Z_x Z_y);
+
+    no term is negative, so that c has a few rounding errors only.
+
+    Parameters
+    ----------
+    X
+        Counts by row, (a, n), not negative.
+    Y
+        Counts by row, (b, n), not negative.
+    alpha
+        Count added to every feature, at least 0.
+
+    Returns
+    -------
+    Floats
+        Cosines, (a, b), a new array.
+    """
+    w_x, shift_x, scale_x = _offsets(X, alpha)
+    w_y, shift_y, scale_y = (w_x, shift_x, scale_x) if Y is X else _offsets(Y, alpha)
+    cosines = inner_product(w_x, w_y)
+    step = max(1, STRIP // max(1, cosines.shape[1]))
+    for start in range(0, cosines.shape[0], step):
+        part = slice(start, start + step)
+        cosines[part] += shift_x[part, None] * scale_y + scale_x[part, None] * shift_y
+    return cosines
+
+
+def _offsets(counts: Rows, alpha: float) -> tuple[Rows, Floats, Floats]:
+    """Rows w/Z, and by row (√α Σw + αn/2)/Z and 1/Z: what the cosine is made of."""
+    root, dim = alpha**0.5, counts.shape[1]
+    scale = 1.0 / np.sqrt(counts.sum(axis=1) + alpha * dim)
+    if isinstance(counts, csr_array):
+        data = _root_gain(counts.data, alpha) * np.repeat(scale, np.diff(counts.indptr))
+        w: Rows = csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+    else:
+        w = _root_gain(counts, alpha) * scale[:, None]
+    shift = root * np.asarray(w.sum(axis=1)) + scale * (alpha * dim / 2.0)
+    return w, shift, scale
+
+
+def _root_gain(counts: Floats, alpha: float) -> Floats:
+    """√(x+α) - √α without its cancellation."""
+    with np.errstate(invalid="ignore"):  # 0/0 where a zero is stored and nothing added
+        gain = counts / (np.sqrt(counts + alpha) + alpha**0.5)
+    return np.asarray(np.nan_to_num(gain, copy=False, nan=0.0))
+
+
+def _refuse(wrong: Any, first_row: int, what: str, reason: str) -> None:
+    if np.any(wrong):
+        row = first_row + int(np.argmax(wrong))
+        raise InputError(f"row {row} of {what} (counted from 0) {reason}")
