@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client
 from scipy.sparse import csr_array
 
 import dhsk
@@ -21,15 +20,6 @@ FLOAT64_BAR = 1e-14
 
 FLOAT32_BAR = 6e-8
 """Entries are computed in float64, so one rounding to float32 is left: 2^-24."""
-
-
-@pytest.fixture
-def client() -> Any:
-    """A cluster of two threads in this process."""
-    with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
-    ) as c:
-        yield c
 
 
 @pytest.mark.parametrize("n", [1, 5, 50, 101])

@@ -16,15 +16,6 @@ from dhsk.gram import workers
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks
 
 
-@pytest.fixture
-def client() -> Any:
-    """A cluster of two threads in this process."""
-    with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
-    ) as c:
-        yield c
-
-
 def test_all_results_arrive(client: Any) -> None:
     """Every task runs once."""
     squares = run_tasks(client, lambda k: k * k, ((k,) for k in range(50)), window=4)
