@@ -13,7 +13,7 @@ KERNELS = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
 MAPS = ("hyperspherical", "projective", "identity")
 
 
-class Numbers(click.ParamType[list[float]]):
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
     """One or more positive numbers, separated by commas."""
 
     name = "numbers"
@@ -26,7 +26,7 @@ class Numbers(click.ParamType[list[float]]):
             self.fail(f"{value!r} is not a list of numbers such as 0.7,1,1.4", param, ctx)
 
 
-class WholeNumbers(click.ParamType[list[int]]):
+class WholeNumbers(click.ParamType):  # type: ignore[type-arg]  # as above
     """One or more whole numbers, separated by commas."""
 
     name = "whole numbers"
@@ -39,7 +39,7 @@ class WholeNumbers(click.ParamType[list[int]]):
             self.fail(f"{value!r} is not a list of whole numbers such as 100,200,300", param, ctx)
 
 
-class Names(click.ParamType[list[str]]):
+class Names(click.ParamType):  # type: ignore[type-arg]  # as above
     """One or more kernels, separated by commas."""
 
     name = "kernels"
