@@ -58,6 +58,12 @@ def _print_kernel(exact: HeatKernel, parametrix: ParametrixKernel) -> None:
     facts = [
         ("time", f"{exact.time:.6g}, time scale {exact.time_scale:.6g} (units of log(dim)/dim)"),
         ("levels", f"{exact.n_levels:,} of the series"),
+        (
+            "proven",
+            f"error below {exact.error_bound.absolute:.1e}, relative below "
+            f"{exact.error_bound.relative:.1e} where the kernel is above 1e-290",
+        ),
+        ("how", exact.explain()),
     ]
     print_pairs(f"Heat kernel on the sphere of dim {exact.dim:,}, K(1) = 1", facts)
     angles = np.arccos(COSINES)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
+from dhsk.kernels.evaluate import Reals
 from dhsk.kernels.rows import RowsLike, as_rows, inner_product, require_unit_rows, squared_norms
 
 STRIP: Final = 16384
@@ -162,8 +163,19 @@ class SphericalKernel(Kernel):
     def _evaluate(self, cosines: Floats) -> None:
         """Replace a 1-D strip of cosines in [-1, 1] with kernel values, in place."""
 
+    def _apply(self, values: Reals, snap: float) -> None:
+        """Replace 1-D cosines, float64 or float32, with kernel values, in place.
+
+        Cosines outside [-1, 1] are clipped; from `snap` on they count as 1.
+        """
+        for part in strips(values.size):
+            strip = np.clip(values[part], -1.0, 1.0, dtype=np.float64)
+            strip[strip >= snap] = 1.0
+            self._evaluate(strip)
+            values[part] = strip
+
     def of_cosine(self, c: ArrayLike) -> NDArray[Any]:
-        """Kernel values at given cosines, computed in float64.
+        """Kernel values at given cosines.
 
         Parameters
         ----------
@@ -183,29 +195,29 @@ class SphericalKernel(Kernel):
         cosines = np.asarray(c)
         if cosines.dtype.kind not in "iuf":
             raise InputError(f"cosines must be real numbers, but their dtype is {cosines.dtype}")
-        out = np.empty(
-            cosines.shape, dtype=np.float32 if cosines.dtype == np.float32 else np.float64
-        )
-        flat_in, flat_out = cosines.reshape(-1), out.reshape(-1)
-        for part in strips(flat_in.size):
-            strip = np.clip(flat_in[part].astype(np.float64), -1.0, 1.0)
-            if np.isnan(strip).any():
-                first = part.start + int(np.argmax(np.isnan(strip)))
+        single = cosines.dtype == np.float32
+        out: Any = np.array(cosines, dtype=np.float32 if single else np.float64, order="C")
+        flat = out.reshape(-1)
+        for part in strips(flat.size):
+            if np.isnan(flat[part]).any():
+                first = part.start + int(np.argmax(np.isnan(flat[part])))
                 raise InputError(
                     f"cosine number {first} (counted from 0, in C order) is NaN:"
                     " look for zero rows or missing values in the samples"
                 )
-            self._evaluate(strip)
-            flat_out[part] = strip
-        return out
+        self._apply(flat, 1.0)
+        return np.asarray(out)
 
-    def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
-        """Kernel values from the cosines of unit rows; overwrites `product` and returns it.
+    def of_product(self, product: Reals, row_norms2: Floats, col_norms2: Floats) -> Any:
+        """Kernel values from the cosines of unit rows, in one pass over `product`.
+
+        Equal rows have a product that rounds to 1 less a few eps. A product that close to 1 cannot
+        be told from 1, and counts as 1: so duplicates have K = 1 to the bit.
 
         Parameters
         ----------
         product
-            Cosines <x_i, y_j>, (a, b); rounding beyond [-1, 1] is clipped.
+            Cosines <x_i, y_j>, (a, b), float64 or float32; rounding beyond [-1, 1] is clipped.
         row_norms2
             Not used: the rows are unit vectors.
         col_norms2
@@ -213,16 +225,25 @@ class SphericalKernel(Kernel):
 
         Returns
         -------
-        Floats
-            K(x_i, y_j), (a, b); in the memory of `product` if that is C-ordered float64.
+        NDArray
+            K(x_i, y_j), (a, b), of the dtype of `product`; in its memory if it is C-ordered.
         """
         del row_norms2, col_norms2
-        values = np.ascontiguousarray(product, dtype=np.float64)
-        flat = values.reshape(-1)
-        for part in strips(flat.size):
-            np.clip(flat[part], -1.0, 1.0, out=flat[part])
-            self._evaluate(flat[part])
+        single = product.dtype == np.float32
+        number = np.float32 if single else np.float64
+        values: Any = np.ascontiguousarray(product, dtype=number)
+        eps = float(np.finfo(number).eps)
+        self._apply(values.reshape(-1), 1.0 - _rounding_of_unit_product(self.row_length) * eps)
         return values
+
+
+def _rounding_of_unit_product(row_length: int | None) -> float:
+    """Rounding of <x, x> for a unit row, in eps.
+
+    Measured, the largest of 1200 rows: 2 eps at 3 columns, 9 at 400, 15 at 10,000 and 13 at
+    200,000, in float32 (in float64 less); 8 + sqrt(columns)/4 is above them all.
+    """
+    return 8.0 + math.sqrt(row_length or 0) / 4.0
 
 
 def mirror_upper(values: Floats) -> None:

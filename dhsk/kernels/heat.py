@@ -3,13 +3,14 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
 from dhsk.arrays import Floats
 from dhsk.kernels.base import SphericalKernel, positive_parameter, whole_parameter
-from dhsk.kernels.series import SeriesWeights, evaluate_series, series_weights
+from dhsk.kernels.evaluate import Reals
+from dhsk.kernels.profile import ErrorBound, HeatProfile, heat_profile
 
 TIME_SCALES: Final = (0.7, 1.0, 1.4)
 """Scales to try first: around the sweet spot t = log(n)/n of Zhao & Song (2017), section 2.2."""
@@ -48,8 +49,13 @@ class HeatKernel(SphericalKernel):
     """Exact heat kernel on the sphere S^{dim-1}, normalised to K(x, x) = 1.
 
     K(c; t) = Σ_l a_l P_l(c), with P_l the Legendre polynomials of the sphere and weights a_l that
-    are positive and sum to 1. The absolute error is about eps (2e-16) times the number of levels;
-    values far below that are noise around 0, clipped to [0, 1].
+    are positive and sum to 1. On first use the sum is taken in ball arithmetic and compiled to a
+    short closed form with a proven error, `error_bound`: in float64 a relative error of at most
+    1e-12 wherever K >= 1e-290, and a value in [0, 1e-290] below that; in float32 an absolute error
+    of at most 4e-7. That is the error of K at the cosine given. A cosine that is itself rounded by
+    δ moves K by up to δ K'(1), where K'(1) is about 1/(2t): 6e-8/(2t) for a float32 cosine.
+
+    K(1) = 1 to the bit, K never passes 1, and K does not decrease with c beyond rounding.
 
     Parameters
     ----------
@@ -63,7 +69,8 @@ class HeatKernel(SphericalKernel):
     InputError
         If dim is not a whole number of at least 2 or time not a finite number above 0.
     AccuracyError
-        On first use, if the time is so small that the series takes more than a million levels.
+        On first use, if the time is too small for the proof. Proven are time scales from 0.2 up to
+        dim = 1,000,000, from 0.05 up to dim = 10,000, and times from 1e-4 up to dim = 50.
 
     References
     ----------
@@ -79,8 +86,9 @@ class HeatKernel(SphericalKernel):
         object.__setattr__(self, "dim", whole_parameter("dim", self.dim, 2))
         object.__setattr__(self, "time", positive_parameter("time", self.time))
 
-    def __reduce__(self) -> tuple[type[Self], tuple[int, float]]:
-        return type(self), (self.dim, self.time)  # the weights are rebuilt faster than sent
+    def __reduce__(self) -> tuple[Any, ...]:
+        # With the profile (3 kB), so that it is built once and all workers have the same bits.
+        return _with_profile, (type(self), self.dim, self.time, self._profile)
 
     @classmethod
     def at_scale(cls, dim: int, time_scale: float) -> Self:
@@ -104,15 +112,34 @@ class HeatKernel(SphericalKernel):
 
     @property
     def n_levels(self) -> int:
-        """Number of levels of the series."""
-        return self._series.weights.size
+        """Number of levels of the series that were summed."""
+        return self._profile.levels
+
+    @property
+    def error_bound(self) -> ErrorBound:
+        """Proven bound of |computed - true| in float64."""
+        return self._profile.double.error
+
+    def explain(self) -> str:
+        """Say in words how this kernel is evaluated and what is proven."""
+        return self._profile.explain()
 
     @cached_property
-    def _series(self) -> SeriesWeights:
-        return series_weights(self.dim, self.time)
+    def _profile(self) -> HeatProfile:
+        return heat_profile(self.dim, self.time)
 
     def _evaluate(self, cosines: Floats) -> None:
-        source = cosines >= 1.0
-        evaluate_series(self._series.weights, self.dim, cosines, out=cosines)
-        np.clip(cosines, 0.0, 1.0, out=cosines)
-        cosines[source] = 1.0
+        self._profile.double.apply(cosines)
+
+    def _apply(self, values: Reals, snap: float) -> None:
+        profile = self._profile
+        form = profile.double if values.dtype == np.float64 else profile.single
+        form.apply(values, snap)
+
+
+def _with_profile(
+    kernel: type[HeatKernel], dim: int, time: float, profile: HeatProfile
+) -> HeatKernel:
+    made = kernel(dim, time)
+    made.__dict__["_profile"] = profile  # where cached_property keeps it
+    return made

@@ -1,41 +1,88 @@
-"""The heat kernel's series on the sphere: weights with a proven tail, and their sum."""
+"""The heat kernel's series on the sphere, summed exactly enough to prove things with it."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
+from flint import arb, ctx
 
-from dhsk.arrays import Floats
 from dhsk.errors import AccuracyError
-from dhsk.kernels.base import strips
 
-TAIL_TOLERANCE: Final = 2.0**-60
-"""Largest sum of the weights left out: a 256th of eps, so truncation never shows in float64."""
+POINT_BITS: Final = 52
+"""Cosines are given as whole numbers over 2^52: each is a float64, exactly."""
 
-MAX_LEVELS: Final = 1_000_000
-"""Largest number of levels: 8 MB of weights, and about a millisecond for each cosine."""
+MAX_LEVELS: Final = 150_000
+"""Largest number of levels: about five seconds for a profile."""
+
+_GUARD_BITS: Final = 96  # of the weights' own arithmetic: L² roundings of L <= 2^18 levels, and 60
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesWeights:
-    """Weights a_l of K = Σ_l a_l P_l, as many as float64 can see."""
+class HeatSeries:
+    """Weights a_l of K = Σ_l a_l P_l as whole numbers over 2^bits, and the sum itself.
 
-    weights: Floats
-    """a_0 ... a_L, (levels,): not negative, normalised to sum 1; at least two."""
-    tail_bound: float
-    """Bound of Σ_{l>L} a_l; the kernel is off by at most twice that, as the rest is scaled up."""
+    The weights are positive and sum to 1. Each is right to one unit, and all those left out
+    together are below one unit.
+    """
+
+    dim: int
+    time: float
+    bits: int
+    weights: tuple[int, ...]
+    """a_0 ... a_L times 2^bits; at least two."""
+
+    @property
+    def error_units(self) -> int:
+        """Bound of the error of a sum, in units of 2^-bits.
+
+        A rounding by δ in step l of Clenshaw's recurrence is a change of a_l by δ, and |P_l| <= 1
+        on [-1, 1]. There are two roundings down a level, of a unit each, and one unit of the
+        weight; the last step and the tail add at most four.
+        """
+        return 3 * len(self.weights) + 4
+
+    def value(self, point: int) -> arb:
+        """Ball that holds K at a cosine.
+
+        Parameters
+        ----------
+        point
+            The cosine times 2^52, in [-2^52, 2^52].
+
+        Returns
+        -------
+        arb
+            The ball; its radius is `error_units` units.
+        """
+        return arb(self.sum(point), self.error_units) * arb(2) ** -self.bits
+
+    def sum(self, point: int) -> int:
+        """Sum the series at a point, in units of 2^-bits, by Clenshaw's recurrence.
+
+        P_0 = 1, P_1 = c, P_{l+1} = ((2l+n-2) c P_l - l P_{l-1})/(l+n-2), n = dim. Backwards:
+        b_l = a_l + (2l+n-2)/(l+n-2) c b_{l+1} - (l+1)/(l+n-1) b_{l+2}, and the sum is
+        a_0 + c b_1 - b_2/(n-1).
+
+        References
+        ----------
+        Clenshaw (1955), "A note on the summation of Chebyshev series".
+        """
+        shift, offset, weights = POINT_BITS, self.dim - 2, self.weights
+        b1, b2 = weights[-1], 0
+        for level in range(len(weights) - 2, 0, -1):
+            # ((x >> k) // m is x // (2^k m): one rounding down.)
+            step = ((2 * level + offset) * point * b1 >> shift) // (level + offset)
+            b1, b2 = weights[level] + step - (level + 1) * b2 // (level + offset + 1), b1
+        return weights[0] + (point * b1 >> shift) - b2 // (offset + 1)
 
 
-def series_weights(dim: int, time: float) -> SeriesWeights:
-    """Weights of the normalised heat kernel on S^{dim-1} in Legendre polynomials of that sphere.
+def heat_series(dim: int, time: float, bits: int) -> HeatSeries:
+    """Weights of the normalised heat kernel on S^{dim-1}.
 
     a_l ∝ exp(-l(l+n-2)t) d_l, n = dim, with d_l the number of harmonics of degree l. The ratio
-    a_{l+1}/a_l decreases with l. So the weights have one peak, the logs of the ratios are smallest
-    around it, and summing them outward from it keeps full digits where the weights are large
-    (gammaln differences lose four digits at n = 1e4); and beyond the last level the weights lie
-    below a geometric series, which proves the tail.
+    a_{l+1}/a_l = (2l+n)(l+n-2)/((2l+n-2)(l+1)) exp(-(2l+n-1)t) falls with l, so past the last
+    level kept the weights lie below a geometric series, which proves the tail.
 
     Parameters
     ----------
@@ -43,73 +90,83 @@ def series_weights(dim: int, time: float) -> SeriesWeights:
         Ambient dimension n, at least 2.
     time
         Diffusion time t, above 0.
+    bits
+        Precision: weights are in units of 2^-bits.
 
     Returns
     -------
-    SeriesWeights
-        The weights up to the level where the tail falls below `TAIL_TOLERANCE`.
+    HeatSeries
+        The series, with as many levels as that precision sees.
 
     Raises
     ------
     AccuracyError
-        If that takes more than `MAX_LEVELS` levels.
+        If it takes more than `MAX_LEVELS` levels.
 
     References
     ----------
     Zhao & Song (2017), Theorem 1 and Definition 4.
     """
-    peak, levels = _peak(dim, time), _levels(dim, time)
-    if levels > MAX_LEVELS:
-        raise _too_many_levels(dim, time, levels)
-    log_ratios = _log_ratios(dim, time, levels)
-    logs = np.zeros(levels)  # relative to the peak
-    logs[peak + 1 :] = np.cumsum(log_ratios[peak:-1])
-    logs[:peak] = -np.cumsum(log_ratios[:peak][::-1])[::-1]
-    last = max(1, _last_level(logs, log_ratios, peak))
-    relative = np.exp(logs[: last + 1])
-    total = math.fsum(relative)
-    ratio = math.exp(log_ratios[last])
-    return SeriesWeights(relative / total, float(relative[-1] / total * ratio / (1.0 - ratio)))
+    refuse_too_many_levels(dim, time, bits)
+    with ctx.workprec(bits + _GUARD_BITS):
+        relative = _relative_weights(dim, arb(time), bits)
+        unit = arb(2) ** bits / sum(relative, arb(0))
+        weights = tuple(_rounded(weight * unit) for weight in relative)
+    return HeatSeries(dim, time, bits, weights)
 
 
-def _last_level(logs: Floats, log_ratios: Floats, peak: int) -> int:
-    # Past level l the weights are below a_l (r_l + r_l² + ...) = a_l r_l/(1 - r_l).
-    with np.errstate(divide="ignore"):  # r = 1 is possible at the peak: an infinite bound
-        log_tail = logs + log_ratios - np.log(-np.expm1(np.minimum(log_ratios, 0.0)))
-    return peak + int(np.argmax(log_tail[peak:] <= math.log(TAIL_TOLERANCE)))
+def _relative_weights(dim: int, time: arb, bits: int) -> list[arb]:
+    """Weights over that of level 0, until the tail is below 2^-bits of the largest."""
+    tolerance = arb(2) ** -bits
+    decay, step = (-(dim - 1) * time).exp(), (-2 * time).exp()
+    weights, largest, level = [arb(1)], arb(1), 0
+    while True:
+        growth = arb(dim) if level == 0 else _harmonics_ratio(dim, level)
+        ratio = growth * decay
+        weights.append(weights[-1] * ratio)
+        decay *= step
+        level += 1
+        if ratio >= 1:
+            largest = weights[-1]
+        # Past level l the weights are below a_l (r + r² + ...) = a_l r/(1 - r).
+        elif ratio < 1 and weights[-1] * ratio < tolerance * largest * (1 - ratio):
+            return weights
 
 
-def _log_ratios(dim: int, time: float, levels: int) -> Floats:
-    """log(a_{l+1}/a_l) for l = 0 ... levels - 1, (levels,)."""
-    level = np.arange(1.0, levels)
-    growth = np.log1p(2.0 / (2.0 * level + (dim - 2))) + np.log1p((dim - 3) / (level + 1.0))
-    with np.errstate(over="ignore"):  # a huge time leaves level 0 alone
-        decay = (2.0 * np.arange(levels) + (dim - 1)) * time
-    log_growth: Floats = np.concatenate([[math.log(dim)], growth])
-    return log_growth - decay
+def _harmonics_ratio(dim: int, level: int) -> arb:
+    return arb((2 * level + dim) * (level + dim - 2)) / ((2 * level + dim - 2) * (level + 1))
 
 
-def _log_ratio(dim: int, time: float, level: int) -> float:
-    if level == 0:
-        return math.log(dim) - (dim - 1) * time
-    growth = math.log1p(2 / (2 * level + dim - 2)) + math.log1p((dim - 3) / (level + 1))
-    return growth - (2 * level + dim - 1) * time
+def _rounded(ball: arb) -> int:
+    """Whole number next to all of a ball."""
+    assert ball.rad() < 0.25, "the guard bits of the weights do not suffice"
+    whole = ball.mid().floor().unique_fmpz()
+    assert whole is not None
+    return int(whole)
 
 
-def _peak(dim: int, time: float) -> int:
-    """First level whose weight does not grow any more."""
-    # The log of d_{l+1}/d_l is at most (n-1)/l, so the weights fall from l² = (n-1)/(2t) on.
-    high = math.ceil(math.sqrt(dim - 1) / math.sqrt(2.0 * time))
-    return _first(0, high, lambda level: _log_ratio(dim, time, level) <= 0.0)
+def level_bound(dim: int, time: float, bits: int) -> int:
+    """Bound the number of levels that a precision sees from above.
 
+    Parameters
+    ----------
+    dim
+        Ambient dimension n, at least 2.
+    time
+        Diffusion time t, above 0.
+    bits
+        The weights left out sum to less than 2^-bits.
 
-def _levels(dim: int, time: float) -> int:
-    """Bound the number of levels from above: enough for `TAIL_TOLERANCE`."""
+    Returns
+    -------
+    int
+        As many levels suffice.
+    """
     # Up to k levels past the peak the log ratio falls by s(k) or more a level, so the weight there
     # is below exp(-s k(k-1)/2), the ratio below exp(-s k) and the tail below
     # exp(-s k²/2)/(1 - exp(-s k)).
     peak = _peak(dim, time)
-    digits = -math.log(TAIL_TOLERANCE)
+    digits = bits * math.log(2.0)
 
     def enough(k: int) -> bool:
         last = peak + k
@@ -121,6 +178,20 @@ def _levels(dim: int, time: float) -> int:
     return peak + _first(1, math.ceil(math.sqrt(most) / math.sqrt(time)), enough) + 2
 
 
+def _peak(dim: int, time: float) -> int:
+    """First level whose weight does not grow any more."""
+    # The log of d_{l+1}/d_l is at most (n-1)/l, so the weights fall from l² = (n-1)/(2t) on.
+    high = math.ceil(math.sqrt(dim - 1) / math.sqrt(2.0 * time))
+    return _first(0, high, lambda level: _log_ratio(dim, time, level) <= 0.0)
+
+
+def _log_ratio(dim: int, time: float, level: int) -> float:
+    if level == 0:
+        return math.log(dim) - (dim - 1) * time
+    growth = math.log1p(2 / (2 * level + dim - 2)) + math.log1p((dim - 3) / (level + 1))
+    return growth - (2 * level + dim - 1) * time
+
+
 def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
     """Smallest number in [low, high] where a monotone condition holds; high if nowhere below."""
     while low < high:
@@ -129,58 +200,35 @@ def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
     return low
 
 
-def _too_many_levels(dim: int, time: float, levels: int) -> AccuracyError:
-    # Search on a grid of 1 % steps in time; from t = 64 on, two levels are enough in any dimension.
+def refuse_too_many_levels(dim: int, time: float, bits: int) -> None:
+    """Raise `AccuracyError` if a precision sees more than `MAX_LEVELS` levels.
+
+    Parameters
+    ----------
+    dim
+        Ambient dimension, at least 2.
+    time
+        Diffusion time, above 0.
+    bits
+        Precision of the weights.
+
+    Raises
+    ------
+    AccuracyError
+        It names a time that would do.
+    """
+    levels = level_bound(dim, time, bits)
+    if levels <= MAX_LEVELS:
+        return
+
+    # Search on a grid of 1 % steps in time; from t = 64 on, few levels are enough in any dimension.
     def later(step: int) -> float:
         return math.exp(math.log(time) + 0.01 * step)
 
     steps = math.ceil((math.log(64.0) - math.log(time)) / 0.01)
-    step = _first(0, steps, lambda k: _levels(dim, later(k)) <= MAX_LEVELS)
+    step = _first(0, steps, lambda k: level_bound(dim, later(k), bits) <= MAX_LEVELS)
     enough = later(step + 1)  # one more step, for three digits may round down
-    return AccuracyError(
+    raise AccuracyError(
         f"the heat kernel of dim={dim} at time={time:.6g} takes {levels:.3g} levels, and at most"
         f" {MAX_LEVELS:.3g} are allowed: use a time of {enough:.3g} or more"
     )
-
-
-def evaluate_series(weights: Floats, dim: int, cosines: Floats, out: Floats) -> None:
-    """Sum Σ_l a_l P_l(c), with |P_l| <= 1 and P_l(1) = 1, by Clenshaw's recurrence.
-
-    The polynomials obey P_0 = 1, P_1 = c, P_{l+1} = ((2l+n-2) c P_l - l P_{l-1})/(l+n-2), n = dim.
-    Clenshaw's backward form of it takes five passes a level where the forward one takes six
-    (16 against 21 ns an entry at n = 393, t = log n/n) and is as accurate: measured errors are
-    below eps times the number of levels for n = 2 to 10000.
-
-    Parameters
-    ----------
-    weights
-        a_0 ... a_L, (levels,), at least two.
-    dim
-        Ambient dimension n, at least 2.
-    cosines
-        c in [-1, 1], (size,).
-    out
-        Takes the sums, (size,); may be `cosines`.
-
-    References
-    ----------
-    Clenshaw (1955), "A note on the summation of Chebyshev series".
-    """
-    for part in strips(cosines.size):
-        _clenshaw(weights.tolist(), dim, cosines[part], out[part])
-
-
-def _clenshaw(weights: list[float], dim: int, c: Floats, out: Floats) -> None:
-    # b_l = a_l + (2l+n-2)/(l+n-2) c b_{l+1} - (l+1)/(l+n-1) b_{l+2};  sum = a_0 + c b_1 - b_2/(n-1)
-    b1, b2, scratch = np.full_like(c, weights[-1]), np.zeros_like(c), np.empty_like(c)
-    for level in range(len(weights) - 2, 0, -1):
-        np.multiply(c, b1, out=scratch)
-        scratch *= (2 * level + dim - 2) / (level + dim - 2)
-        b2 *= (level + 1) / (level + dim - 1)
-        np.subtract(scratch, b2, out=b2)
-        b2 += weights[level]
-        b1, b2 = b2, b1
-    np.multiply(c, b1, out=out)
-    b2 /= dim - 1
-    out -= b2
-    out += weights[0]

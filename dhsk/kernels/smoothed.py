@@ -88,7 +88,9 @@ class SmoothedKernel(RowKernel):
     def between(self, rows: Rows, columns: Rows) -> Floats:
         """Kernel values of all pairs of rows of counts, (a, b), a new array."""
         values = smoothed_cosines(rows, columns, self.alpha)
-        return self.kernel.of_product(values, np.ones(rows.shape[0]), np.ones(columns.shape[0]))
+        norms2 = np.ones(rows.shape[0]), np.ones(columns.shape[0])
+        kernel_values: Floats = self.kernel.of_product(values, *norms2)
+        return kernel_values
 
 
 def smoothed_cosines(X: Rows, Y: Rows, alpha: float) -> Floats:
