@@ -36,7 +36,7 @@ def test_table_holds_the_values(run: Any) -> None:
     row = next(line.split() for line in out.splitlines() if line.startswith("0.5 "))
     assert row[3:] == [f"{kernel.of_cosine(0.5):.6g}" for kernel in (exact, parametrix)]
     assert f"{exact.time:.6g}, time scale 0.7" in out
-    assert f"{exact.n_levels} of the series" in out
+    assert f"{exact.n_levels} levels" in out
     assert out.splitlines()[-1].startswith("next:   dhsk kernel ... --plot FILE, or dhsk gram")
 
 
