@@ -9,8 +9,9 @@ import numpy as np
 
 from dhsk.arrays import Floats
 from dhsk.kernels.base import SphericalKernel, positive_parameter, whole_parameter
+from dhsk.kernels.certify import ErrorBound
 from dhsk.kernels.evaluate import Reals
-from dhsk.kernels.profile import ErrorBound, HeatProfile, heat_profile
+from dhsk.kernels.profile import HeatProfile, heat_profile
 
 TIME_SCALES: Final = (0.7, 1.0, 1.4)
 """Scales to try first: around the sweet spot t = log(n)/n of Zhao & Song (2017), section 2.2."""

@@ -2,11 +2,13 @@
 
 K(c) = Π_j (u_j y + 1 - 2 u_j) · 2^(-d (A + P(y)/Q(y))),   d = 1 - c,  y = c - left,
 
-with few factors (none in most dimensions) and P, Q of few coefficients, all positive. In this form
-K(1) = 1 to the bit, K never passes 1, d is exact next to c = 1 where K is steep, nothing cancels,
-and there is neither table nor branch, so the loop runs in vector registers. Measured in cache on
-one core (AVX-512, 2.6 GHz), float64: 0.9 ns an entry for 4 coefficients, 1.3 for 8, 1.6 for 12, 2.0
-for 16, and 0.1 more a factor; float32 takes 0.6 to 1 ns.
+with few factors (mostly none), A = h(1), and P, Q of few coefficients, those of Q positive. In this
+form K(1) = 1 to the bit, K never passes 1, d is exact next to c = 1 where K is steep, and there is
+neither table nor branch, so the loop runs in vector registers. Measured in cache on one core
+(AVX-512, 2.6 GHz), float64: 1.3 ns an entry for 4 coefficients, 2.0 for 12, 0.09 for each more and
+for each factor; float32 takes 0.6 to 0.8 ns. Which form is taken depends on the distance of the
+kernel's zeros from -1, not on the number of levels: 12 or fewer are enough but for small dimensions
+at small times (from 20 coefficients and 16 factors, 4 ns, at dim = 2 and t = 0.004, downwards).
 
 Rejected, by measurement: one polynomial for log K takes 70 coefficients and more in small
 dimensions (2.8 ns for 36); piecewise polynomials with a table looked up by the bits of c take 6 to
@@ -23,11 +25,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from flint import arb, arb_poly, ctx
-from numpy.polynomial import Polynomial
-from numpy.typing import NDArray
 
-from dhsk.arrays import Floats
 from dhsk.errors import AccuracyError
+from dhsk.kernels.certify import Candidate, ErrorBound, minus_log, proven_bound
 from dhsk.kernels.evaluate import DOUBLE, SINGLE, Reals, compiled_pass
 from dhsk.kernels.exponent import (
     ONE,
@@ -36,7 +36,6 @@ from dhsk.kernels.exponent import (
     Local,
     exponent_at,
     heat_exponent,
-    largest_value,
     with_factors,
 )
 from dhsk.kernels.rational import Rational, interpolate_rationally, next_zeros
@@ -63,26 +62,12 @@ _NO_ZERO_NEAR: Final = 0.25  # distance of the next zero from which factors do n
 _TRIALS: Final = ((12, 3e-15), (math.inf, 1.2e-13))
 _SEEN_ERROR_SINGLE: Final = 4e-8  # of log K in float32, weighed
 _LIGHTEST_SINGLE: Final = 2.0**-18
-_CELLS: Final = 256  # parts of a piece in which rounding is bounded
-_SLACK: Final = 1.0 + 1e-5  # over bounds that are computed in float64 themselves
-_LN2: Final = math.log(2.0)
 
 _Number = TypeVar("_Number", bound=np.floating[Any])
 
-_Candidate: TypeAlias = tuple[float, NDArray[Any], NDArray[Any]]
 _Factored: TypeAlias = tuple[tuple[float, ...], tuple[Local, ...], float]
 
 _building = threading.Lock()  # flint's precision belongs to the process, not to the thread
-
-
-@dataclass(frozen=True)
-class ErrorBound:
-    """Proven bound of |computed - true| over all cosines in [-1, 1], in float64."""
-
-    absolute: float
-    """Everywhere."""
-    relative: float
-    """Wherever the true value is at least 1e-290."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +255,9 @@ def _certified_double(
         return None
     offset, p, q = candidate
     exact = arb_poly([arb(a) for a in p.tolist()]), arb_poly([arb(a) for a in q.tolist()])
-    error = _bound(locals_, (exact[0] + arb(offset) * exact[1], exact[1]), candidate, factors, 0)
+    error = proven_bound(
+        locals_, (exact[0] + arb(offset) * exact[1], exact[1]), candidate, factors, 0
+    )
     if not error.relative <= RELATIVE_BOUND:
         return None
     error = ErrorBound(max(error.absolute, LOWEST), error.relative)
@@ -303,7 +290,7 @@ def _certified_single(locals_: Sequence[Local], fit: Rational, form_size: int) -
         return None
     offset, p, q = candidate
     exact = fit.numerator, fit.denominator
-    error = _bound(locals_, exact, candidate, (), 1)
+    error = proven_bound(locals_, exact, candidate, (), 1)
     left = locals_[0].piece.left
     if left > -ONE:  # what is held constant from there on
         error = ErrorBound(max(error.absolute, 2.0 ** (1 - _LOWEST_SINGLE_BITS)), error.relative)
@@ -319,7 +306,7 @@ def _parts(locals_: Sequence[Local], left: int) -> Iterator[Local]:
         start, end = max(left, local.piece.left), local.piece.right
         if start < end:
             ends = np.array([start, end], dtype=np.float64)
-            falls = _minus_log(local, (), ends)
+            falls = minus_log(local, (), ends)
             cuts = np.linspace(start, end, 2 + int((falls[0] - falls[1]) / 2)).astype(np.int64)
             cuts[[0, -1]] = start, end
             for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
@@ -347,7 +334,7 @@ def _left_end_single(locals_: Sequence[Local]) -> int:
 
 def _candidate(
     locals_: Sequence[Local], fit: Rational, number: type[_Number], size: int
-) -> _Candidate | None:
+) -> Candidate | None:
     """A, and coefficients of P and Q, rounded; None unless those of Q are positive."""
     offset = float(number(exponent_at(locals_, ONE - 1)))
     p, q = np.zeros(size, number), np.zeros(size, number)
@@ -358,99 +345,3 @@ def _candidate(
         coefficients = [float(a) for a in exact.coeffs()]
         rounded[: len(coefficients)] = coefficients
     return None if q.min() < 0.0 else (offset, p, q)
-
-
-def _bound(
-    locals_: Sequence[Local],
-    exact: tuple[arb_poly, arb_poly],
-    rounded: _Candidate,
-    factors: tuple[float, ...],
-    coefficient_roundings: int,
-) -> ErrorBound:
-    """Proven error of a form: approximation, and rounding part by part of each piece.
-
-    With u the unit of rounding and p_i, q_i the coefficients, Horner's rule is off by at most
-    u Σ (i+1) |p_i| y^i in P and (1 + E) u Q in Q, E = Σ i q_i y^i / Q. The division, the sum with
-    A, d and its product take a rounding each (d none for c >= 1/2, by Sterbenz' lemma); that of y
-    moves h by at most u |y h'|. A factor takes three roundings.
-    """
-    offset, p, q = rounded
-    arithmetic = DOUBLE if p.dtype == np.float64 else SINGLE
-    left = locals_[0].piece.left
-    relative = absolute = 0.0
-    fixed = arithmetic.exp2_error + 3 * len(factors) * arithmetic.unit
-    for local in locals_:
-        missed = _approximation_error(local, *exact, left)
-        points = np.linspace(local.piece.left, local.piece.right, _CELLS + 1)
-        y, d, h = (points - left) / ONE, (ONE - points) / ONE, _exponent(local, points)
-        # h falls and is convex, and the sums grow with y: the ends of a cell bound all in it.
-        p_sum, p_power = _sums(np.abs(p), y)
-        q_sum, q_power = _sums(q, y)
-        quotient = np.abs(h - offset)
-        quotient = np.maximum(quotient[:-1], quotient[1:])
-        in_numerator = ((1 + coefficient_roundings) * p_sum + p_power)[1:] / q_sum[:-1]
-        in_denominator = 2 + coefficient_roundings + (q_power / q_sum)[1:]
-        in_d = points[:-1] < ONE / 2
-        roundings = in_numerator + in_denominator * quotient + (2 + in_d) * h[:-1]
-        roundings += y[1:] * _slope(local, points[:-1])
-        error = missed + _LN2 * d[:-1] * arithmetic.unit * roundings
-        error = np.expm1(error * _SLACK) + fixed
-        fall = _minus_log(local, factors, points)
-        relative = max(relative, float(error.max()) * _SLACK)
-        absolute = max(absolute, float((error * np.exp(-fall[1:])).max()) * _SLACK)
-    return ErrorBound(absolute, relative)
-
-
-def _sums(coefficients: Reals, y: Floats) -> tuple[Floats, Floats]:
-    """Σ a_i y^i and Σ i a_i y^i at each y."""
-    powers = np.arange(coefficients.size)
-    terms = coefficients.astype(np.float64) * y[:, None] ** powers
-    return terms.sum(axis=1), terms @ powers
-
-
-def _exponent(local: Local, points: Floats, derivative: int = 0) -> Floats:
-    """h, or a derivative in c, at points of a piece to float64's accuracy (h is smooth there)."""
-    left, right = local.piece.left, local.piece.right
-    half, y = (right - left) / 2, (2.0 * points - left - right) / (right - left)
-    polynomial = Polynomial([float(a) for a in local.polynomial.coeffs()])
-    value: Floats = polynomial.deriv(derivative)(y) * (ONE / half) ** derivative
-    return value
-
-
-def _slope(local: Local, points: Floats) -> Floats:
-    """Size of dh/dc at points of a piece."""
-    return np.abs(_exponent(local, points, 1))
-
-
-def _minus_log(local: Local, factors: tuple[float, ...], points: Floats) -> Floats:
-    """-log K at points of a piece, to float64's accuracy."""
-    d = (ONE - points) / ONE
-    fall: Floats = d * _exponent(local, points) * _LN2
-    for factor in factors:
-        fall -= np.log1p(-factor * d)
-    return fall
-
-
-def _approximation_error(
-    local: Local, numerator: arb_poly, denominator: arb_poly, left: int
-) -> float:
-    """Bound of |log K - its approximation| on a piece, in exact arithmetic."""
-    piece = local.piece
-    half, middle = arb(piece.right - piece.left) / 2 / ONE, arb(piece.right + piece.left) / 2 / ONE
-    y, d = arb_poly([middle - arb(left) / ONE, half]), arb_poly([1 - middle, -half])
-    p, q = numerator(y), denominator(y)
-    # With a polynomial T near 1/Q, |h - P/Q| = |(h Q - P) T| / |Q T|: Q varies much on a piece.
-    inverse = _near_inverse(q)
-    missed = largest_value(d * (local.polynomial * q - p) * inverse)
-    smallest = 1.0 - largest_value(q * inverse - 1)
-    if not smallest > 0.5:
-        return math.inf
-    farthest = (ONE - piece.left) / ONE
-    return (missed / smallest + farthest * local.remainder) * _LN2 * _SLACK
-
-
-def _near_inverse(polynomial: arb_poly) -> arb_poly:
-    """Interpolate 1/p on [-1, 1]."""
-    places = [arb(math.cos((2 * i + 1) * math.pi / 56)) for i in range(28)]
-    inverse = arb_poly.interpolate(places, [1 / polynomial(y) for y in places])
-    return arb_poly([a.mid() for a in inverse.coeffs()])

@@ -1,0 +1,134 @@
+"""What the heat kernel costs: ns an entry in cache, a tile against its product, and the series.
+
+Run `python tests/benchmarks/kernel.py`; it uses one BLAS thread, and prints ratios measured within
+one run, as absolute times depend on the machine and on its other users.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dhsk.kernels import HeatKernel
+from dhsk.kernels.profile import heat_profile
+
+IN_CACHE = 16_384  # entries: 128 kB in float64
+TILE, DIM = 4096, 400
+KERNELS = [
+    (2, 0.05), (2, 0.5), (3, 1.0), (10, 0.2), (10, 1.0), (50, 0.05), (50, 0.5), (393, 1.0),
+    (784, 0.7), (1000, 0.2), (10_000, 0.05), (1_000_000, 0.2), (1_000_000, 1.0),
+]  # fmt: skip
+
+
+def seconds(action: Callable[[], object], repeats: int) -> float:
+    """Shortest time of an action, in seconds."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def cost_in_cache(kernel: HeatKernel, number: type[np.float64] | type[np.float32]) -> float:
+    """Nanoseconds an entry on an array that stays in the cache (copying it in is subtracted)."""
+    cosines = np.random.default_rng(0).uniform(-1, 1, IN_CACHE).astype(number)
+    values: Any = cosines.copy()
+    norms = np.ones(1)
+
+    def evaluate() -> None:
+        values[:] = cosines
+        kernel.of_product(values.reshape(1, -1), norms, norms)
+
+    def copy() -> None:
+        values[:] = cosines
+
+    evaluate()
+    return (seconds(evaluate, 300) - seconds(copy, 300)) / IN_CACHE * 1e9
+
+
+def print_costs() -> None:
+    """Cost of an entry for kernels of few and many levels, and of building them."""
+    print("     dim  scale  levels  form   build s  f64 ns  f32 ns  bound f64  bound f32")
+    for dim, scale in KERNELS:
+        kernel = HeatKernel.at_scale(dim, scale)
+        heat_profile.cache_clear()
+        start = time.perf_counter()
+        profile = heat_profile(dim, kernel.time)
+        build = time.perf_counter() - start
+        form = f"{profile.double.numerator.size}+{profile.double.slopes.size}"
+        f64, f32 = cost_in_cache(kernel, np.float64), cost_in_cache(kernel, np.float32)
+        print(
+            f"{dim:8} {scale:6} {profile.levels:7} {form:>5} {build:9.3f} {f64:7.2f} {f32:7.2f}"
+            f" {profile.double.error.relative:10.1e} {profile.single.error.absolute:10.1e}"
+        )
+
+
+def print_tiles() -> None:
+    """A whole tile, product and kernel, against its product alone."""
+    rng = np.random.default_rng(1)
+    kernel, norms = HeatKernel.at_scale(DIM, 0.7), np.ones(TILE)
+    for number in (np.float64, np.float32):
+        X = np.abs(rng.normal(size=(2 * TILE, DIM)))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        rows, cols = np.split(X.astype(number), 2)
+        product: Any = np.empty((TILE, TILE), dtype=number)
+
+        def multiply(rows: Any = rows, cols: Any = cols, product: Any = product) -> None:
+            np.matmul(rows, cols.T, out=product)
+
+        def tile(multiply: Callable[[], None] = multiply, product: Any = product) -> None:
+            multiply()
+            kernel.of_product(product, norms, norms)
+
+        tile()
+        alone, whole = seconds(multiply, 5), seconds(tile, 5)
+        print(
+            f"tile {TILE} x {TILE}, d = {DIM}, {number.__name__}: {whole / alone:.3f} times its"
+            f" product ({alone:.3f} s)"
+        )
+
+
+def by_recurrence(dim: int, weights: NDArray[np.float64], c: NDArray[np.float64]) -> None:
+    """Sum the series term by term, as a numpy program would."""
+    before, polynomial = np.ones_like(c), c.copy()
+    value = weights[0] + weights[1] * c
+    for level in range(1, weights.size - 1):
+        step = (2 * level + dim - 2) * c * polynomial - level * before
+        before, polynomial = polynomial, step / (level + dim - 2)
+        value += weights[level + 1] * polynomial
+
+
+def print_speed_up() -> None:
+    """The recurrence in numpy, with the levels that float64 sees, against the kernel."""
+    dim, scale = 784, 0.7
+    kernel = HeatKernel.at_scale(dim, scale)
+    level = np.arange(400)
+    logs = np.cumsum(
+        np.log((2 * level + dim) / (2 * level + dim - 2) * (level + dim - 2) / (level + 1))
+        - (2 * level + dim - 1) * kernel.time
+    )
+    weights = np.exp(np.concatenate([[0.0], logs]))
+    weights = weights[: 1 + int(np.flatnonzero(weights > 1e-17 * weights.max())[-1])]
+    weights /= weights.sum()
+    norms = np.ones(1)
+    for size in (IN_CACHE, 1024 * 1024):
+        c = np.random.default_rng(2).uniform(-1, 1, size)
+        slow = seconds(lambda c=c: by_recurrence(dim, weights, c), 10)  # type: ignore[misc]
+        values = c.reshape(1, -1).copy()
+        fast = seconds(lambda v=values: kernel.of_product(v, norms, norms), 30)  # type: ignore[misc]
+        print(
+            f"dim {dim}, scale {scale}, {size} entries: numpy recurrence of {weights.size} levels"
+            f" {slow / size * 1e9:.1f} ns, {slow / fast:.0f} times the kernel's"
+            f" {fast / size * 1e9:.2f} ns"
+        )
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        print_costs()
+        print_tiles()
+        print_speed_up()
