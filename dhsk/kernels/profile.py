@@ -142,7 +142,7 @@ class HeatProfile:
         return (
             f"Heat kernel of dim={self.dim}, time={self.time:.6g}.\n"
             f"Series: {self.levels} levels, weights of {self.bits} bits, summed in ball arithmetic"
-            f" at {self.nodes} cosines on {self.pieces} pieces{low}.\n"
+            f" at {self.nodes} cosines on {self.pieces} piece(s){low}.\n"
             f"float64: K = 2^(-(1-c) (A + P/Q)) with {form.numerator.size} coefficients each"
             f" and {form.slopes.size} linear factors; proven: relative error at most"
             f" {bound.relative:.2g} wherever K >= 1e-290 (below, values lie in [0, 1e-290]),"

@@ -28,7 +28,11 @@ TWO_WORKERS = ("--ntasks-per-node=1", "--mem-per-cpu=1500", str(SCRIPT))
 def run_script(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the script without Slurm, as far as it goes."""
     return subprocess.run(
-        ["/bin/bash", str(SCRIPT), *words], env=environment, capture_output=True, text=True, check=False
+        ["/bin/bash", str(SCRIPT), *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
