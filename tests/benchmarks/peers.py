@@ -27,8 +27,10 @@ PEER = "geometric_kernels==1.0.1"
 DIMS = (3, 10, 100, 150, 393, 1000)
 SCALES = (1.0, 0.5)
 LEVELS = (None, 60)
-"""Of the peer: its default of 25, and 60, more than any time here needs. Tried from n = 100 to 160, it
-overflows from about 175 - n levels on."""
+"""Of the peer: its default of 25, and 60, more than any time here needs.
+
+Tried from n = 100 to 160, it overflows from about 175 - n levels on.
+"""
 N_COSINES = 20
 
 PEER_PROGRAM = """
