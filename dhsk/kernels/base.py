@@ -118,14 +118,46 @@ class Kernel(ABC):
         """
         rows = self._accept(X, "X")
         if Y is None:
-            return self._symmetric(rows)
+            return self.of_rows(rows)
         columns = self._accept(Y, "Y")
         if rows.shape[1] != columns.shape[1]:
             raise InputError(
                 f"X has {rows.shape[1]} columns and Y has {columns.shape[1]}:"
                 " both need the same features in the same order"
             )
-        product = inner_product(rows, columns)
+        return self.of_rows(rows, columns)
+
+    def of_rows(self, rows: Rows, columns: Rows | None = None, out: Reals | None = None) -> Floats:
+        """Kernel values of all pairs of rows that were checked before: `__call__` is this, checked.
+
+        Parameters
+        ----------
+        rows
+            Samples by row, (a, dim), finite and such that the kernel is defined. Spherical and
+            linear kernels take float32 too, and then compute in float32.
+        columns
+            Samples by row, (b, dim); None means `rows`.
+        out
+            C-ordered array, (a, b), of the rows' dtype that may be used for the result.
+
+        Returns
+        -------
+        Floats
+            K(x_i, y_j), (a, b), of the rows' dtype; with `columns` None symmetric bit for bit.
+        """
+        values = self._between(rows, rows if columns is None else columns, out)
+        if columns is None:
+            self.make_symmetric(values)
+        return values
+
+    def make_symmetric(self, values: Floats) -> None:
+        """Mirror the upper triangle of a square block of values, and set a unit diagonal to 1."""
+        mirror_upper(values)
+        if self.unit_diagonal:
+            np.fill_diagonal(values, 1.0)
+
+    def _between(self, rows: Rows, columns: Rows, out: Reals | None) -> Floats:
+        product = inner_product(rows, columns, out)
         return self.of_product(product, squared_norms(rows), squared_norms(columns))
 
     def to_spec(self) -> dict[str, Any]:
@@ -142,14 +174,6 @@ class Kernel(ABC):
         if self.spherical:
             require_unit_rows(squared_norms(rows), what)
         return rows
-
-    def _symmetric(self, rows: Rows) -> Floats:
-        norms2 = squared_norms(rows)
-        values = self.of_product(inner_product(rows, rows), norms2, norms2)
-        mirror_upper(values)
-        if self.unit_diagonal:
-            np.fill_diagonal(values, 1.0)
-        return values
 
 
 class SphericalKernel(Kernel):

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array, sparray, spmatrix
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
+from dhsk.kernels.evaluate import Reals
 
 RowsLike: TypeAlias = ArrayLike | sparray | spmatrix
 """What a caller may pass as samples: anything that numpy reads as 2-D, or a sparse matrix."""
@@ -141,7 +142,7 @@ def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> No
         )
 
 
-def inner_product(X: Rows, Y: Rows) -> Floats:
+def inner_product(X: Rows, Y: Rows, out: Reals | None = None) -> Floats:
     """Inner products of all pairs of rows.
 
     Two CSR blocks are multiplied as sparse matrices where that takes less time than GEMM on dense
@@ -153,21 +154,29 @@ def inner_product(X: Rows, Y: Rows) -> Floats:
         Samples by row, (a, dim), dense or CSR.
     Y
         Samples by row, (b, dim), dense or CSR.
+    out
+        C-ordered array for the result, (a, b), of the rows' dtype; None for a new one.
 
     Returns
     -------
     Floats
-        X Yᵀ, (a, b), a new C-ordered array.
+        X Yᵀ, (a, b), C-ordered, of the rows' dtype: `out` if that was given.
     """
+    if out is None:
+        out = np.empty((X.shape[0], Y.shape[0]), np.result_type(X.dtype, Y.dtype))
+    result: Any = out
     if isinstance(X, np.ndarray):
         if isinstance(Y, np.ndarray):
-            return np.asarray(np.matmul(X, Y.T, order="C"))
-        return np.ascontiguousarray(inner_product(Y, X).T)
-    if isinstance(Y, np.ndarray):
-        return np.ascontiguousarray(X @ Y.T)
-    if _sparse_is_faster(X, Y):
-        return _sparse_product(X, Y)
-    return _dense_product(X, Y)
+            np.matmul(X, Y.T, out=result)
+        else:
+            result[:] = (Y @ X.T).T
+    elif isinstance(Y, np.ndarray):
+        result[:] = X @ Y.T
+    elif _sparse_is_faster(X, Y):
+        _sparse_product(X, Y, result)
+    else:
+        _dense_product(X, Y, result)
+    return np.asarray(result)
 
 
 def _sparse_is_faster(X: _Csr, Y: _Csr) -> bool:
@@ -178,24 +187,21 @@ def _sparse_is_faster(X: _Csr, Y: _Csr) -> bool:
     return SPARSE_MULTIPLY_COST * multiplies < float(X.shape[0]) * Y.shape[0] * dim
 
 
-def _sparse_product(X: _Csr, Y: _Csr) -> Floats:
-    out = np.empty((X.shape[0], Y.shape[0]))
+def _sparse_product(X: _Csr, Y: _Csr, out: Floats) -> None:
     transposed = Y.T.tocsr()
     step = _rows_within_bound(Y.shape[0])  # a strip of the product may fill in
     for start in range(0, X.shape[0], step):
         strip = slice(start, start + step)
         (X[strip] @ transposed).toarray(out=out[strip])
-    return out
 
 
-def _dense_product(X: _Csr, Y: _Csr) -> Floats:
-    out = np.empty((X.shape[0], Y.shape[0]))
+def _dense_product(X: _Csr, Y: _Csr, out: Floats) -> None:
     step = _rows_within_bound(X.shape[1])
     for i in range(0, X.shape[0], step):
         rows = X[i : i + step].toarray()
         for j in range(0, Y.shape[0], step):
-            out[i : i + step, j : j + step] = rows @ Y[j : j + step].toarray().T
-    return out
+            columns = Y[j : j + step].toarray()
+            np.matmul(rows, columns.T, out=out[i : i + step, j : j + step])
 
 
 def _rows_within_bound(row_length: int) -> int:

@@ -3,11 +3,10 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
-
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
-from dhsk.kernels.base import Kernel, mirror_upper
+from dhsk.kernels.base import Kernel
+from dhsk.kernels.evaluate import Reals
 from dhsk.kernels.rows import RowsLike
 
 
@@ -38,39 +37,6 @@ class RowKernel(Kernel):
     def between(self, rows: Rows, columns: Rows) -> Floats:
         """Kernel values of all pairs of checked rows, (a, b), a new array."""
 
-    def __call__(self, X: RowsLike, Y: RowsLike | None = None) -> Floats:
-        """Kernel values of all pairs of rows.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (a, dim), dense or sparse.
-        Y
-            Samples by row, (b, dim), dense or sparse; None means X.
-
-        Returns
-        -------
-        Floats
-            K(x_i, y_j), (a, b). Without Y it is symmetric bit for bit, and its diagonal is
-            exactly 1 where the kernel has a unit diagonal.
-
-        Raises
-        ------
-        InputError
-            If the samples are not 2-D, finite, of the right number of columns and such that the
-            kernel is defined.
-        """
-        rows = self._accept(X, "X")
-        if Y is None:
-            return self._symmetric(rows)
-        columns = self._accept(Y, "Y")
-        if rows.shape[1] != columns.shape[1]:
-            raise InputError(
-                f"X has {rows.shape[1]} columns and Y has {columns.shape[1]}:"
-                " both need the same features in the same order"
-            )
-        return self.between(rows, columns)
-
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
         """Refuse: inner products and norms do not determine this kernel."""
         del product, row_norms2, col_norms2
@@ -84,9 +50,6 @@ class RowKernel(Kernel):
         self.check_rows(rows, what=what)
         return rows
 
-    def _symmetric(self, rows: Rows) -> Floats:
-        values = self.between(rows, rows)
-        mirror_upper(values)
-        if self.unit_diagonal:
-            np.fill_diagonal(values, 1.0)
-        return values
+    def _between(self, rows: Rows, columns: Rows, out: Reals | None) -> Floats:
+        del out
+        return self.between(rows, columns)
