@@ -16,14 +16,13 @@ from dhsk.cluster import connect
 from dhsk.console import print_pairs, print_table, say, show_progress
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.gram import GramMatrix, compute_gram, open_gram
-from dhsk.gram.compute import check_kernel
+from dhsk.gram.compute import check_kernels
 from dhsk.gram.plan import Resources, make_plan
 from dhsk.gram.rates import tile_rate
 from dhsk.gram.repair import repair_gram
 from dhsk.gram.sizes import human_bytes, parse_bytes
 from dhsk.gram.store import GramStore
 from dhsk.kernel_command import kernel
-from dhsk.kernels import kernel_from_spec
 from dhsk.options import (
     KERNELS,
     Names,
@@ -165,7 +164,7 @@ def gram(
     begin = perf_counter()
     opened = open_samples(samples, drop_columns=drop_columns)
     made = make_kernel(dim=opened.shape[1], **kernel)
-    chosen = check_kernel(made, [opened], sphere_map)
+    chosen = check_kernels([made], [opened], sphere_map)
     with _connected(cluster, workers) as client, show_progress() as progress, _wrong_out():
         G = compute_gram(
             opened,
@@ -198,7 +197,7 @@ def info(store: Path) -> None:
     size = sum(file.stat().st_size for file in store.rglob("*") if file.is_file())
     rows = [
         ("matrix", f"{header.n_rows:,} x {header.n_cols:,} {header.dtype}, {header.layout}"),
-        ("kernel", kernel_from_spec(header.kernel).label),
+        ("kernel", ", ".join(kernel.label for kernel in opened.kernels)),
         (
             "samples",
             f"dim {header.dim:,}, map {header.sphere_map}, "

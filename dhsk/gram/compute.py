@@ -1,8 +1,8 @@
 """Gram matrices by tiles on dask.distributed: check, plan, stage the samples, compute, record."""
 
 import shutil
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,17 @@ from distributed import Client
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
+from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.header import Header
-from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.matrix import GramMatrices, GramMatrix
+from dhsk.gram.passes import grouped
 from dhsk.gram.plan import GramPlan, Resources, make_plan
 from dhsk.gram.sizes import parse_bytes
-from dhsk.gram.store import GramStore, Side
+from dhsk.gram.staged import Side
+from dhsk.gram.store import GramStore
+from dhsk.gram.tiles import Group, TileSource
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks
-from dhsk.kernels import Kernel, RowKernel, kernel_from_spec
+from dhsk.kernels import Kernel, RowKernel
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, Scan, SphereMap, apply_map, open_samples, parse_sphere_map, scan
 
@@ -27,18 +31,19 @@ BLOCK_BYTES = 16_000_000
 
 def compute_gram(
     X: Any,
-    kernel: Kernel,
+    kernel: Kernel | Sequence[Kernel],
     Y: Any = None,
     *,
     sphere_map: SphereMap | None = None,
     store: str | Path | None = None,
     dtype: str = "float64",
+    product_dtype: str = "float64",
     tile: int | None = None,
     memory: int | str | None = None,
     client: Client | None = None,
     layout: str = "triangle",
     progress: OnProgress | None = None,
-) -> GramMatrix:
+) -> Any:
     """Compute the Gram matrix of samples, tile by tile, into a zarr store.
 
     Interrupted at any moment, the same call computes only the tiles that are missing, and the
@@ -50,7 +55,7 @@ def compute_gram(
         Samples by row, (N, dim): an array, a CSR array, a path ``FILE`` or ``FILE:KEY``, or
         `Samples`.
     kernel
-        For instance `HeatKernel`.
+        For instance `HeatKernel`; or several kernels, whose tiles come from one product.
     Y
         Other samples, (M, dim), for the rectangular matrix of all pairs; None for X with itself.
     sphere_map
@@ -58,10 +63,14 @@ def compute_gram(
         "projective" (division by the length) or "identity" (they are used as they are). None takes
         the kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
     store
-        Folder for the result, on a disk that all workers see. None uses a temporary folder, removed
-        when the returned matrix is no longer used.
+        Folder for the result, on a disk that all workers see. None stores nothing: tiles are
+        computed whenever they are asked for, from mapped samples in a temporary folder.
     dtype
-        "float64" or "float32": type of the stored entries; they are computed in float64.
+        "float64" or "float32": type of the entries.
+    product_dtype
+        Type in which the samples are held, multiplied and evaluated. With "float32", for spherical
+        and linear kernels, a product takes half the time; cosines are then off by some 1e-7, and
+        entries by that times the kernel's slope, which is about 1/(2 time) next to cosine 1.
     tile
         Edge of a tile; None chooses by the memory.
     memory
@@ -76,8 +85,8 @@ def compute_gram(
 
     Returns
     -------
-    GramMatrix
-        (N, N) or (N, M), read from the store as needed.
+    GramMatrix or GramMatrices
+        (N, N) or (N, M), read from the store as needed; of several kernels a list of them.
 
     Raises
     ------
@@ -103,41 +112,52 @@ def compute_gram(
     """
     report = progress or ignore
     limit = None if memory is None else parse_bytes(memory)
+    kernels = [kernel] if isinstance(kernel, Kernel) else list(kernel)
     sides = [open_samples(X)] if Y is None else [open_samples(X), open_samples(Y)]
-    chosen_map = check_kernel(kernel, sides, sphere_map)
+    options = {
+        "dtype": dtype,
+        "product_dtype": product_dtype,
+        "layout": "none" if store is None else layout,
+        "n_kernels": len(kernels),
+    }
+    chosen_map = check_kernels(kernels, sides, sphere_map, product_dtype)
     with ExitStack() as stack:
         worker_client = stack.enter_context(borrow_client(client))
         resources = resources_of(worker_client, limit)
-        plan = plan_for(sides, resources, dtype=dtype, tile=tile, layout=layout)
+        plan = plan_for(sides, resources, tile=tile, **options)
         plan.check()
-        scans = [scan_side(side, kernel, chosen_map, report) for side in sides]
-        path, cleanup = _place(store)
-        try:
-            opened = _open_store(path, plan, kernel, chosen_map, scans)
-            if opened.header.tile != plan.tiling.tile:  # that of an earlier run wins
-                plan = plan_for(
-                    sides, resources, dtype=dtype, tile=opened.header.tile, layout=layout
-                )
-                plan.check()
-            stage_samples(opened, sides, report)
-            compute_tiles(opened, worker_client, plan.window, report)
-        except BaseException:
-            cleanup()
-            raise
-    return GramMatrix(opened, kernel, cleanup=cleanup)
+        scans = [scan_side(side, kernels, chosen_map, report) for side in sides]
+        path, folder = _place(store)
+        header = _header(plan, kernels, chosen_map, scans)
+        opened = _open_store(path, plan, header)
+        if opened.header.tile != plan.tiling.tile:  # that of an earlier run wins
+            plan = plan_for(sides, resources, tile=opened.header.tile, **options)
+            plan.check()
+        stage_samples(opened, sides, report)
+        if store is not None:
+            compute_tiles(opened, kernels, worker_client, plan, report)
+    matrices = [GramMatrix(opened, k, compute=store is None, folder=folder) for k in kernels]
+    return matrices[0] if isinstance(kernel, Kernel) else GramMatrices(matrices)
 
 
-def check_kernel(kernel: Kernel, sides: list[Samples], sphere_map: str | None) -> SphereMap:
-    """Make sure that kernel, samples and map go together, before any row is read.
+def check_kernels(
+    kernels: Sequence[Kernel],
+    sides: list[Samples],
+    sphere_map: str | None,
+    product_dtype: str = "float64",
+) -> SphereMap:
+    """Make sure that kernels, samples and map go together, before any row is read.
 
     Parameters
     ----------
-    kernel
-        The kernel.
+    kernels
+        The kernels.
     sides
         The samples of rows and, if rectangular, of columns.
     sphere_map
-        The map asked for; None for the kernel's own.
+        The map asked for; None for the kernels' own.
+    product_dtype
+        Type in which samples are to be multiplied.
 
     Returns
     -------
@@ -149,7 +169,28 @@ def check_kernel(kernel: Kernel, sides: list[Samples], sphere_map: str | None) -
     InputError
         They do not.
     """
-    chosen = parse_sphere_map(sphere_map or kernel.default_map)
+    if not kernels:
+        raise InputError("no kernel was given: pass one, or a list of them")
+    own = {kernel.default_map for kernel in kernels}
+    if sphere_map is None and len(own) > 1:
+        raise InputError(
+            f"these kernels take samples by different maps ({', '.join(sorted(own))}): "
+            "give sphere_map, or compute them apart"
+        )
+    chosen = parse_sphere_map(sphere_map or own.pop())
+    for kernel in kernels:
+        _check_kernel(kernel, sides, chosen, product_dtype)
+    return chosen
+
+
+def _check_kernel(
+    kernel: Kernel, sides: list[Samples], chosen: SphereMap, product_dtype: str
+) -> None:
+    if product_dtype == "float32" and not (kernel.spherical or kernel.name == "linear"):
+        raise InputError(
+            f"a {kernel.name} kernel loses too many digits in float32: "
+            "leave product_dtype at float64"
+        )
     if isinstance(kernel, RowKernel) and chosen != "identity":
         raise InputError(
             f"a {kernel.name} kernel takes samples as they are, not mapped to a sphere: leave out "
@@ -167,7 +208,6 @@ def check_kernel(kernel: Kernel, sides: list[Samples], sphere_map: str | None) -
             f"the kernel is for dim {dim} but {sides[0].source} has {sides[0].shape[1]} features: "
             f"make the kernel with dim={sides[0].shape[1]}"
         )
-    return chosen
 
 
 def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> GramPlan:
@@ -199,15 +239,18 @@ def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> Gram
     )
 
 
-def scan_side(side: Samples, kernel: Kernel, sphere_map: SphereMap, report: OnProgress) -> Scan:
+def scan_side(
+    side: Samples, kernels: Sequence[Kernel], sphere_map: SphereMap, report: OnProgress
+) -> Scan:
     """Read all samples once: refuse what the map or the kernel cannot take, and fingerprint them.
 
     Parameters
     ----------
     side
         The samples.
-    kernel
-        If spherical, unmapped samples must be unit vectors; a `RowKernel` checks them itself.
+    kernels
+        If any is spherical, unmapped samples must be unit vectors; a `RowKernel` checks them
+        itself.
     sphere_map
         The map to be applied.
     report
@@ -223,11 +266,17 @@ def scan_side(side: Samples, kernel: Kernel, sphere_map: SphereMap, report: OnPr
     InputError
         A row cannot be used.
     """
+    checks = [kernel.check_rows for kernel in kernels if isinstance(kernel, RowKernel)]
+
+    def check(block: Rows, first: int) -> None:
+        for check_rows in checks:
+            check_rows(block, first)
+
     return scan(
         side,
         sphere_map,
-        unit=kernel.spherical and sphere_map == "identity",
-        check=kernel.check_rows if isinstance(kernel, RowKernel) else None,
+        unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
+        check=check if checks else None,
         on_rows=_rows_reporter("reading", side.shape[0], report),
     )
 
@@ -236,32 +285,36 @@ def _rows_reporter(stage: str, total: int, report: OnProgress) -> Callable[[int]
     return lambda done: report(Progress(stage, done, total))
 
 
-def _place(store: str | Path | None) -> tuple[Path, Callable[[], None]]:
-    """Where the store goes, and what to call when it is not needed any more."""
+def _place(store: str | Path | None) -> tuple[Path, TemporaryFolder | None]:
+    """Where the store goes; a folder that ends with its last user if none was named."""
     if store is None:
-        path = Path(tempfile.mkdtemp(prefix="dhsk-"))
-        return path, lambda: shutil.rmtree(path, ignore_errors=True)
+        folder = TemporaryFolder()
+        return folder.path, folder
     if "://" in str(store):
         raise InputError(f"{store}: object stores are not supported yet, give a local folder")
-    return Path(store), lambda: None
+    return Path(store), None
 
 
-def _open_store(
-    path: Path, plan: GramPlan, kernel: Kernel, sphere_map: SphereMap, scans: list[Scan]
-) -> GramStore:
-    header = Header(
+def _header(
+    plan: GramPlan, kernels: Sequence[Kernel], sphere_map: SphereMap, scans: list[Scan]
+) -> Header:
+    return Header(
         n_rows=plan.tiling.n_rows,
         n_cols=plan.tiling.n_cols,
         symmetric=plan.tiling.symmetric,
         dtype=plan.dtype,
         tile=plan.tiling.tile,
         layout=plan.layout,
-        kernel=kernel.to_spec(),
+        kernels=tuple(kernel.to_spec() for kernel in kernels),
         sphere_map=sphere_map,
         dim=plan.dim,
         fingerprints=tuple(s.fingerprint for s in scans),
         nnz=tuple(s.nnz for s in scans),
+        product_dtype=plan.product_dtype,
     )
+
+
+def _open_store(path: Path, plan: GramPlan, header: Header) -> GramStore:
     if not path.exists():
         parent = next(p for p in path.absolute().parents if p.exists())
         plan.check(disk_free=shutil.disk_usage(parent).free)
@@ -282,80 +335,84 @@ def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) ->
     """
     names: tuple[Side, Side] = ("rows", "cols")
     for name, side in zip(names, sides, strict=False):
-        if store.has_samples(name):
+        if store.samples.has(name):
             continue
-        store.start_samples(name)
+        store.samples.start(name)
         first = entry = 0
         for block in side.blocks(_stage_rows(store, side)):
             mapped = apply_map(store.header.sphere_map, block, first)
-            store.write_samples(name, first, entry, mapped)
+            store.samples.write(name, first, entry, mapped)
             first += mapped.shape[0]
             entry += getattr(mapped, "nnz", 0)
             report(Progress("staging", first, side.shape[0]))
-        store.finish_samples(name)
+        store.samples.finish(name)
 
 
 def _stage_rows(store: GramStore, side: Samples) -> int:
     """Rows to stage at a time: whole chunks of about `BLOCK_BYTES`."""
     n, dim = side.shape
     row_bytes = 8 * dim if side.nnz is None else 16 * side.nnz / n + 8
-    return max(int(BLOCK_BYTES / row_bytes) // store.chunk_rows, 1) * store.chunk_rows
+    return (
+        max(int(BLOCK_BYTES / row_bytes) // store.samples.chunk_rows, 1) * store.samples.chunk_rows
+    )
 
 
-def compute_tiles(store: GramStore, client: Client, window: int, report: OnProgress) -> None:
+def compute_tiles(
+    store: GramStore,
+    kernels: Sequence[Kernel],
+    client: Client,
+    plan: GramPlan,
+    report: OnProgress,
+) -> None:
     """Compute the tiles that are missing.
 
     Parameters
     ----------
     store
         A store with its samples staged.
+    kernels
+        Its kernels, as they are to be pickled.
     client
         Where the tasks run.
-    window
-        Most tasks in flight.
+    plan
+        How many tiles a task computes, and how many tasks are in flight.
     report
         Receives progress.
     """
-    kernel = kernel_from_spec(store.header.kernel)
     total = store.header.tiling.n_tiles
     missing = store.missing_tiles()
     done = total - len(missing)
     report(Progress("tiles", done, total))
-    tasks = ((str(store.path.absolute()), kernel, i, j) for i, j in missing)
-    for _ in run_tasks(client, compute_tile, tasks, window):
-        done += 1
+    source = TileSource(store.path.absolute(), kernels, compute=True)
+    tasks = ((source, group) for group in grouped(missing, plan.group))
+    for count in run_tasks(client, compute_group, tasks, plan.window):
+        done += count
         report(Progress("tiles", done, total))
     store.check_complete()
 
 
-def compute_tile(path: str, kernel: Kernel, i: int, j: int) -> tuple[int, int]:
-    """Compute one tile and write it: the task that workers run.
+def compute_group(source: TileSource, group: Group) -> int:
+    """Compute tiles and write them, one while the next is computed: the task that workers run.
 
     Parameters
     ----------
-    path
-        Folder of the store, with the samples staged.
-    kernel
-        The kernel.
-    i, j
-        Indices of the tile.
+    source
+        Where the values come from, and of which store.
+    group
+        The tiles.
 
     Returns
     -------
-    tuple of int
-        (i, j).
+    int
+        Number of tiles.
     """
-    store = GramStore.open(Path(path))
-    tiling = store.header.tiling
-    rows = store.read_samples("rows", tiling.rows(i))
-    values = kernel(rows, _columns(store, i, j))
-    store.write_tile(i, j, values.astype(store.header.dtype, copy=False))
-    return i, j
-
-
-def _columns(store: GramStore, i: int, j: int) -> Rows | None:
-    """The other side of a tile; None on the diagonal, where the kernel uses the symmetry."""
-    tiling = store.header.tiling
-    if tiling.symmetric and i == j:
-        return None
-    return store.read_samples("rows" if tiling.symmetric else "cols", tiling.cols(j))
+    store = GramStore.open(source.path)
+    with ThreadPoolExecutor(1) as writer:
+        before: Future[None] | None = None
+        for tile in source(group):
+            if before is not None:
+                before.result()
+            before = writer.submit(store.write_tile, tile.i, tile.j, tile.values, tile.kernel)
+        if before is not None:
+            before.result()
+    return len(group)

@@ -4,11 +4,14 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from dhsk.errors import StoreMismatchError
 from dhsk.gram.plan import DtypeName, Layout, Tiling
 from dhsk.samples import SphereMap
 
-SCHEMA = 1
-"""Version of the format of stores."""
+SCHEMA = 2
+"""Version of the format of stores; 1 (one kernel, float64 products) is read too."""
+
+_SCHEMA_1 = 1
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,9 @@ class Header:
     tile
         Edge of a tile.
     layout
-        "triangle" or "full".
-    kernel
-        The kernel's name and parameters.
+        "triangle", "full", or "none" for samples without tiles.
+    kernels
+        Name and parameters of each kernel, one array of tiles a kernel.
     sphere_map
         How samples were mapped before the product.
     dim
@@ -37,6 +40,8 @@ class Header:
         Of the row samples and, if rectangular, of the column samples, before the map.
     nnz
         Entries of each of these if they are sparse, None where dense.
+    product_dtype
+        Type in which samples are held, multiplied and evaluated.
     schema
         Version of this format.
     """
@@ -47,12 +52,33 @@ class Header:
     dtype: DtypeName
     tile: int
     layout: Layout
-    kernel: dict[str, Any]
+    kernels: tuple[dict[str, Any], ...]
     sphere_map: SphereMap
     dim: int
     fingerprints: tuple[str, ...]
     nnz: tuple[int | None, ...]
+    product_dtype: DtypeName = "float64"
     schema: int = SCHEMA
+
+    @classmethod
+    def of_json(cls, attributes: dict[str, Any]) -> "Header":
+        """Read the attributes of a group, of this schema or an earlier one.
+
+        Raises
+        ------
+        StoreMismatchError
+            They are of a later schema, or of none.
+        """
+        found = dict(attributes)
+        if found.get("schema") == _SCHEMA_1:
+            found |= {"kernels": [found.pop("kernel")], "product_dtype": "float64"}
+        elif found.get("schema") != SCHEMA:
+            raise StoreMismatchError(
+                f"it has schema {found.get('schema')}, this version reads {_SCHEMA_1} to {SCHEMA}: "
+                "open it with the version that wrote it"
+            )
+        lists = {key: tuple(found[key]) for key in ("kernels", "fingerprints", "nnz")}
+        return cls(**(found | lists))
 
     @property
     def tiling(self) -> Tiling:
@@ -68,9 +94,10 @@ class Header:
         """Say in words where the content of two stores differs; their tiles may differ."""
         names = {
             "fingerprints": "samples",
-            "kernel": "kernel",
+            "kernels": "kernel",
             "sphere_map": "map",
             "dtype": "dtype",
+            "product_dtype": "product dtype",
             "layout": "layout",
             "n_rows": "rows",
             "n_cols": "columns",
@@ -89,5 +116,5 @@ def _short(value: object) -> str:
     if isinstance(value, dict):
         return " ".join(str(part) for part in value.values())
     if isinstance(value, tuple):
-        return "+".join(str(part)[:8] for part in value)
+        return "+".join(_short(p) if isinstance(p, dict) else str(p)[:8] for p in value)
     return str(value)

@@ -1,7 +1,6 @@
-"""A Gram matrix that is read from its store by tiles, and kernels derived from stored products."""
+"""A Gram matrix as a whole: read from its store, derived from stored products, or recomputed."""
 
-import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,52 +11,75 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from dhsk.arrays import Floats
-from dhsk.errors import InputError
+from dhsk.errors import IncompleteStoreError, InputError
+from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.header import Header
 from dhsk.gram.indexing import Part, Selector, by_block, grid, to_indices
+from dhsk.gram.passes import diagonal, multiply
 from dhsk.gram.plan import Tiling
 from dhsk.gram.store import GramStore
-from dhsk.kernels import CosineKernel, Kernel, LinearKernel, RowKernel, kernel_from_spec
+from dhsk.gram.tiles import TileSource
+from dhsk.kernels import CosineKernel, Kernel, LinearKernel, RowKernel
 
 
 class GramMatrix:
-    """Gram matrix in a store; nothing of it is held in memory.
+    """Gram matrix in a store, or computed on demand; nothing of it is held in memory.
 
-    Get one from `compute_gram` or `open_gram`.
+    Get one from `compute_gram` or `open_gram`. Products and means run on the workers of the current
+    client of `distributed` if there is one, else on threads of this process.
 
     Parameters
     ----------
     store
-        A complete store.
+        A store: complete, or of samples alone if tiles are computed.
     kernel
-        Kernel of the entries: the store's own, or one derived from stored products.
-    cleanup
-        Called when the matrix is no longer used.
+        Kernel of the entries: one of the store's own, or one derived from stored products.
+    compute
+        Compute tiles from the samples whenever they are asked for.
+    folder
+        Kept as long as this matrix.
     """
 
     __array_priority__ = 100  # numpy leaves `array @ G` to this class
 
     def __init__(
-        self, store: GramStore, kernel: Kernel, cleanup: Callable[[], None] | None = None
+        self,
+        store: GramStore,
+        kernel: Kernel,
+        *,
+        compute: bool = False,
+        folder: TemporaryFolder | None = None,
     ) -> None:
         self.kernel = kernel
         self.path = store.path.absolute()
         self._store = store
-        self._parent: GramMatrix | None = None
-        if cleanup is not None:
-            weakref.finalize(self, cleanup)
+        self._compute = compute
+        self._folder = folder
 
     def __getstate__(self) -> dict[str, Any]:
         """Where the store is, not its open handles: a worker opens it when it reads."""
-        return {"path": self.path, "kernel": self.kernel}
+        return {
+            "path": self.path,
+            "kernel": self.kernel,
+            "_compute": self._compute,
+            "_folder": None,
+        }
 
     @cached_property
     def _store(self) -> GramStore:
         return GramStore.open(self.path)
 
+    @property
+    def _products(self) -> Kernel:
+        """The kernel of the stored entries from which others may be derived."""
+        return self._store.kernels[0]
+
     @cached_property
-    def _stored_kernel(self) -> Kernel:
-        return kernel_from_spec(self.header.kernel)
+    def _source(self) -> TileSource:
+        norms2 = None
+        if not self._compute and self._store.index_of(self.kernel) is None:
+            norms2 = self._stored_norms2()
+        return TileSource(self.path, [self.kernel], compute=self._compute, norms2=norms2)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -122,16 +144,16 @@ class GramMatrix:
         InputError
             The store holds no products, or products that do not determine this kernel.
         """
-        own = kernel == self._stored_kernel
+        own = kernel in self._store.kernels
         if not own and isinstance(kernel, RowKernel):
             raise InputError(
                 f"a {kernel.name} kernel cannot be derived from stored values, it needs the "
                 "samples: compute its matrix with compute_gram"
             )
         needed = "cosine" if kernel.spherical else "linear"
-        if not own and self._stored_kernel.name != needed:
+        if not own and self._products.name != needed:
             raise InputError(
-                f"a {kernel.name} matrix cannot be derived from stored {self._stored_kernel.name} "
+                f"a {kernel.name} matrix cannot be derived from stored {self._products.name} "
                 f"values: compute the store with the {needed} kernel"
             )
         dim = getattr(kernel, "dim", None)
@@ -142,30 +164,21 @@ class GramMatrix:
                 "only the stored inner products of samples with themselves determine distances: "
                 f"compute the {kernel.name} kernel directly"
             )
-        derived = GramMatrix(self._store, kernel)
-        derived._parent = self  # a temporary store lives as long as its views
-        return derived
+        return GramMatrix(self._store, kernel, compute=self._compute, folder=self._folder)
 
-    @cached_property
-    def _norms2(self) -> tuple[Floats, Floats] | None:
-        """Squared norms of row and column samples where a kernel is derived; None if stored."""
-        if self.kernel == self._stored_kernel:
-            return None
+    def _stored_norms2(self) -> tuple[Floats, Floats]:
+        """Squared norms of row and column samples, from the stored products."""
         n, m = self.shape
-        if self._stored_kernel.name == "cosine":
+        if self._products.name == "cosine":
             return np.ones(n), np.ones(m)
-        norms2 = self._stored_diagonal().astype(np.float64)
+        stored = TileSource(self.path, [self._products])
+        norms2 = diagonal(stored, self.tiling).astype(np.float64)
         return norms2, norms2
 
     def _tile(self, i: int, j: int) -> NDArray[Any]:
         """Tile (i, j) of the kernel's values; of a symmetric matrix only i <= j."""
-        stored = self._store.read_tile(i, j)
-        if self._norms2 is None:
-            return stored
-        tiling = self.tiling
-        rows, cols = self._norms2[0][tiling.rows(i)], self._norms2[1][tiling.cols(j)]
-        values = self.kernel.of_product(stored.astype(np.float64), rows, cols)
-        return values.astype(self.dtype, copy=False)
+        (tile,) = self._source(((i, j),))
+        return tile.values
 
     # Reading
 
@@ -262,36 +275,43 @@ class GramMatrix:
 
     def diagonal(self) -> NDArray[Any]:
         """Diagonal entries, (min(N, M),)."""
-        return self._collect_diagonal(self._tile)
-
-    def _stored_diagonal(self) -> NDArray[Any]:
-        return self._collect_diagonal(self._store.read_tile)
-
-    def _collect_diagonal(self, read: Callable[[int, int], NDArray[Any]]) -> NDArray[Any]:
-        blocks = min(self.tiling.row_blocks, self.tiling.col_blocks)
-        return np.concatenate([np.diagonal(read(i, i)) for i in range(blocks)])
+        if self.symmetric and self.kernel.unit_diagonal:
+            return np.ones(self.shape[0], self.dtype)
+        return diagonal(self._source, self.tiling)
 
     # Products
 
     def __matmul__(self, V: NDArray[Any]) -> NDArray[Any]:
         """Product with a vector (M,) or matrix (M, k), in one pass, memory O((N + M) k)."""
-        V = np.asarray(V)
-        if V.ndim not in (1, 2) or V.shape[0] != self.shape[1]:
-            raise InputError(f"cannot multiply {self.shape} by {V.shape}")
-        result = np.zeros((self.shape[0], *V.shape[1:]), np.result_type(self.dtype, V.dtype))
-        for i, j in self.tiling.tiles():
-            tile, rows, cols = self._tile(i, j), self.tiling.rows(i), self.tiling.cols(j)
-            result[rows] += tile @ V[cols]
-            if self.symmetric and i != j:
-                result[cols] += tile.T @ V[rows]
-        return result
+        return self._multiply(np.asarray(V), transposed=False)
 
     def __rmatmul__(self, V: NDArray[Any]) -> NDArray[Any]:
-        """Product ``V @ G``."""
-        V = np.asarray(V)
-        if self.symmetric:
-            return np.asarray((self @ V.T).T)
-        return np.asarray(self.to_dask().__rmatmul__(V).compute())
+        """Product ``V @ G`` of a vector (N,) or matrix (k, N), in one pass."""
+        return self._multiply(np.asarray(V).T, transposed=not self.symmetric).T
+
+    def _multiply(self, V: NDArray[Any], *, transposed: bool) -> NDArray[Any]:
+        return np.asarray(_multiply([self], V, transposed=transposed)[0])
+
+    def mean(self, axis: int | None = None) -> Any:
+        """Mean of all entries, of each column (axis 0) or of each row (axis 1), in one pass.
+
+        Parameters
+        ----------
+        axis
+            As in numpy.
+
+        Returns
+        -------
+        ndarray or float
+            float64; (M,) for axis 0, (N,) for axis 1.
+        """
+        if axis not in (None, 0, 1):
+            raise InputError(f"axis must be None, 0 or 1, but it is {axis!r}")
+        n, m = self.shape
+        if axis == 0:
+            return (np.ones(n) @ self) / n
+        rows = (self @ np.ones(m)) / m
+        return rows if axis == 1 else float(rows.mean())
 
     def as_linear_operator(self) -> "LinearOperator[Any]":
         """View for the iterative solvers of scipy.
@@ -329,20 +349,68 @@ class GramMatrix:
         )
 
     def verify(self) -> int:
-        """Read every tile and test its checksum.
+        """Read every stored tile and test its checksum.
 
         Returns
         -------
         int
-            Number of tiles, all sound.
+            Number of tiles, all sound; 0 of a matrix that is computed on demand.
 
         Raises
         ------
         CorruptTileError
             Some are damaged; the message names them.
         """
+        if self._compute:
+            return 0
         self._store.check_sound()
         return self.tiling.n_tiles
+
+
+class GramMatrices(Sequence[GramMatrix]):
+    """Gram matrices of several kernels on the same samples, with products in one pass.
+
+    Parameters
+    ----------
+    matrices
+        Matrices of one store.
+    """
+
+    __array_priority__ = 100
+
+    def __init__(self, matrices: Sequence[GramMatrix]) -> None:
+        self._matrices = list(matrices)
+
+    def __len__(self) -> int:
+        """Number of kernels."""
+        return len(self._matrices)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Matrix of one kernel, or a list of some."""
+        return self._matrices[index]
+
+    def __matmul__(self, V: NDArray[Any]) -> NDArray[Any]:
+        """Product of each matrix with V, (M,) or (M, k): (kernels, N) or (kernels, N, k).
+
+        One pass: matrices that are computed on demand share each product of samples.
+        """
+        return _multiply(self._matrices, np.asarray(V), transposed=False)
+
+
+def _multiply(matrices: Sequence[GramMatrix], V: NDArray[Any], *, transposed: bool) -> NDArray[Any]:
+    """Products of matrices of one store with the same V, in one pass."""
+    first = matrices[0]
+    if V.ndim not in (1, 2) or V.shape[0] != first.shape[0 if transposed else 1]:
+        raise InputError(f"cannot multiply {first.shape} by {V.shape}")
+    dtype = np.result_type(first.dtype, V.dtype)
+    columns = V.reshape(V.shape[0], -1).astype(dtype, copy=False)
+    sources = [matrix._source for matrix in matrices]
+    norms2 = next((s.norms2 for s in sources if s.norms2 is not None), None)
+    source = TileSource(
+        first.path, [m.kernel for m in matrices], compute=sources[0].compute, norms2=norms2
+    )
+    result = multiply(source, first.tiling, columns, dtype, transposed=transposed)
+    return np.asarray(result.reshape(len(matrices), -1, *V.shape[1:]))
 
 
 def open_gram(path: str | Path) -> GramMatrix:
@@ -356,7 +424,8 @@ def open_gram(path: str | Path) -> GramMatrix:
     Returns
     -------
     GramMatrix
-        The matrix, read as needed.
+        The matrix, read as needed; of a store of several kernels that of the first, from which
+        `GramMatrix.with_kernel` leads to the others.
 
     Raises
     ------
@@ -366,8 +435,10 @@ def open_gram(path: str | Path) -> GramMatrix:
         There is no store at the path.
     """
     store = GramStore.open(Path(path))
+    if store.header.layout == "none":
+        raise IncompleteStoreError(f"{path} holds samples but no tiles: compute it with a store")
     store.check_complete()
-    return GramMatrix(store, kernel_from_spec(store.header.kernel))
+    return GramMatrix(store, store.kernels[0])
 
 
 def product_kernel(kernel: Kernel) -> Kernel:

@@ -1,7 +1,7 @@
 """Tiles, bytes, flops and memory of a Gram computation, from arithmetic alone."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
@@ -11,7 +11,9 @@ from dhsk.errors import BudgetError, InputError
 from dhsk.gram.sizes import human_bytes
 from dhsk.kernels.rows import DENSE_BYTES
 
-Layout: TypeAlias = Literal["triangle", "full"]
+Layout: TypeAlias = Literal["triangle", "full", "none"]
+"""Tiles that are stored: the upper ones of a symmetric matrix, all, or none."""
+
 DtypeName: TypeAlias = Literal["float32", "float64"]
 
 SMALL_TILE, LARGE_TILE = 1024, 2048
@@ -27,6 +29,12 @@ MIN_TILE = 64
 TASKS_PER_THREAD = 2
 """Tasks in flight per worker thread: one runs, one waits, so that no worker idles."""
 
+LARGEST_GROUP = 4
+"""Edge, in tiles, of the groups that a task computes: it reads 2/4 blocks of samples a tile."""
+
+GROUPS_PER_THREAD = 6
+"""Fewest groups for each thread, so that the last ones end together."""
+
 # The figures below were measured by tests/benchmarks/memory.py, over the whole process tree.
 
 CLIENT_BYTES = 265_000_000
@@ -35,15 +43,11 @@ CLIENT_BYTES = 265_000_000
 WORKER_BYTES = 130_000_000
 """An idle worker process, its libraries loaded."""
 
-PRODUCT_COPIES = 1
-"""Tile-sized float64 arrays of a running task: the product, overwritten by the kernel."""
-
-STORED_COPIES = 1
-"""Tile-sized arrays of the stored type while a tile is written: its bytes with their checksum.
-Float32 needs one more, for the cast."""
+RESULT_COPIES = 2
+"""Tile-sized arrays of the stored type in a running task: one is computed, one is written."""
 
 CHUNK_BYTES = 2 * 2**24
-"""What reading a chunk of samples holds besides the samples: its bytes, and their copy."""
+"""What reading chunks of samples holds besides the samples: their bytes, of CSR also a copy."""
 
 SPARSE_COPIES = 3
 """Dense strips that the product of two sparse blocks holds, at most `DENSE_BYTES` each."""
@@ -138,9 +142,15 @@ class GramPlan:
     dtype
         Type of the stored entries.
     layout
-        "triangle" stores the upper tiles, "full" also their mirror images.
+        "triangle" stores the upper tiles, "full" also their mirror images, "none" nothing.
     resources
         What it was planned for.
+    n_kernels
+        Kernels computed from each product.
+    product_dtype
+        Type in which samples are held, multiplied and evaluated.
+    group
+        Edge, in tiles, of the square that a task computes.
     """
 
     tiling: Tiling
@@ -149,6 +159,9 @@ class GramPlan:
     dtype: DtypeName
     layout: Layout
     resources: Resources
+    n_kernels: int
+    product_dtype: DtypeName
+    group: int
 
     @property
     def flops(self) -> float:
@@ -168,7 +181,8 @@ class GramPlan:
     def stored_tiles(self) -> int:
         """Tiles on disk: one file each."""
         t = self.tiling
-        return t.row_blocks * t.col_blocks if self.layout == "full" else t.n_tiles
+        tiles = t.row_blocks * t.col_blocks if self.layout == "full" else t.n_tiles
+        return 0 if self.layout == "none" else self.n_kernels * tiles
 
     @property
     def disk_bytes(self) -> int:
@@ -181,12 +195,32 @@ class GramPlan:
     @property
     def task_bytes(self) -> int:
         """Peak memory of one running task, in bytes."""
-        return task_bytes(self.tiling.tile, self.dim, self.row_bytes, self.dtype)
+        return _task_bytes(
+            self.tiling.tile,
+            self.group,
+            self.dim,
+            self.row_bytes,
+            self.dtype,
+            self.product_dtype,
+            self.n_kernels,
+        )
 
     @property
     def peak_bytes(self) -> int:
         """Predicted peak memory of the whole process tree, in bytes."""
         return self.resources.idle_bytes + self.resources.threads * self.task_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether the predicted peak is within the memory allowed."""
+        return self.peak_bytes <= self.resources.memory
+
+    @property
+    def n_groups(self) -> int:
+        """Tasks: squares of `group` x `group` tiles."""
+        t = self.tiling
+        coarse = Tiling(t.row_blocks, t.col_blocks, self.group, t.symmetric)
+        return coarse.n_tiles
 
     @property
     def window(self) -> int:
@@ -206,7 +240,7 @@ class GramPlan:
         BudgetError
             The memory or the disk is too small.
         """
-        if self.peak_bytes > self.resources.memory:
+        if not self.fits:
             raise BudgetError(
                 f"tiles of {self.tiling.tile} rows need {human_bytes(self.peak_bytes)} "
                 f"({human_bytes(self.resources.idle_bytes)} for the processes, "
@@ -224,10 +258,14 @@ class GramPlan:
     def table(self) -> list[tuple[str, str]]:
         """Rows (what, value) for people."""
         t, r = self.tiling, self.resources
-        kind = "upper triangle" if t.symmetric and self.layout == "triangle" else "full"
+        kind = {"triangle": "upper triangle", "full": "full", "none": "not stored"}[self.layout]
+        edge = f"in squares of up to {self.group} x {self.group}, " if self.group > 1 else ""
         return [
             ("matrix", f"{t.n_rows:,} x {t.n_cols:,} {self.dtype}, {kind}, dim {self.dim:,}"),
-            ("tiles", f"{t.n_tiles:,} of {t.tile:,} x {t.tile:,}, {self.window} in flight"),
+            (
+                "tiles",
+                f"{t.n_tiles:,} of {t.tile:,} x {t.tile:,}, {edge}{self.window} tasks in flight",
+            ),
             ("arithmetic", f"{self.flops / 1e9:,.3g} Gflop in products"),
             ("on disk", f"{human_bytes(self.disk_bytes)} in {self.stored_tiles:,} tile files"),
             ("workers", f"{r.workers or 1} process(es), {r.threads} task(s) at a time"),
@@ -239,31 +277,24 @@ class GramPlan:
         ]
 
 
-def task_bytes(tile: int, dim: int, row_bytes: float, dtype: DtypeName) -> int:
-    """Peak memory of a task that computes and writes one tile.
-
-    Parameters
-    ----------
-    tile
-        Edge of the tile.
-    dim
-        Number of features.
-    row_bytes
-        Bytes of one sample as stored: less than 8 * dim if it is sparse.
-    dtype
-        Type of the stored entries.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
-    copies = STORED_COPIES + (dtype == "float32")
-    entries = (PRODUCT_COPIES * 8 + copies * np.dtype(dtype).itemsize) * tile**2
+def _task_bytes(
+    tile: int,
+    group: int,
+    dim: int,
+    row_bytes: float,
+    dtype: DtypeName,
+    product_dtype: DtypeName,
+    n_kernels: int,
+) -> int:
+    """Peak memory of a task that computes and writes the tiles of a group, in bytes."""
+    item, product_item = np.dtype(dtype).itemsize, np.dtype(product_dtype).itemsize
+    # A single kernel of the stored type overwrites its product in the result itself.
+    products = 0 if n_kernels == 1 and dtype == product_dtype else min(n_kernels, 2)
+    entries = (RESULT_COPIES * item + products * product_item) * tile**2
     block = tile * row_bytes
-    dense_block = 8 * tile * dim
+    dense_block = product_item * tile * dim
     strips = SPARSE_COPIES * min(DENSE_BYTES, dense_block) if block < dense_block else 0
-    return math.ceil(entries + 2 * block + min(2 * block, CHUNK_BYTES) + strips)
+    return math.ceil(entries + (group + 1) * block + min(2 * block, CHUNK_BYTES) + strips)
 
 
 def make_plan(
@@ -274,6 +305,8 @@ def make_plan(
     n_cols: int | None = None,
     nnz: int | None = None,
     dtype: str = "float64",
+    product_dtype: str = "float64",
+    n_kernels: int = 1,
     tile: int | None = None,
     layout: str = "triangle",
 ) -> GramPlan:
@@ -293,10 +326,14 @@ def make_plan(
         Stored entries of sparse samples, both sides together; None if they are dense.
     dtype
         "float32" or "float64": type of the stored entries.
+    product_dtype
+        Type in which samples are held, multiplied and evaluated.
+    n_kernels
+        Kernels computed from each product.
     tile
         Edge of a tile; None takes the largest default that fits the memory.
     layout
-        "triangle" stores the upper tiles of a symmetric matrix, "full" all of them.
+        "triangle" stores the upper tiles of a symmetric matrix, "full" all of them, "none" nothing.
 
     Returns
     -------
@@ -311,24 +348,33 @@ def make_plan(
     symmetric = n_cols is None
     columns = n_rows if n_cols is None else n_cols
     _check_counts(n_rows, columns, dim, tile)
-    if dtype not in ("float32", "float64"):
-        raise InputError(f"dtype must be float32 or float64, got {dtype!r}")
-    if layout not in ("triangle", "full"):
+    for name, value in (("dtype", dtype), ("product_dtype", product_dtype)):
+        if value not in ("float32", "float64"):
+            raise InputError(f"{name} must be float32 or float64, got {value!r}")
+    if layout not in ("triangle", "full", "none"):
         raise InputError(f"layout must be triangle or full, got {layout!r}")
     samples = n_rows if symmetric else n_rows + columns
-    # A CSR entry is a float64 and an index of 4 or 8 bytes, a row one more index.
-    row_bytes = 8.0 * dim if nnz is None else 16.0 * nnz / samples + 8.0
-    kind = cast("DtypeName", dtype)
+    kind, product_kind = cast("DtypeName", dtype), cast("DtypeName", product_dtype)
+    item = np.dtype(product_kind).itemsize
+    # A CSR entry is a number and an index of 8 bytes, a row one more index.
+    row_bytes = item * dim if nnz is None else (item + 8) * nnz / samples + 8.0
+
+    def planned(edge: int, group: int) -> GramPlan:
+        return GramPlan(
+            tiling=Tiling(n_rows, columns, min(edge, max(n_rows, columns)), symmetric),
+            dim=dim,
+            row_bytes=row_bytes,
+            dtype=kind,
+            layout=cast("Layout", layout if symmetric or layout == "none" else "full"),
+            resources=resources,
+            n_kernels=n_kernels,
+            product_dtype=product_kind,
+            group=group,
+        )
+
     if tile is None:
-        tile = _largest_tile(max(n_rows, columns), dim, row_bytes, kind, resources)
-    return GramPlan(
-        tiling=Tiling(n_rows, columns, min(tile, max(n_rows, columns)), symmetric),
-        dim=dim,
-        row_bytes=row_bytes,
-        dtype=kind,
-        layout=cast("Layout", layout) if symmetric else "full",
-        resources=resources,
-    )
+        tile = _largest_tile(max(n_rows, columns), planned)
+    return _largest_group(tile, planned)
 
 
 def _check_counts(n_rows: int, n_cols: int, dim: int, tile: int | None) -> None:
@@ -338,13 +384,19 @@ def _check_counts(n_rows: int, n_cols: int, dim: int, tile: int | None) -> None:
         raise InputError(f"tile must be at least 1, got {tile}")
 
 
-def _largest_tile(
-    n: int, dim: int, row_bytes: float, dtype: DtypeName, resources: Resources
-) -> int:
+def _largest_tile(n: int, planned: Callable[[int, int], GramPlan]) -> int:
     """Largest balanced default edge whose tasks fit; about MIN_TILE if none does."""
-    free = max(resources.memory - resources.idle_bytes, 0) / resources.threads
     edge = LARGE_TILE if n >= LARGE_N else SMALL_TILE
-    while edge > MIN_TILE and task_bytes(edge, dim, row_bytes, dtype) > free:
+    while edge > MIN_TILE and not planned(edge, 1).fits:
         edge //= 2
     # Equal tiles: 1030 samples become two blocks of 515, not 1024 and 6 padded to 1024.
     return math.ceil(n / math.ceil(n / edge))
+
+
+def _largest_group(tile: int, planned: Callable[[int, int], GramPlan]) -> GramPlan:
+    """Plan of the largest groups that fit and are enough for all threads."""
+    for group in range(LARGEST_GROUP, 1, -1):
+        plan = planned(tile, group)
+        if plan.fits and plan.n_groups >= GROUPS_PER_THREAD * plan.resources.threads:
+            return plan
+    return planned(tile, 1)

@@ -10,7 +10,6 @@ from dhsk.gram.compute import compute_tiles, plan_for, scan_side, stage_samples
 from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.store import GramStore
 from dhsk.gram.workers import borrow_client, resources_of
-from dhsk.kernels import kernel_from_spec
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import open_samples
 
@@ -54,7 +53,7 @@ def repair_gram(
     if not header.symmetric:
         raise InputError(f"{path} is of two sets of samples: run compute_gram with both again")
     damaged = store.damaged_tiles()
-    found = scan_side(side, kernel_from_spec(header.kernel), header.sphere_map, report)
+    found = scan_side(side, store.kernels, header.sphere_map, report)
     if found.fingerprint != header.fingerprints[0]:
         raise StoreMismatchError(
             f"{path} was made from other samples than {side.source} "
@@ -64,10 +63,17 @@ def repair_gram(
         store.remove_tile(*tile)
     with borrow_client(client) as workers:
         resources = resources_of(workers, None if memory is None else parse_bytes(memory))
-        plan = plan_for([side], resources, dtype=header.dtype, tile=header.tile)
+        plan = plan_for(
+            [side],
+            resources,
+            dtype=header.dtype,
+            product_dtype=header.product_dtype,
+            n_kernels=len(store.kernels),
+            tile=header.tile,
+        )
         plan.check()
         if damaged:  # the staged samples may be damaged too
-            store.start_samples("rows")
+            store.samples.start("rows")
         stage_samples(store, [side], report)
-        compute_tiles(store, workers, plan.window, report)
+        compute_tiles(store, store.kernels, workers, plan, report)
     return damaged

@@ -2,14 +2,14 @@
 
 import errno
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, TypeVar
 
 import psutil
-from distributed import Client, KilledWorker, Worker, WorkerPlugin, default_client, wait
+from distributed import Client, KilledWorker, Worker, WorkerPlugin, default_client, get_worker, wait
 from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
@@ -44,7 +44,7 @@ def borrow_client(client: Client | None) -> Iterator[Client]:
     Client
         The client.
     """
-    found = client or _current_client()
+    found = client or current_client()
     if found is not None:
         with _one_blas_thread(found):
             yield found
@@ -65,11 +65,21 @@ def borrow_client(client: Client | None) -> Iterator[Client]:
         yield own
 
 
-def _current_client() -> Client | None:
+def current_client() -> Client | None:
+    """Client that `distributed` takes by default, if there is one."""
     try:
         return default_client()
     except ValueError:  # distributed's way to say that there is none
         return None
+
+
+def in_task() -> bool:
+    """Whether this code runs in a task of a Dask worker."""
+    try:
+        get_worker()
+    except ValueError:  # distributed's way to say no
+        return False
+    return True
 
 
 class _OneBlasThread(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
@@ -133,7 +143,7 @@ def run_tasks(
     function: Callable[..., Result],
     tasks: Iterable[tuple[Any, ...]],
     window: int,
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Run a function on many argument tuples, a bounded number of them in flight.
 
     Parameters

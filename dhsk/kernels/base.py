@@ -158,7 +158,11 @@ class Kernel(ABC):
 
     def _between(self, rows: Rows, columns: Rows, out: Reals | None) -> Floats:
         product = inner_product(rows, columns, out)
-        return self.of_product(product, squared_norms(rows), squared_norms(columns))
+        return self.of_product(product, self.norms2(rows), self.norms2(columns))
+
+    def norms2(self, rows: Rows) -> Floats:
+        """Squared norms of rows, (a,), as `of_product` takes them: ones where it uses none."""
+        return squared_norms(rows)
 
     def to_spec(self) -> dict[str, Any]:
         """Name and parameters as JSON scalars; `kernel_from_spec` reads them back exactly."""
@@ -182,6 +186,10 @@ class SphericalKernel(Kernel):
     spherical: ClassVar[bool] = True
     unit_diagonal: ClassVar[bool] = True
     default_map: ClassVar[str] = "hyperspherical"
+
+    def norms2(self, rows: Rows) -> Floats:
+        """Ones, (a,): the rows are unit vectors."""
+        return np.ones(rows.shape[0])
 
     @abstractmethod
     def _evaluate(self, cosines: Floats) -> None:

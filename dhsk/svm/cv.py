@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Indices
 from dhsk.gram.compute import compute_gram
+from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.matrix import GramMatrix, product_kernel
 from dhsk.gram.ops import leading_eigenvalues
 from dhsk.gram.sizes import parse_bytes
@@ -106,7 +107,9 @@ def cross_validate(
     begin = perf_counter()
     with borrow_client(client) as workers:
         plan = plan_fits(grid, resources_of(workers, limit))
-        grams = _derive(source, grid.kernels, sphere_map, store, limit, workers, report)
+        folder = TemporaryFolder()
+        place = folder.path if store is None else Path(store)
+        grams = _derive(source, grid.kernels, sphere_map, place, limit, workers, report)
         middle = perf_counter()
         cells = _fit_all(grid, grams, plan, workers, report)
     seconds = {"gram": middle - begin, "fits": perf_counter() - middle}
@@ -138,7 +141,7 @@ def _derive(
     source: GramMatrix | Samples,
     kernels: list[Kernel],
     sphere_map: SphereMap | None,
-    store: str | Path | None,
+    store: Path,
     memory: int | None,
     client: Client,
     report: OnProgress,
@@ -154,7 +157,7 @@ def _derive(
                 source,
                 product,
                 sphere_map=sphere_map if kernel.spherical else "identity",
-                store=None if store is None else Path(store) / _folder(product),
+                store=store / _folder(product),
                 memory=memory,
                 client=client,
                 progress=report,

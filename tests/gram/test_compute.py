@@ -9,8 +9,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.gram.compute import compute_tile
+from dhsk.gram.compute import compute_group
 from dhsk.gram.store import GramStore
+from dhsk.gram.tiles import TileSource
 
 DIM = 37
 KERNEL = dhsk.HeatKernel.at_scale(dim=DIM, time_scale=0.7)
@@ -115,8 +116,8 @@ def test_half_staged_samples_are_staged_again(tmp_path: Path, counts: Any, clien
     shutil.rmtree(path / "gram" / "c")
     shutil.rmtree(path / "rows" / "dense" / "c")
     store = GramStore.open(path)
-    store.start_samples("rows")
-    store.write_samples("rows", 0, 0, np.full((16, DIM), 0.5))
+    store.samples.start("rows")
+    store.samples.write("rows", 0, 0, np.full((16, DIM), 0.5))
     dhsk.compute_gram(X, KERNEL, tile=16, store=path, client=client)
     assert contents(path) == whole
 
@@ -128,12 +129,14 @@ def contents(path: Path) -> dict[str, bytes]:
 
 
 def test_tile_task_needs_only_the_store(tmp_path: Path, counts: Any, client: Any) -> None:
-    """A task reads two blocks and writes one chunk: it fetches nothing from another."""
+    """A task needs the store alone: it fetches nothing from another."""
     path = tmp_path / "g"
     dhsk.compute_gram(counts(60, DIM), KERNEL, tile=16, store=path, client=client)
     whole = contents(path)
     (path / "gram" / "c" / "1" / "2").unlink()
-    assert compute_tile(str(path), KERNEL, 1, 2) == (1, 2)
+    (path / "gram" / "c" / "0" / "2").unlink()
+    source = TileSource(path, [KERNEL], compute=True)
+    assert compute_group(source, ((0, 2), (1, 2))) == 2
     assert contents(path) == whole
 
 
@@ -213,9 +216,14 @@ def test_temporary_store_goes_with_the_matrix(counts: Any) -> None:
     assert not path.exists()
 
 
-def test_current_client_is_used(counts: Any, client: Any) -> None:
-    """With a Dask client around, the tiles run there."""
-    ran = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.task_prefixes))
-    dhsk.compute_gram(counts(30, DIM), KERNEL)
-    after = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.task_prefixes))
-    assert after > ran
+def test_current_client_is_used(tmp_path: Path, counts: Any, client: Any) -> None:
+    """With a Dask client around, the tiles run there, and so do products."""
+
+    def known() -> int:
+        return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.task_prefixes))
+
+    before = known()
+    G = dhsk.compute_gram(counts(30, DIM), KERNEL, store=tmp_path / "g")
+    between = known()
+    G @ np.ones(30)
+    assert before < between < known()

@@ -1,5 +1,7 @@
 """The plan: tiles, bytes and memory from arithmetic alone."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,6 @@ from dhsk.gram.plan import (
     Resources,
     Tiling,
     make_plan,
-    task_bytes,
 )
 from dhsk.gram.sizes import human_bytes, parse_bytes
 
@@ -80,12 +81,17 @@ def test_sparse_rows_count_their_entries_only() -> None:
 
 def test_task_memory_grows_with_tile_and_rows() -> None:
     """Larger tiles, wider rows and wider types cost more."""
-    base = task_bytes(512, 100, 800.0, "float32")
-    assert base < task_bytes(512, 200, 1600.0, "float32")
-    assert base < task_bytes(513, 100, 800.0, "float32")
-    assert base == task_bytes(512, 100, 800.0, "float64")  # float32 needs a copy for the cast
-    sparse = task_bytes(512, 100_000, 800.0, "float32")
-    assert base + 2**20 < sparse < task_bytes(512, 100_000, 800_000.0, "float32")
+
+
+    def task(tile: int = 512, dim: int = 100, **options: Any) -> int:
+        return make_plan(10_000, dim, LAPTOP, tile=tile, **options).task_bytes
+
+    assert task() < task(dim=200)
+    assert task() < task(tile=513)
+    assert task(dtype="float32") == task()  # two halves, and the product in float64
+    assert task(dtype="float32", product_dtype="float32") < 0.6 * task()
+    assert task() < task(n_kernels=7) == task(n_kernels=2)  # two products, one to overwrite
+    assert task(dim=100_000, nnz=10**6) < task(dim=100_000)
 
 
 @pytest.mark.parametrize(

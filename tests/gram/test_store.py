@@ -10,7 +10,8 @@ from scipy.sparse import csr_array, random_array
 
 from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError, StoreMismatchError
 from dhsk.gram.header import Header
-from dhsk.gram.store import CHECKSUM_BYTES, GramStore
+from dhsk.gram.chunks import CHECKSUM_BYTES
+from dhsk.gram.store import GramStore
 
 N, TILE, DIM = 10, 4, 5
 
@@ -25,7 +26,7 @@ def header(**changes: Any) -> Header:
             "dtype": "float64",
             "tile": TILE,
             "layout": "triangle",
-            "kernel": {"name": "cosine"},
+            "kernels": ({"name": "cosine"},),
             "sphere_map": "hyperspherical",
             "dim": DIM,
             "fingerprints": ("ab" * 16,),
@@ -131,7 +132,7 @@ def test_half_written_files_do_not_count(full: GramStore) -> None:
     ("changes", "named"),
     [
         ({"fingerprints": ("cd" * 16,)}, r"samples \(abababab, now cdcdcdcd\)"),
-        ({"kernel": {"name": "heat", "dim": 5, "time": 0.3}}, "kernel"),
+        ({"kernels": ({"name": "heat", "dim": 5, "time": 0.3},)}, "kernel"),
         ({"sphere_map": "projective"}, "map"),
         ({"dtype": "float32"}, "dtype"),
         ({"layout": "full"}, "layout"),
@@ -190,40 +191,40 @@ def test_header_survives_the_disk(full: GramStore) -> None:
 def test_dense_samples_come_back(store: GramStore, rng: Any) -> None:
     """Blocks written one after another are read by any slice."""
     X = rng.random((N, DIM))
-    store.start_samples("rows")
-    assert not store.has_samples("rows")
-    store.write_samples("rows", 0, 0, X[:4])
-    store.write_samples("rows", 4, 0, X[4:])
-    store.finish_samples("rows")
-    assert GramStore.open(store.path).has_samples("rows")
-    np.testing.assert_array_equal(store.read_samples("rows", slice(3, 9)), X[3:9])
+    store.samples.start("rows")
+    assert not store.samples.has("rows")
+    store.samples.write("rows", 0, 0, X[:4])
+    store.samples.write("rows", 4, 0, X[4:])
+    store.samples.finish("rows")
+    assert GramStore.open(store.path).samples.has("rows")
+    np.testing.assert_array_equal(store.samples.read("rows", slice(3, 9)), X[3:9])
 
 
 def test_sparse_samples_come_back(tmp_path: Path, rng: Any) -> None:
     """Sparse blocks stay sparse, empty rows included."""
     X = csr_array(random_array((N, DIM), density=0.3, rng=rng, format="csr"))
     store = GramStore.create(tmp_path / "g", header(nnz=(X.nnz,)))
-    store.start_samples("rows")
+    store.samples.start("rows")
     entry = 0
     for first in range(0, N, 4):
         block = X[first : first + 4]
-        store.write_samples("rows", first, entry, block)
+        store.samples.write("rows", first, entry, block)
         entry += block.nnz
-    store.finish_samples("rows")
+    store.samples.finish("rows")
     for part in (slice(0, N), slice(2, 5), slice(8, 10)):
-        read = store.read_samples("rows", part)
+        read = store.samples.read("rows", part)
         assert isinstance(read, csr_array)
         np.testing.assert_array_equal(read.toarray(), X[part].toarray())
 
 
 def test_damaged_samples_are_noticed(store: GramStore, rng: Any) -> None:
     """A flipped bit in the staged samples does not reach a tile."""
-    store.start_samples("rows")
-    store.write_samples("rows", 0, 0, rng.random((N, DIM)))
-    store.finish_samples("rows")
+    store.samples.start("rows")
+    store.samples.write("rows", 0, 0, rng.random((N, DIM)))
+    store.samples.finish("rows")
     chunk = store.path / "rows" / "dense" / "c" / "0" / "0"
     damaged = bytearray(chunk.read_bytes())
     damaged[9] ^= 4
     chunk.write_bytes(damaged)
     with pytest.raises(CorruptTileError, match=r"samples .* are damaged"):
-        store.read_samples("rows", slice(0, 3))
+        store.samples.read("rows", slice(0, 3))

@@ -1,0 +1,207 @@
+"""Passes over all tiles of a matrix: on the workers of a client, or on threads of this process."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import islice
+from typing import Any, TypeVar
+
+import dask
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dhsk.gram.plan import LARGEST_GROUP, TASKS_PER_THREAD, Tiling
+from dhsk.gram.tiles import Group, TileSource
+from dhsk.gram.workers import (
+    borrow_client,
+    current_client,
+    in_task,
+    resources_of,
+    run_tasks,
+)
+
+Result = TypeVar("Result")
+
+_Partial = tuple[int, list[tuple[slice, NDArray[Any]]]]
+
+STRIP_ROWS = 256
+"""Rows of a tile that are brought to the type of the other factor at a time."""
+
+
+def grouped(tiles: Iterable[tuple[int, int]], edge: int) -> list[Group]:
+    """Put neighbouring tiles together.
+
+    Parameters
+    ----------
+    tiles
+        Indices (i, j).
+    edge
+        Edge of the squares, in tiles.
+
+    Returns
+    -------
+    list of Group
+        The tiles, each in one group, in the order in which the groups first appear.
+    """
+    groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for i, j in tiles:
+        groups.setdefault((i // edge, j // edge), []).append((i, j))
+    return [tuple(group) for group in groups.values()]
+
+
+def multiply(
+    source: TileSource, tiling: Tiling, V: NDArray[Any], dtype: Any, *, transposed: bool = False
+) -> NDArray[Any]:
+    """Multiply the matrices of a source with the same vectors, in one pass over the tiles.
+
+    Parameters
+    ----------
+    source
+        The tiles of some kernels.
+    tiling
+        How the matrix is cut.
+    V
+        Vectors, (M, k).
+    dtype
+        Type in which products are summed.
+    transposed
+        Multiply with the transposed matrices; then V is (N, k).
+
+    Returns
+    -------
+    ndarray
+        G V of each kernel, (kernels, N, k), the same to the last bit wherever it is computed.
+    """
+    n_out = tiling.n_cols if transposed else tiling.n_rows
+    result = np.zeros((len(source.kernels), n_out, V.shape[1]), dtype)
+    groups = grouped(tiling.tiles(), LARGEST_GROUP)
+
+    def tasks() -> Iterator[tuple[Any, ...]]:
+        for number, group in enumerate(groups):
+            rows, cols = _extent(tiling, group)
+            forward = None if transposed else (cols, V[cols])
+            mirrored = tiling.symmetric and any(i != j for i, j in group)
+            backward = (rows, V[rows]) if transposed or mirrored else None
+            yield number, source, tiling, group, forward, backward, dtype
+
+    for parts in _in_order(_run(_multiply_group, tasks())):
+        for part, values in parts:
+            result[:, part] += values
+    return result
+
+
+def _extent(tiling: Tiling, group: Group) -> tuple[slice, slice]:
+    """Rows and columns that a group covers."""
+    rows, cols = [i for i, _ in group], [j for _, j in group]
+    return (
+        slice(tiling.rows(min(rows)).start, tiling.rows(max(rows)).stop),
+        slice(tiling.cols(min(cols)).start, tiling.cols(max(cols)).stop),
+    )
+
+
+def _multiply_group(
+    number: int,
+    source: TileSource,
+    tiling: Tiling,
+    group: Group,
+    forward: tuple[slice, NDArray[Any]] | None,
+    backward: tuple[slice, NDArray[Any]] | None,
+    dtype: Any,
+) -> _Partial:
+    """Products of the tiles of a group with their parts of V: the task that workers run."""
+    extents = _extent(tiling, group)
+    k = (forward or backward or (None, np.empty((0, 0))))[1].shape[1]
+    sums = [np.zeros((len(source.kernels), part.stop - part.start, k), dtype) for part in extents]
+    for tile in source(group):
+        rows = _within(tiling.rows(tile.i), extents[0])
+        cols = _within(tiling.cols(tile.j), extents[1])
+        if forward is not None:
+            _add_product(sums[0][tile.kernel, rows], tile.values, forward[1][cols])
+        if backward is not None and not (tiling.symmetric and tile.i == tile.j):
+            _add_transposed(sums[1][tile.kernel, cols], tile.values, backward[1][rows])
+    wanted = (forward, backward)
+    return number, [
+        (part, values)
+        for part, values, use in zip(extents, sums, wanted, strict=True)
+        if use is not None
+    ]
+
+
+def _within(part: slice, whole: slice) -> slice:
+    return slice(part.start - whole.start, part.stop - whole.start)
+
+
+def _strips(tile: NDArray[Any], dtype: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Rows of a tile in the type of the result; in one piece if it is of that type."""
+    step = tile.shape[0] if tile.dtype == dtype else STRIP_ROWS
+    for start in range(0, tile.shape[0], step):
+        part = slice(start, start + step)
+        yield part, tile[part].astype(dtype, copy=False)
+
+
+def _add_product(into: NDArray[Any], tile: NDArray[Any], V: NDArray[Any]) -> None:
+    for part, strip in _strips(tile, into.dtype):
+        into[part] += strip @ V
+
+
+def _add_transposed(into: NDArray[Any], tile: NDArray[Any], V: NDArray[Any]) -> None:
+    for part, strip in _strips(tile, into.dtype):
+        into += strip.T @ V[part]
+
+
+def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+    """Results by number, so that sums do not depend on which task ended first."""
+    early: dict[int, Result] = {}
+    following = 0
+    for number, result in results:
+        early[number] = result
+        while following in early:
+            yield early.pop(following)
+            following += 1
+
+
+def _run(function: Callable[..., Result], tasks: Iterator[tuple[Any, ...]]) -> Iterator[Result]:
+    """Run tasks on the current client's workers if there is one, else on threads here.
+
+    Within a task of such a worker they run one after the other: tasks do not wait for tasks.
+    """
+    if in_task():
+        yield from (function(*task) for task in tasks)
+        return
+    if current_client() is None:
+        yield from _run_here(function, tasks)
+        return
+    with (
+        borrow_client(None) as client,
+        # Parts of V travel with the tasks: that is meant, and bounded by the window.
+        dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}),
+        closing(
+            run_tasks(client, function, tasks, TASKS_PER_THREAD * resources_of(client).threads)
+        ) as results,
+    ):
+        yield from results
+
+
+def _run_here(
+    function: Callable[..., Result], tasks: Iterator[tuple[Any, ...]]
+) -> Iterator[Result]:
+    cores = psutil.cpu_count() or 1
+    with threadpool_limits(limits=1), ThreadPoolExecutor(cores) as pool:
+        running = [pool.submit(function, *task) for task in islice(tasks, 2 * cores)]
+        while running:
+            yield running.pop(0).result()
+            running += [pool.submit(function, *task) for task in islice(tasks, 1)]
+
+
+def diagonal(source: TileSource, tiling: Tiling) -> NDArray[Any]:
+    """Diagonal entries of the first kernel, (min(N, M),), from the tiles on the diagonal."""
+    blocks: Sequence[int] = range(min(tiling.row_blocks, tiling.col_blocks))
+    tasks = ((number, source, number) for number in blocks)
+    return np.concatenate(list(_in_order(_run(_diagonal_block, tasks))))
+
+
+def _diagonal_block(number: int, source: TileSource, block: int) -> tuple[int, NDArray[Any]]:
+    (tile,) = source(((block, block),))
+    return number, np.diagonal(tile.values).copy()

@@ -1,0 +1,175 @@
+"""The samples of a store, mapped to the sphere: what every task reads its rows from."""
+
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+import zarr
+from scipy.sparse import csr_array
+from zarr.codecs import Crc32cCodec
+
+from dhsk.arrays import Rows
+from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError
+from dhsk.gram.chunks import read_chunk, write_chunk
+from dhsk.gram.header import Header
+
+CSR_CHUNK: Final = 1 << 20
+"""Entries in a chunk of the CSR arrays."""
+
+DENSE_CHUNK_BYTES: Final = 1 << 24
+"""Size of a chunk of dense samples at most, or of one sample."""
+
+Side: TypeAlias = Literal["rows", "cols"]
+
+
+class StagedSamples:
+    """Reader and writer of the samples in one store.
+
+    Parameters
+    ----------
+    path
+        Folder of the store.
+    header
+        What it holds.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self.path = path
+        self._header = header
+        self._dtype = np.dtype(header.product_dtype)
+
+    def has(self, side: Side) -> bool:
+        """Whether all samples of a side are stored."""
+        if not (self.path / side / "zarr.json").exists():
+            return False
+        return bool(self._group(side).attrs.get("complete", False))
+
+    @property
+    def chunk_rows(self) -> int:
+        """Samples in a chunk of dense samples: write whole ones, so that none is written twice."""
+        row_bytes = self._dtype.itemsize * self._header.dim
+        return max(1, min(self._header.tile, DENSE_CHUNK_BYTES // row_bytes))
+
+    def start(self, side: Side) -> None:
+        """Make empty arrays for the samples of a side, in place of any half-written ones."""
+        h = self._header
+        count, nnz = (h.n_rows, h.nnz[0]) if side == "rows" else (h.n_cols, h.nnz[1])
+        parent = zarr.open_group(str(self.path), mode="r+")
+        group = parent.create_group(side, overwrite=True)
+
+        def create(name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any) -> None:
+            group.create_array(
+                name,
+                shape=shape,
+                chunks=chunks,
+                dtype=dtype,
+                filters=None,
+                compressors=[Crc32cCodec()],
+                config={"write_empty_chunks": True},
+            )
+
+        if nnz is None:
+            create("dense", (count, h.dim), (self.chunk_rows, h.dim), self._dtype)
+        else:
+            create("indptr", (count + 1,), (CSR_CHUNK,), "int64")
+            create("indices", (nnz,), (CSR_CHUNK,), "int64")
+            create("data", (nnz,), (CSR_CHUNK,), self._dtype)
+
+    def write(self, side: Side, first: int, entry: int, block: Rows) -> None:
+        """Write a block of samples, rounded to the type in which they are multiplied.
+
+        Parameters
+        ----------
+        side
+            "rows" or "cols".
+        first
+            Index of its first sample, at the start of a chunk if the samples are dense.
+        entry
+            Sparse: number of entries in the samples before it.
+        block
+            The samples, mapped.
+        """
+        count = block.shape[0]
+        if not isinstance(block, csr_array):
+            rows: Any = block.astype(self._dtype, copy=False)
+            for start in range(0, count, self.chunk_rows):
+                path = self._dense_path(side, (first + start) // self.chunk_rows)
+                write_chunk(path, rows[start : start + self.chunk_rows], self._dense_shape)
+            return
+        group = self._group(side, "r+")
+        array(group, "indptr")[first : first + count + 1] = block.indptr + np.int64(entry)
+        array(group, "indices")[entry : entry + block.nnz] = block.indices
+        array(group, "data")[entry : entry + block.nnz] = block.data
+
+    def finish(self, side: Side) -> None:
+        """Record that all samples of a side are stored."""
+        self._group(side, "r+").attrs["complete"] = True
+
+    def read(self, side: Side, part: slice) -> Rows:
+        """Read samples as the tasks use them.
+
+        Parameters
+        ----------
+        side
+            "rows" or "cols".
+        part
+            Which samples.
+
+        Returns
+        -------
+        Rows
+            (samples, dim), of the type in which they are multiplied.
+
+        Raises
+        ------
+        CorruptTileError
+            Their checksum is wrong.
+        """
+        nnz = self._header.nnz[0 if side == "rows" else 1]
+        try:
+            return self._read_dense(side, part) if nnz is None else self._read_csr(side, part)
+        except (ValueError, CorruptTileError, IncompleteStoreError) as error:
+            raise CorruptTileError(
+                f"the samples ({side}) in {self.path} are damaged ({error}): "
+                "compute with the samples again, or run dhsk verify --repair SAMPLES"
+            ) from error
+
+    def _read_dense(self, side: Side, part: slice) -> Rows:
+        step = self.chunk_rows
+        out: Any = np.empty((part.stop - part.start, self._header.dim), self._dtype)
+        chunk: Any = np.empty(self._dense_shape, self._dtype)
+        for number in range(part.start // step, -(-part.stop // step)):
+            first = number * step
+            inside = slice(max(part.start, first), min(part.stop, first + step))
+            read_chunk(self._dense_path(side, number), chunk)
+            out[inside.start - part.start : inside.stop - part.start] = chunk[
+                inside.start - first : inside.stop - first
+            ]
+        return np.asarray(out)
+
+    def _read_csr(self, side: Side, part: slice) -> Rows:
+        group = self._group(side)
+        indptr = np.asarray(array(group, "indptr")[part.start : part.stop + 1])
+        entries = slice(int(indptr[0]), int(indptr[-1]))
+        data = np.asarray(array(group, "data")[entries])
+        indices = np.asarray(array(group, "indices")[entries])
+        shape = (len(indptr) - 1, self._header.dim)
+        return csr_array((data, indices, indptr - indptr[0]), shape=shape)
+
+    @property
+    def _dense_shape(self) -> tuple[int, int]:
+        return self.chunk_rows, self._header.dim
+
+    def _dense_path(self, side: Side, number: int) -> Path:
+        return self.path / side / "dense" / "c" / str(number) / "0"
+
+    def _group(self, side: Side, mode: Literal["r", "r+"] = "r") -> zarr.Group:
+        return zarr.open_group(str(self.path / side), mode=mode)
+
+
+def array(group: zarr.Group, name: str) -> "zarr.Array[Any]":
+    """Array of a group."""
+    found = group[name]
+    if not isinstance(found, zarr.Array):
+        raise StoreError(f"{group.store_path} has no array {name}: it is not a store of dhsk")
+    return found

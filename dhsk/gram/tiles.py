@@ -1,0 +1,162 @@
+"""Values of tiles where they are needed: computed from samples, read from disk, or derived.
+
+A pass over a matrix goes through groups of neighbouring tiles, one task a group: the rows of a
+group are read once, its columns once, and its arrays are used again from tile to tile, because
+fresh memory costs as much as the kernel does (2 µs a page on the machine where this was measured).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Rows
+from dhsk.gram.store import GramStore
+from dhsk.kernels import Kernel, RowKernel
+from dhsk.kernels.rows import inner_product
+
+Group: TypeAlias = tuple[tuple[int, int], ...]
+"""Indices (i, j) of neighbouring tiles."""
+
+
+@dataclass(frozen=True)
+class TileValues:
+    """Values of one tile of one kernel."""
+
+    i: int
+    j: int
+    kernel: int
+    """Number of the kernel."""
+    values: NDArray[Any]
+    """(rows of i, columns of j); overwritten after the next one was asked for."""
+
+
+class TileSource:
+    """Gives the tiles of kernels on one store; cheap to pickle, workers open the store themselves.
+
+    Parameters
+    ----------
+    path
+        Folder of the store.
+    kernels
+        Kernels, in the order in which their values are given.
+    compute
+        Compute all tiles from the samples, whatever is stored.
+    norms2
+        Squared norms of row and column samples, where kernels are derived from stored products.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        kernels: Sequence[Kernel],
+        *,
+        compute: bool = False,
+        norms2: tuple[Floats, Floats] | None = None,
+    ) -> None:
+        self.path = path
+        self.kernels = tuple(kernels)
+        self.compute = compute
+        self.norms2 = norms2
+
+    def __call__(self, group: Group) -> Iterator[TileValues]:
+        """Give the values of a group's tiles, for each tile one kernel after the other.
+
+        Parameters
+        ----------
+        group
+            Tiles; of a symmetric matrix those with i <= j.
+
+        Yields
+        ------
+        TileValues
+            A tile of a kernel. Two arrays take turns, so that the one before stays valid while
+            the next is computed.
+        """
+        store = GramStore.open(self.path)
+        if self.compute:
+            yield from _computed(store, self.kernels, group)
+            return
+        for i, j in group:
+            for number, kernel in enumerate(self.kernels):
+                yield TileValues(i, j, number, self._read(store, kernel, i, j))
+
+    def _read(self, store: GramStore, kernel: Kernel, i: int, j: int) -> NDArray[Any]:
+        index = store.index_of(kernel)
+        if index is not None:
+            return store.read_tile(i, j, index)
+        assert self.norms2 is not None
+        tiling = store.header.tiling
+        rows, cols = self.norms2[0][tiling.rows(i)], self.norms2[1][tiling.cols(j)]
+        products = np.ascontiguousarray(store.read_tile(i, j), dtype=np.float64)
+        return kernel.of_product(products, rows, cols).astype(store.header.dtype, copy=False)
+
+
+class _Arrays:
+    """Arrays of the size of a tile that are used again and again."""
+
+    def __init__(self, entries: int, dtype: Any, count: int) -> None:
+        self._flat = [np.empty(entries, dtype) for _ in range(count)]
+        self._next = 0
+
+    def take(self, shape: tuple[int, int]) -> NDArray[Any]:
+        """Give the array that was taken longest ago, as a C-ordered block."""
+        flat = self._flat[self._next]
+        self._next = (self._next + 1) % len(self._flat)
+        return flat[: shape[0] * shape[1]].reshape(shape)
+
+
+def _computed(store: GramStore, kernels: Sequence[Kernel], group: Group) -> Iterator[TileValues]:
+    header = store.header
+    results = _Arrays(header.tile**2, header.dtype, 2)
+    # A single kernel overwrites its product, in the result itself if it is of the same type.
+    direct = len(kernels) == 1 and header.dtype == header.product_dtype
+    spare = 0 if direct else min(len(kernels), 2)
+    products = results if direct else _Arrays(header.tile**2, header.product_dtype, spare)
+    for i, j, rows, cols in _blocks(store, group):
+        shape = rows.shape[0], (rows if cols is None else cols).shape[0]
+        for number, values in enumerate(_values(kernels, rows, cols, products, shape)):
+            result = values
+            if not direct:
+                result = results.take(shape)
+                np.copyto(result, values, casting="same_kind")
+            yield TileValues(i, j, number, result)
+
+
+def _values(
+    kernels: Sequence[Kernel],
+    rows: Rows,
+    cols: Rows | None,
+    products: _Arrays,
+    shape: tuple[int, int],
+) -> Iterator[Floats]:
+    """Values of each kernel on one pair of blocks, from one product where that gives them."""
+    if len(kernels) == 1 or any(isinstance(kernel, RowKernel) for kernel in kernels):
+        for kernel in kernels:
+            yield kernel.of_rows(rows, cols, products.take(shape))
+        return
+    product, scratch = products.take(shape), products.take(shape)
+    columns = rows if cols is None else cols
+    inner_product(rows, columns, product)
+    for kernel in kernels:
+        np.copyto(scratch, product)
+        values = kernel.of_product(scratch, kernel.norms2(rows), kernel.norms2(columns))
+        if cols is None:
+            kernel.make_symmetric(values)
+        yield values
+
+
+def _blocks(store: GramStore, group: Group) -> Iterator[tuple[int, int, Rows, Rows | None]]:
+    """Tiles with their samples, column by column; no columns on the diagonal of a square."""
+    tiling = store.header.tiling
+    rows = {i: store.samples.read("rows", tiling.rows(i)) for i in sorted({i for i, _ in group})}
+    side: Any = "rows" if tiling.symmetric else "cols"
+    for j in sorted({j for _, j in group}):
+        cols = rows.get(j) if tiling.symmetric else None
+        if cols is None:
+            cols = store.samples.read(side, tiling.cols(j))
+        for i in sorted(i for i, other in group if other == j):
+            yield i, j, rows[i], None if tiling.symmetric and i == j else cols
