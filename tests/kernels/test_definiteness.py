@@ -1,4 +1,4 @@
-"""Gram matrices of the heat kernel are positive semi-definite."""
+"""Gram matrices of the heat kernel: positive semi-definite, and 1 between duplicates."""
 
 import math
 
@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky
 
-from dhsk.kernels import HeatKernel
+from dhsk import hyperspherical_map
+from dhsk.kernels import HeatKernel, inner_product
 
 ROWS = 2000
 WIDTH = 500  # columns in use where dim is larger: the others are empty, so that rows fit in memory
@@ -92,3 +93,30 @@ def test_factorisation_tells_eigenvalues_of_the_bounds_size():
     ones, identity = np.ones((ROWS, ROWS)), np.eye(ROWS)
     assert no_eigenvalue_below(ones + 0.5 * bound * identity, bound)
     assert not no_eigenvalue_below(ones + 2.0 * bound * identity, bound)
+
+
+def counts_by_row(dim, rng):
+    """Sparse and full rows of counts, half of them of 0 and 1 only: equal terms round alike."""
+    filled = rng.random((60, 1)) ** 2
+    counts = rng.integers(1, 6, (60, dim)) * (rng.random((60, dim)) < filled)
+    counts[30:] = counts[30:] > 0
+    counts[:, 0] += 1  # no zero row
+    return counts.astype(float)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("number", PRECISIONS)
+@pytest.mark.parametrize("dim", [2, 3, 5, 17, 50, 200, 393, 1000, 3000, 10_000])
+def test_equal_counts_have_exactly_1(dim, number, form):
+    """Equal rows, and three times their counts, have K = 1 to the bit, and no K passes 1."""
+    counts = counts_by_row(dim, np.random.default_rng(dim))
+    X = hyperspherical_map(form(np.concatenate([counts, counts, 3 * counts])))
+    kernel = HeatKernel.at_scale(dim, 0.3)
+    product = inner_product(X, X) if number == np.float64 else X.astype(number) @ X.astype(number).T
+    dense = product.toarray() if sparse.issparse(product) else product
+    of_product = kernel.of_product(dense, np.ones(180), np.ones(180))
+    assert of_product.dtype == number
+    for values in (of_product, kernel(X), kernel(X, X.copy())):
+        assert values.max() == 1.0
+        for offset in (0, 60, 120):
+            assert (np.diagonal(values, offset) == 1.0).all()
