@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Rows
 from dhsk.gram.store import GramStore
 from dhsk.kernels import Kernel, RowKernel
-from dhsk.kernels.rows import inner_product
 
 Group: TypeAlias = tuple[tuple[int, int], ...]
 """Indices (i, j) of neighbouring tiles."""
@@ -134,13 +133,14 @@ def _values(
     shape: tuple[int, int],
 ) -> Iterator[Floats]:
     """Values of each kernel on one pair of blocks, from one product where that gives them."""
-    if len(kernels) == 1 or any(isinstance(kernel, RowKernel) for kernel in kernels):
+    row_kernels = any(isinstance(kernel, RowKernel) for kernel in kernels)
+    if len(kernels) == 1 or row_kernels or len({kernel.spherical for kernel in kernels}) > 1:
         for kernel in kernels:
             yield kernel.of_rows(rows, cols, products.take(shape))
         return
     product, scratch = products.take(shape), products.take(shape)
     columns = rows if cols is None else cols
-    inner_product(rows, columns, product)
+    kernels[0].product(rows, columns, product)
     for kernel in kernels:
         np.copyto(scratch, product)
         values = kernel.of_product(scratch, kernel.norms2(rows), kernel.norms2(columns))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
+from dhsk.kernels.duplicates import set_cosines_of_equal_rows
 from dhsk.kernels.evaluate import Reals
 from dhsk.kernels.rows import RowsLike, as_rows, inner_product, require_unit_rows, squared_norms
 
@@ -157,8 +158,12 @@ class Kernel(ABC):
             np.fill_diagonal(values, 1.0)
 
     def _between(self, rows: Rows, columns: Rows, out: Reals | None) -> Floats:
-        product = inner_product(rows, columns, out)
+        product = self.product(rows, columns, out)
         return self.of_product(product, self.norms2(rows), self.norms2(columns))
+
+    def product(self, rows: Rows, columns: Rows, out: Reals | None = None) -> Floats:
+        """Inner products of checked rows, (a, b), as `of_product` takes them; in `out` if given."""
+        return inner_product(rows, columns, out)
 
     def norms2(self, rows: Rows) -> Floats:
         """Squared norms of rows, (a,), as `of_product` takes them: ones where it uses none."""
@@ -191,18 +196,23 @@ class SphericalKernel(Kernel):
         """Ones, (a,): the rows are unit vectors."""
         return np.ones(rows.shape[0])
 
+    def product(self, rows: Rows, columns: Rows, out: Reals | None = None) -> Floats:
+        """Cosines of checked rows, (a, b), exactly 1 for equal rows; in `out` if given."""
+        cosines = inner_product(rows, columns, out)
+        set_cosines_of_equal_rows(cosines, rows, columns)
+        return cosines
+
     @abstractmethod
     def _evaluate(self, cosines: Floats) -> None:
         """Replace a 1-D strip of cosines in [-1, 1] with kernel values, in place."""
 
-    def _apply(self, values: Reals, snap: float) -> None:
+    def _apply(self, values: Reals) -> None:
         """Replace 1-D cosines, float64 or float32, with kernel values, in place.
 
-        Cosines outside [-1, 1] are clipped; from `snap` on they count as 1.
+        Cosines outside [-1, 1] are clipped.
         """
         for part in strips(values.size):
             strip = np.clip(values[part], -1.0, 1.0, dtype=np.float64)
-            strip[strip >= snap] = 1.0
             self._evaluate(strip)
             values[part] = strip
 
@@ -237,14 +247,14 @@ class SphericalKernel(Kernel):
                     f"cosine number {first} (counted from 0, in C order) is NaN:"
                     " look for zero rows or missing values in the samples"
                 )
-        self._apply(flat, 1.0)
+        self._apply(flat)
         return np.asarray(out)
 
     def of_product(self, product: Reals, row_norms2: Floats, col_norms2: Floats) -> Any:
         """Kernel values from the cosines of unit rows, in one pass over `product`.
 
-        Equal rows have a product that rounds to 1 less a few eps. A product that close to 1 cannot
-        be told from 1, and counts as 1: so duplicates have K = 1 to the bit.
+        The computed product of equal rows is not exactly 1: `product` sets it, so that duplicates
+        have K = 1 to the bit wherever kernels are called with rows.
 
         Parameters
         ----------
@@ -264,18 +274,8 @@ class SphericalKernel(Kernel):
         single = product.dtype == np.float32
         number = np.float32 if single else np.float64
         values: Any = np.ascontiguousarray(product, dtype=number)
-        eps = float(np.finfo(number).eps)
-        self._apply(values.reshape(-1), 1.0 - _rounding_of_unit_product(self.row_length) * eps)
+        self._apply(values.reshape(-1))
         return values
-
-
-def _rounding_of_unit_product(row_length: int | None) -> float:
-    """Rounding of <x, x> for a unit row, in eps.
-
-    Measured, the largest of 1200 rows: 2 eps at 3 columns, 9 at 400, 15 at 10,000 and 13 at
-    200,000, in float32 (in float64 less); 8 + sqrt(columns)/4 is above them all.
-    """
-    return 8.0 + math.sqrt(row_length or 0) / 4.0
 
 
 def mirror_upper(values: Floats) -> None:

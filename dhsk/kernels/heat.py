@@ -132,10 +132,10 @@ class HeatKernel(SphericalKernel):
     def _evaluate(self, cosines: Floats) -> None:
         self._profile.double.apply(cosines)
 
-    def _apply(self, values: Reals, snap: float) -> None:
+    def _apply(self, values: Reals) -> None:
         profile = self._profile
         form = profile.double if values.dtype == np.float64 else profile.single
-        form.apply(values, snap)
+        form.apply(values)
 
 
 def _with_profile(

@@ -188,11 +188,16 @@ def _sparse_is_faster(X: _Csr, Y: _Csr) -> bool:
 
 
 def _sparse_product(X: _Csr, Y: _Csr, out: Floats) -> None:
-    transposed = Y.T.tocsr()
+    # It adds one term after the other, so in float32 too many digits would go.
+    X, transposed = X.astype(np.float64), Y.T.tocsr().astype(np.float64)
     step = _rows_within_bound(Y.shape[0])  # a strip of the product may fill in
     for start in range(0, X.shape[0], step):
         strip = slice(start, start + step)
-        (X[strip] @ transposed).toarray(out=out[strip])
+        product = X[strip] @ transposed
+        if out.dtype == product.dtype:
+            product.toarray(out=out[strip])
+        else:
+            out[strip] = product.toarray()
 
 
 def _dense_product(X: _Csr, Y: _Csr, out: Floats) -> None:

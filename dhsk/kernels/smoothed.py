@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.kernels.base import STRIP, SphericalKernel, real_parameter
+from dhsk.kernels.duplicates import set_cosines_of_equal_rows
 from dhsk.kernels.rows import inner_product
 from dhsk.kernels.rowwise import RowKernel
 
@@ -88,6 +89,7 @@ class SmoothedKernel(RowKernel):
     def between(self, rows: Rows, columns: Rows) -> Floats:
         """Kernel values of all pairs of rows of counts, (a, b), a new array."""
         values = smoothed_cosines(rows, columns, self.alpha)
+        set_cosines_of_equal_rows(values, rows, columns)
         norms2 = np.ones(rows.shape[0]), np.ones(columns.shape[0])
         kernel_values: Floats = self.kernel.of_product(values, *norms2)
         return kernel_values

@@ -82,7 +82,6 @@ def test_sparse_rows_count_their_entries_only() -> None:
 def test_task_memory_grows_with_tile_and_rows() -> None:
     """Larger tiles, wider rows and wider types cost more."""
 
-
     def task(tile: int = 512, dim: int = 100, **options: Any) -> int:
         return make_plan(10_000, dim, LAPTOP, tile=tile, **options).task_bytes
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError, StoreMismatchError
-from dhsk.gram.header import Header
 from dhsk.gram.chunks import CHECKSUM_BYTES
+from dhsk.gram.header import Header
 from dhsk.gram.store import GramStore
 
 N, TILE, DIM = 10, 4, 5
