@@ -138,7 +138,7 @@ def bad(name: str) -> list[Any]:
         "unknown kernels": ([*cv, "y.txt", "--kernel", "heat,rbf"], "'rbf' is not one of"),
         "no numbers": ([*cv, "y.txt", "--C", "1;2"], "not a list of numbers"),
         "no size": ([*gram, "--memory", "much"], "positive size such as 2GB"),
-        "folder": (["cv", "folder", "--out", "o", "--labels", "y.txt"], "not a Gram store"),
+        "folder": (["cv", "folder", "--out", "o", "--labels", "y.txt"], "is a folder, but"),
         "no cluster": ([*gram, "--cluster", "nowhere"], "no cluster 'nowhere'"),
     }[name]  # fmt: skip
 

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
-from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape, row_ranges
+from dhsk.samples.base import (
+    Samples,
+    check_columns,
+    check_csr,
+    check_real,
+    csr_block,
+    dense_block,
+    flat_shape,
+    row_ranges,
+)
 from dhsk.samples.paths import Origin
 
 CSR_KEYS = frozenset({"data", "indices", "indptr", "shape"})
@@ -113,19 +122,8 @@ class NpzCsrSamples(Samples):
                 count = int(indptr[-1] - indptr[0])
                 data = _read_values(data_file, data_dtype, count)
                 indices = _read_values(indices_file, index_dtype, count)
-                self._check_indices(indices, indptr, first)
+                check_columns(self.source, indices, indptr, first, self.shape[1])
                 yield csr_block(data, indices, indptr, self.shape[1])
-
-    def _check_indices(
-        self, indices: NDArray[Any], indptr: NDArray[np.int64], first_row: int
-    ) -> None:
-        outside = np.flatnonzero((indices < 0) | (indices >= self.shape[1]))
-        if outside.size:
-            row = first_row + np.searchsorted(indptr - indptr[0], outside[0], side="right") - 1
-            raise InputError(
-                f"{self.source}: row {row} (counted from 0) has an entry in column "
-                f"{indices[outside[0]]}, but 'shape' gives {self.shape[1]} columns"
-            )
 
 
 def open_npy(origin: Origin) -> NpySamples:
@@ -162,20 +160,12 @@ def open_npz(origin: Origin) -> Samples:
 def _open_csr(origin: Origin) -> NpzCsrSamples:
     source = str(origin.path)
     _check_format(origin)
-    shape = _csr_shape(source, load_member(origin, "shape"))
     data, indices = member_header(origin, "data"), member_header(origin, "indices")
     check_real(f"{source}:data", data.dtype)
-    indptr = load_member(origin, "indptr")
-    for name, dtype in [("indices", indices.dtype), ("indptr", indptr.dtype)]:
-        if dtype.kind not in "iu":
-            raise InputError(f"{source}:{name} has dtype {dtype}, but a CSR matrix needs integers")
-    if data.shape != indices.shape or len(data.shape) != 1:
-        raise InputError(
-            f"{source}: 'data' has shape {data.shape} and 'indices' {indices.shape}, "
-            "but a CSR matrix needs one of each per entry"
-        )
-    _check_indptr(source, indptr, shape[0], data.shape[0])
-    return NpzCsrSamples(source, shape, data.shape[0], origin, indptr.astype(np.int64))
+    shape, indptr = check_csr(
+        source, load_member(origin, "shape"), data, indices, load_member(origin, "indptr")
+    )
+    return NpzCsrSamples(source, shape, data.shape[0], origin, indptr)
 
 
 def _check_format(origin: Origin) -> None:
@@ -188,35 +178,6 @@ def _check_format(origin: Origin) -> None:
         raise InputError(
             f"{origin.path} is a sparse matrix in {name} format, but rows are read from CSR: "
             "save it again with scipy.sparse.save_npz(file, X.tocsr())"
-        )
-
-
-def _csr_shape(source: str, shape: NDArray[Any]) -> tuple[int, int]:
-    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
-        raise InputError(
-            f"{source}: 'shape' must be two non-negative integers (samples, features), "
-            f"got {shape.tolist()}"
-        )
-    return flat_shape(source, (int(shape[0]), int(shape[1])))
-
-
-def _check_indptr(source: str, indptr: NDArray[Any], n_samples: int, nnz: int) -> None:
-    if indptr.shape != (n_samples + 1,):
-        raise InputError(
-            f"{source}: 'indptr' has shape {indptr.shape}, but {n_samples} rows need "
-            f"({n_samples + 1},)"
-        )
-    if indptr[0] != 0 or indptr[-1] != nnz:
-        raise InputError(
-            f"{source}: 'indptr' runs from {indptr[0]} to {indptr[-1]}, but {nnz} entries need "
-            f"0 to {nnz}"
-        )
-    falls = np.flatnonzero(indptr[1:] < indptr[:-1])
-    if falls.size:
-        row = falls[0]
-        raise InputError(
-            f"{source}: 'indptr' falls from {indptr[row]} to {indptr[row + 1]} at row {row} "
-            "(counted from 0), but it must never fall"
         )
 
 
