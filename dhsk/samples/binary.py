@@ -3,7 +3,7 @@
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -63,14 +63,26 @@ class NpySamples(Samples):
             yield self._block(first, last)
 
     def _block(self, first: int, last: int) -> Rows:
-        """Read rows through a map of their own, whose pages leave the memory with it."""
-        header = self.header
-        order: Literal["C", "F"] = "F" if header.fortran else "C"
         with self.origin.reading():
+            if self.header.fortran:
+                return dense_block(self._by_columns(first, last))
+            # A map of its own for each block: its pages leave the memory with it.
             values: NDArray[Any] = np.memmap(
-                self.origin.path, header.dtype, "r", self.offset, header.shape, order
+                self.origin.path, self.header.dtype, "r", self.offset, self.header.shape
             )
             return dense_block(values[first:last])
+
+    def _by_columns(self, first: int, last: int) -> NDArray[Any]:
+        """Read rows of an array in Fortran order; a map would bring in the whole file by pages."""
+        dtype, (n_samples, *tail) = self.header.dtype, self.header.shape
+        values = np.empty((last - first, *tail), dtype, order="F")
+        columns = values.reshape(last - first, -1, order="F").T  # a view, of contiguous rows
+        with self.origin.path.open("rb", buffering=0) as handle:
+            for number, column in enumerate(columns):
+                handle.seek(self.offset + (number * n_samples + first) * dtype.itemsize)
+                if handle.readinto(column.data) != column.nbytes:
+                    raise EOFError(f"column {number} ends early")
+        return values
 
 
 @dataclass(frozen=True)

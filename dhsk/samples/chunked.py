@@ -29,16 +29,19 @@ from dhsk.samples.paths import Origin
 Opener: TypeAlias = Callable[[], AbstractContextManager[Any]]
 """Opens an array or group for reading, and turns damage met meanwhile into an `InputError`."""
 
-_PIECE_BYTES = 4 * 2**20
-"""Smaller chunks are read several at a time."""
+_PIECE_BYTES = 2**20
+"""Smaller chunks are read several at a time, up to this size."""
 
 _BAND_BYTES = 64 * 2**20
-"""Chunks side by side that hold the same rows are kept together up to this size."""
+"""Chunks side by side, those of the same rows, are held together up to this size."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkedSamples(Samples):
-    """A dense array; memory in use: one block in float64, one row of chunks or 4 MiB as stored."""
+    """A dense array; memory in use: one block in float64, and one row of chunks as stored.
+
+    While zarr reads these chunks it takes up to three times their size more.
+    """
 
     source: str
     shape: tuple[int, int]
@@ -56,7 +59,7 @@ class ChunkedSamples(Samples):
 
 @dataclass(frozen=True, eq=False)
 class ChunkedCsrSamples(Samples):
-    """A CSR group; memory in use: the row pointers, three blocks, two chunks or 8 MiB as stored."""
+    """A CSR group; memory in use: the row pointers, three blocks and two chunks as stored."""
 
     source: str
     shape: tuple[int, int]
@@ -106,6 +109,7 @@ class _Stream:
         return taken
 
     def _read(self) -> None:
+        self._piece = self._piece[:0].copy()  # lets go of the last piece before the next is read
         self._piece = np.asarray(self.array[self._next : self._next + self._step])
         if not len(self._piece):
             raise EOFError(f"an array ends after {self._next} entries")

@@ -28,8 +28,8 @@ def open_zarr(origin: Origin) -> Samples:
     """Open an array, or a CSR group of AnnData, in a folder; `X` of a group without a key."""
     if any(map(is_gram_store, (origin.path, *origin.path.absolute().parents))):
         raise InputError(
-            f"{origin.path} is a Gram store or in one, which holds the values of a kernel and no samples: "
-            "give the samples that it was made from, or read it with dhsk.open_gram"
+            f"{origin.path} is a Gram store or in one, and its values are no samples: give the "
+            "samples that it was made from, or read it with dhsk.open_gram"
         )
     with _opened(origin) as root:
         if hasattr(root, "shape"):
