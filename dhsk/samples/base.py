@@ -98,12 +98,12 @@ def dense_block(values: NDArray[Any]) -> NDArray[np.float64]:
 def csr_block(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], dim: int
 ) -> "csr_array[np.float64, tuple[int, int]]":
-    """Return a fresh canonical CSR block from the rows' slices of the three CSR arrays."""
+    """Return a canonical CSR block of rows; it may keep and change `data` and `indices`."""
     index_dtype = np.int32 if max(dim, data.size) < 2**31 else np.int64
     block = csr_array(
         (
-            np.array(data, dtype=np.float64),
-            np.array(indices, dtype=index_dtype),
+            data.astype(np.float64, copy=False),
+            indices.astype(index_dtype, copy=False),
             (indptr - indptr[0]).astype(index_dtype),
         ),
         shape=(indptr.size - 1, dim),
