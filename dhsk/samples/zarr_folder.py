@@ -61,12 +61,11 @@ def _refuse_key(origin: Origin) -> None:
 
 @contextmanager
 def _opened(origin: Origin) -> Iterator[Any]:
-    """Open the array or group in a folder."""
+    """Open the array or group in a folder, whose members are opened when they are used."""
     import zarr
 
     with origin.reading():
         try:
-            node = zarr.open(str(origin.path), mode="r")
+            yield zarr.open(str(origin.path), mode="r")
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"its metadata are damaged: {error}") from error
-        yield node

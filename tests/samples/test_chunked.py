@@ -334,6 +334,14 @@ def test_damaged_zarr_metadata_are_refused(content: str, tmp_path: Path) -> None
         open_samples(path)
 
 
+def test_damaged_members_of_a_zarr_group_are_refused(tmp_path: Path) -> None:
+    """Metadata of the parts of a CSR group are an error like its own."""
+    path = zarr_csr(tmp_path / "x.zarr")
+    (path / "X" / "data" / "zarr.json").write_text("[]")
+    with pytest.raises(InputError, match=r"x\.zarr/X cannot be read"):
+        open_samples(path)
+
+
 @pytest.mark.parametrize("write", [zarr_array, h5ad], ids=["zarr", "h5ad"])
 def test_files_that_changed_are_refused(write: Any, tmp_path: Path) -> None:
     """A source that is written again after it was opened is not read as if it were the same."""
