@@ -337,7 +337,8 @@ def test_damaged_zarr_metadata_are_refused(content: str, tmp_path: Path) -> None
 def test_damaged_members_of_a_zarr_group_are_refused(tmp_path: Path) -> None:
     """Metadata of the parts of a CSR group are an error like its own."""
     path = zarr_csr(tmp_path / "x.zarr")
-    (path / "X" / "data" / "zarr.json").write_text("[]")
+    metadata = path / "X" / "data" / "zarr.json"
+    metadata.write_text(metadata.read_text().replace('"level"', '"leveb"'))
     with pytest.raises(InputError, match=r"x\.zarr/X cannot be read"):
         open_samples(path)
 
