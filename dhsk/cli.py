@@ -35,7 +35,8 @@ from dhsk.options import (
     map_option,
     tile_options,
 )
-from dhsk.samples import Samples, SphereMap, open_samples, read_labels
+from dhsk.samples import Samples, SphereMap, is_gram_store, open_samples, read_labels
+from dhsk.samples.paths import TABLES
 
 if TYPE_CHECKING:
     from dhsk.svm import CvResult
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 def commands() -> None:
     """Exact heat kernels on the hypersphere: Gram matrices larger than memory, and SVMs on them.
 
-    SAMPLES is FILE or FILE:KEY: .npy, .npz (dense or CSR), .csv, .tsv, .svm; rows are samples.
+    SAMPLES is FILE or FILE:KEY: .npy, .npz, .zarr, .h5ad, .csv, .tsv, .svm; rows are samples.
     """
 
 
@@ -321,14 +322,12 @@ def _open_source(
     source: str, labels: str | None, drop_columns: tuple[str, ...]
 ) -> tuple[GramMatrix | Samples, int, int]:
     """Gram matrix or samples, their dim and their number."""
-    if (Path(source) / "zarr.json").exists():
+    if is_gram_store(Path(source)):
         G = open_gram(source)
         return G, G.dim, G.shape[0]
-    if Path(source).is_dir():
-        raise InputError(f"{source} is a folder but not a Gram store: make one with dhsk gram")
     # A label column of the samples' own table is not a feature.
     file, _, column = (labels or "").rpartition(":")
-    own = (column,) if file == source and column else ()
+    own = (column,) if file == source and column and file.lower().endswith(TABLES) else ()
     samples = open_samples(source, drop_columns=(*drop_columns, *own))
     return samples, samples.shape[1], samples.shape[0]
 

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
+import zarr
 from distributed import Client
 from scipy.sparse import csr_array, save_npz
 
@@ -107,6 +109,30 @@ def test_labels_from_a_column_of_the_samples(run: Any, samples: Any) -> None:
     assert json.loads(Path("o/results.json").read_text())["samples"]["dim"] == 12
 
 
+def test_h5ad_file_with_its_own_labels(run: Any, samples: Any) -> None:
+    """Samples and labels of one file, which has no columns to leave out."""
+    with h5py.File("x.h5ad", "w") as file:
+        file["X"] = samples
+        file["obs/kind"] = np.arange(80) // 40
+    code, _, err = run(
+        "cv", "x.h5ad", "--labels", "x.h5ad:obs/kind", "--C", 1, "--folds", 2, "--out", "o"
+    )
+    assert code == DONE, err
+    described = json.loads(Path("o/results.json").read_text())["samples"]
+    assert (described["dim"], described["source"]) == (12, "x.h5ad:X")
+
+
+def test_zarr_folder_then_its_store(run: Any, samples: Any) -> None:
+    """A zarr folder is samples to `cv`, a Gram store is not samples to `gram`."""
+    zarr.create_array("x.zarr", data=samples)
+    code, _, err = run("cv", "x.zarr", "--labels", "y.txt", "--C", 1, "--folds", 2, "--out", "o")
+    assert code == DONE, err
+    assert run("gram", "x.zarr", "--out", "g", "--tile", 30)[0] == DONE
+    code, _, err = run("gram", "g", "--out", "h")
+    assert code == BAD_INPUT
+    assert "g is a Gram store or in one" in err
+
+
 def test_sparse_file(run: Any, samples: Any) -> None:
     """CSR as scipy writes it."""
     save_npz("x.npz", csr_array(samples))
@@ -138,7 +164,7 @@ def bad(name: str) -> list[Any]:
         "unknown kernels": ([*cv, "y.txt", "--kernel", "heat,rbf"], "'rbf' is not one of"),
         "no numbers": ([*cv, "y.txt", "--C", "1;2"], "not a list of numbers"),
         "no size": ([*gram, "--memory", "much"], "positive size such as 2GB"),
-        "folder": (["cv", "folder", "--out", "o", "--labels", "y.txt"], "not a Gram store"),
+        "folder": (["cv", "folder", "--out", "o", "--labels", "y.txt"], "is a folder, but"),
         "no cluster": ([*gram, "--cluster", "nowhere"], "no cluster 'nowhere'"),
     }[name]  # fmt: skip
 

@@ -80,7 +80,11 @@ def test_mathematics_knows_no_infrastructure() -> None:
         assert not {name.split(".")[0] for name in imports_of(file)} & NO_INFRASTRUCTURE, file
 
 
-def test_one_room_knows_zarr() -> None:
-    """The format on disk is the business of the store and of the samples in it."""
-    users = {f.name for f in modules() if "zarr" in {n.split(".")[0] for n in imports_of(f)}}
-    assert users == {"store.py", "staged.py"}
+def test_few_modules_know_zarr() -> None:
+    """The Gram store and the samples in it, and samples of the user's in zarr folders."""
+    users = {
+        str(file.relative_to(PACKAGE))
+        for file in modules()
+        if "zarr" in {name.split(".")[0] for name in imports_of(file)}
+    }
+    assert users == {"gram/store.py", "gram/staged.py", "samples/zarr_folder.py"}

@@ -11,6 +11,7 @@ from dhsk.samples.maps import (
 )
 from dhsk.samples.readers import Samples, open_samples
 from dhsk.samples.scan import Scan, scan
+from dhsk.samples.zarr_folder import is_gram_store
 
 __all__ = [
     "Samples",
@@ -19,6 +20,7 @@ __all__ = [
     "apply_map",
     "check_labels",
     "hyperspherical_map",
+    "is_gram_store",
     "multinomial_map",
     "open_samples",
     "parse_sphere_map",

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,12 +98,12 @@ def dense_block(values: NDArray[Any]) -> NDArray[np.float64]:
 def csr_block(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], dim: int
 ) -> "csr_array[np.float64, tuple[int, int]]":
-    """Return a fresh canonical CSR block from the rows' slices of the three CSR arrays."""
+    """Return a canonical CSR block of rows; it may keep and change `data` and `indices`."""
     index_dtype = np.int32 if max(dim, data.size) < 2**31 else np.int64
     block = csr_array(
         (
-            np.array(data, dtype=np.float64),
-            np.array(indices, dtype=index_dtype),
+            data.astype(np.float64, copy=False),
+            indices.astype(index_dtype, copy=False),
             (indptr - indptr[0]).astype(index_dtype),
         ),
         shape=(indptr.size - 1, dim),
@@ -111,3 +111,96 @@ def csr_block(
     block.sum_duplicates()
     block.eliminate_zeros()
     return block
+
+
+class Announced(Protocol):
+    """An array that is not read yet: the header of one in numpy's format, zarr's, HDF5's."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of its axes."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of its values."""
+
+
+def check_csr(
+    source: str,
+    shape: NDArray[Any],
+    data: Announced,
+    indices: Announced,
+    indptr: NDArray[Any],
+) -> tuple[tuple[int, int], NDArray[np.int64]]:
+    """Check that the parts of a stored CSR matrix agree.
+
+    Parameters
+    ----------
+    source
+        Name for messages.
+    shape
+        Samples and features, as stored.
+    data, indices
+        Values and columns, (nnz,), not read.
+    indptr
+        Row pointers, (n_samples + 1,).
+
+    Returns
+    -------
+    tuple of shape and row pointers
+        As integers.
+
+    Raises
+    ------
+    InputError
+        If two parts contradict each other, or the matrix is empty.
+    """
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
+        raise InputError(
+            f"{source}: 'shape' must be two non-negative integers (samples, features), "
+            f"got {shape.tolist()}"
+        )
+    n_samples, dim = flat_shape(source, (int(shape[0]), int(shape[1])))
+    for name, dtype in [("indices", indices.dtype), ("indptr", indptr.dtype)]:
+        if dtype.kind not in "iu":
+            raise InputError(f"{source}:{name} has dtype {dtype}, but a CSR matrix needs integers")
+    if data.shape != indices.shape or len(data.shape) != 1:
+        raise InputError(
+            f"{source}: 'data' has shape {data.shape} and 'indices' {indices.shape}, "
+            "but a CSR matrix needs one of each per entry"
+        )
+    _check_indptr(source, indptr, n_samples, data.shape[0])
+    return (n_samples, dim), indptr.astype(np.int64)
+
+
+def _check_indptr(source: str, indptr: NDArray[Any], n_samples: int, nnz: int) -> None:
+    if indptr.shape != (n_samples + 1,):
+        raise InputError(
+            f"{source}: 'indptr' has shape {indptr.shape}, but {n_samples} rows need "
+            f"({n_samples + 1},)"
+        )
+    if indptr[0] != 0 or indptr[-1] != nnz:
+        raise InputError(
+            f"{source}: 'indptr' runs from {indptr[0]} to {indptr[-1]}, but {nnz} entries need "
+            f"0 to {nnz}"
+        )
+    falls = np.flatnonzero(indptr[1:] < indptr[:-1])
+    if falls.size:
+        row = falls[0]
+        raise InputError(
+            f"{source}: 'indptr' falls from {indptr[row]} to {indptr[row + 1]} at row {row} "
+            "(counted from 0), but it must never fall"
+        )
+
+
+def check_columns(
+    source: str, indices: NDArray[Any], indptr: NDArray[np.int64], first_row: int, dim: int
+) -> None:
+    """Refuse rows, the first of them number `first_row`, with an entry outside of the columns."""
+    outside = np.flatnonzero((indices < 0) | (indices >= dim))
+    if outside.size:
+        row = first_row + np.searchsorted(indptr - indptr[0], outside[0], side="right") - 1
+        raise InputError(
+            f"{source}: row {row} (counted from 0) has an entry in column "
+            f"{indices[outside[0]]}, but 'shape' gives {dim} columns"
+        )

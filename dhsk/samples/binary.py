@@ -3,7 +3,7 @@
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
-from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape, row_ranges
+from dhsk.samples.base import (
+    Samples,
+    check_columns,
+    check_csr,
+    check_real,
+    csr_block,
+    dense_block,
+    flat_shape,
+    row_ranges,
+)
 from dhsk.samples.paths import Origin
 
 CSR_KEYS = frozenset({"data", "indices", "indptr", "shape"})
@@ -54,14 +63,26 @@ class NpySamples(Samples):
             yield self._block(first, last)
 
     def _block(self, first: int, last: int) -> Rows:
-        """Read rows through a map of their own, whose pages leave the memory with it."""
-        header = self.header
-        order: Literal["C", "F"] = "F" if header.fortran else "C"
         with self.origin.reading():
+            if self.header.fortran:
+                return dense_block(self._by_columns(first, last))
+            # A map of its own for each block: its pages leave the memory with it.
             values: NDArray[Any] = np.memmap(
-                self.origin.path, header.dtype, "r", self.offset, header.shape, order
+                self.origin.path, self.header.dtype, "r", self.offset, self.header.shape
             )
             return dense_block(values[first:last])
+
+    def _by_columns(self, first: int, last: int) -> NDArray[Any]:
+        """Read rows of an array in Fortran order; a map would bring in the whole file by pages."""
+        dtype, (n_samples, *tail) = self.header.dtype, self.header.shape
+        values = np.empty((last - first, *tail), dtype, order="F")
+        columns = values.reshape(last - first, -1, order="F").T  # a view, of contiguous rows
+        with self.origin.path.open("rb", buffering=0) as handle:
+            for number, column in enumerate(columns):
+                handle.seek(self.offset + (number * n_samples + first) * dtype.itemsize)
+                if handle.readinto(column.data) != column.nbytes:
+                    raise EOFError(f"column {number} ends early")
+        return values
 
 
 @dataclass(frozen=True)
@@ -113,19 +134,8 @@ class NpzCsrSamples(Samples):
                 count = int(indptr[-1] - indptr[0])
                 data = _read_values(data_file, data_dtype, count)
                 indices = _read_values(indices_file, index_dtype, count)
-                self._check_indices(indices, indptr, first)
+                check_columns(self.source, indices, indptr, first, self.shape[1])
                 yield csr_block(data, indices, indptr, self.shape[1])
-
-    def _check_indices(
-        self, indices: NDArray[Any], indptr: NDArray[np.int64], first_row: int
-    ) -> None:
-        outside = np.flatnonzero((indices < 0) | (indices >= self.shape[1]))
-        if outside.size:
-            row = first_row + np.searchsorted(indptr - indptr[0], outside[0], side="right") - 1
-            raise InputError(
-                f"{self.source}: row {row} (counted from 0) has an entry in column "
-                f"{indices[outside[0]]}, but 'shape' gives {self.shape[1]} columns"
-            )
 
 
 def open_npy(origin: Origin) -> NpySamples:
@@ -162,20 +172,12 @@ def open_npz(origin: Origin) -> Samples:
 def _open_csr(origin: Origin) -> NpzCsrSamples:
     source = str(origin.path)
     _check_format(origin)
-    shape = _csr_shape(source, load_member(origin, "shape"))
     data, indices = member_header(origin, "data"), member_header(origin, "indices")
     check_real(f"{source}:data", data.dtype)
-    indptr = load_member(origin, "indptr")
-    for name, dtype in [("indices", indices.dtype), ("indptr", indptr.dtype)]:
-        if dtype.kind not in "iu":
-            raise InputError(f"{source}:{name} has dtype {dtype}, but a CSR matrix needs integers")
-    if data.shape != indices.shape or len(data.shape) != 1:
-        raise InputError(
-            f"{source}: 'data' has shape {data.shape} and 'indices' {indices.shape}, "
-            "but a CSR matrix needs one of each per entry"
-        )
-    _check_indptr(source, indptr, shape[0], data.shape[0])
-    return NpzCsrSamples(source, shape, data.shape[0], origin, indptr.astype(np.int64))
+    shape, indptr = check_csr(
+        source, load_member(origin, "shape"), data, indices, load_member(origin, "indptr")
+    )
+    return NpzCsrSamples(source, shape, data.shape[0], origin, indptr)
 
 
 def _check_format(origin: Origin) -> None:
@@ -188,35 +190,6 @@ def _check_format(origin: Origin) -> None:
         raise InputError(
             f"{origin.path} is a sparse matrix in {name} format, but rows are read from CSR: "
             "save it again with scipy.sparse.save_npz(file, X.tocsr())"
-        )
-
-
-def _csr_shape(source: str, shape: NDArray[Any]) -> tuple[int, int]:
-    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
-        raise InputError(
-            f"{source}: 'shape' must be two non-negative integers (samples, features), "
-            f"got {shape.tolist()}"
-        )
-    return flat_shape(source, (int(shape[0]), int(shape[1])))
-
-
-def _check_indptr(source: str, indptr: NDArray[Any], n_samples: int, nnz: int) -> None:
-    if indptr.shape != (n_samples + 1,):
-        raise InputError(
-            f"{source}: 'indptr' has shape {indptr.shape}, but {n_samples} rows need "
-            f"({n_samples + 1},)"
-        )
-    if indptr[0] != 0 or indptr[-1] != nnz:
-        raise InputError(
-            f"{source}: 'indptr' runs from {indptr[0]} to {indptr[-1]}, but {nnz} entries need "
-            f"0 to {nnz}"
-        )
-    falls = np.flatnonzero(indptr[1:] < indptr[:-1])
-    if falls.size:
-        row = falls[0]
-        raise InputError(
-            f"{source}: 'indptr' falls from {indptr[row]} to {indptr[row + 1]} at row {row} "
-            "(counted from 0), but it must never fall"
         )
 
 

@@ -8,9 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError
 from dhsk.samples.binary import archive_keys, choose_key, load_member
+from dhsk.samples.h5ad import h5ad_labels
 from dhsk.samples.paths import SVMLIGHT, TABLES, Origin
 from dhsk.samples.svmlight import svmlight_labels
 from dhsk.samples.table import is_number, read_columns, read_records
+from dhsk.samples.zarr_folder import zarr_labels
 
 Labels = NDArray[np.int64] | NDArray[np.str_]
 
@@ -30,6 +32,7 @@ def read_labels(
         - `.npy`: an array;
         - `.npz`: the array `PART` (without it the only one, or `y`, or `labels`);
         - `.txt`: one label a line;
+        - `.h5ad` and zarr folders: the array `PART`, of AnnData `obs/COLUMN`;
         - `.csv`, `.tsv`: the column `PART` (without it the only one);
         - `.svm`, `.svmlight`, `.libsvm`: the labels that begin its lines.
 
@@ -175,6 +178,8 @@ def _refuse_missing(source: str, row: int) -> None:
 
 
 def _load(origin: Origin, n_samples: int) -> NDArray[Any]:
+    if origin.path.is_dir():
+        return zarr_labels(origin)
     match origin.suffix:
         case ".npy":
             origin.refuse_key("a key goes with an .npz archive")
@@ -183,6 +188,8 @@ def _load(origin: Origin, n_samples: int) -> NDArray[Any]:
         case ".npz":
             keys = archive_keys(origin)
             return load_member(origin, choose_key(origin, keys, ("y", "labels"), "the labels"))
+        case ".h5ad":
+            return h5ad_labels(origin)
         case suffix if suffix in _TEXT:
             origin.refuse_key("one label a line")
             with origin.reading(), origin.open_bytes() as handle:
@@ -192,7 +199,7 @@ def _load(origin: Origin, n_samples: int) -> NDArray[Any]:
         case suffix if suffix in SVMLIGHT:
             origin.refuse_key("the labels begin its lines")
             return svmlight_labels(origin)
-    known = ", ".join((".npy", ".npz", *_TEXT, *TABLES, *SVMLIGHT))
+    known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *_TEXT, *TABLES, *SVMLIGHT))
     raise InputError(
         f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "
         f"labels are read from {known}"

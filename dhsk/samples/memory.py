@@ -45,7 +45,8 @@ class CsrSamples(Samples):
         for first, last in row_ranges(self.shape[0], rows):
             indptr = matrix.indptr[first : last + 1]
             entries = slice(indptr[0], indptr[-1])
-            yield csr_block(matrix.data[entries], matrix.indices[entries], indptr, self.shape[1])
+            data, indices = matrix.data[entries].copy(), matrix.indices[entries].copy()
+            yield csr_block(data, indices, indptr, self.shape[1])
 
 
 def from_memory(X: ArrayLike | Any, source: str = "X") -> Samples:

@@ -16,7 +16,7 @@ from dhsk.errors import InputError
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 SVMLIGHT = (".svm", ".svm.gz", ".svmlight", ".svmlight.gz", ".libsvm", ".libsvm.gz")
 
-# What numpy, zipfile, gzip, pandas and scikit-learn raise on damaged files.
+# What numpy, zipfile, gzip, zarr, h5py and scikit-learn raise on damaged files.
 _UNREADABLE = (
     OSError,
     EOFError,
@@ -25,12 +25,27 @@ _UNREADABLE = (
     RuntimeError,  # zipfile: encrypted, or (NotImplementedError) an unknown compression
     zlib.error,
     zipfile.BadZipFile,
+    KeyError,  # h5py: an object that is listed but cannot be opened
 )
+
+_ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Turn what libraries raise on damaged data into an `InputError` that begins with `name`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except _UNREADABLE as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{name} cannot be read, is it complete? ({reason})") from error
 
 
 @dataclass(frozen=True)
 class Origin:
-    """A file, as it was when it was opened, and perhaps the name of one part of it."""
+    """A file or zarr folder, as it was when it was opened, and perhaps the name of a part of it."""
 
     path: Path
     key: str | None
@@ -46,7 +61,7 @@ class Origin:
         Raises
         ------
         InputError
-            If there is no such file.
+            If there is no such file, or it is a folder that holds no zarr array or group.
         """
         path, key = _split(os.fspath(source))
         status = path.stat()
@@ -64,16 +79,11 @@ class Origin:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Turn what libraries raise on a damaged file into an `InputError` that names the file."""
-        try:
+        with reading(str(self.path)):
             status = self.path.stat()
             if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
                 raise InputError(f"{self.path} has changed since it was opened: open it again")
             yield
-        except InputError:
-            raise
-        except _UNREADABLE as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise InputError(f"{self.path} cannot be read, is it complete? ({reason})") from error
 
     def open_bytes(self) -> BinaryIO:
         """Open the file for reading, decompressed where it is a `.gz`."""
@@ -90,13 +100,18 @@ class Origin:
             )
 
 
+def _is_zarr(path: Path) -> bool:
+    """Tell whether a folder holds the metadata of a zarr array or group, format 2 or 3."""
+    return any((path / name).is_file() for name in _ZARR_METADATA)
+
+
 def _split(source: str) -> tuple[Path, str | None]:
-    """Find the file in `FILE` or `FILE:KEY`, where both may contain colons."""
+    """Find the file or zarr folder in `FILE` or `FILE:KEY`, where both may contain colons."""
     colons = [position for position, letter in enumerate(source) if letter == ":"]
     for end in [len(source), *colons]:
         path = Path(source[:end])
-        if path.is_file():
+        if path.is_file() or _is_zarr(path):
             return path, source[end + 1 :] or None
     if Path(source).is_dir():
-        raise InputError(f"{source} is a folder, but a file is needed")
+        raise InputError(f"{source} is a folder, but a file or a zarr folder is needed")
     raise InputError(f"there is no file {source}")

@@ -1,7 +1,9 @@
 """One door for samples: an array, a sparse matrix or a file becomes `Samples`."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -9,10 +11,13 @@ from numpy.typing import ArrayLike
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.binary import open_npy, open_npz
+from dhsk.samples.chunked import open_chunked
+from dhsk.samples.h5ad import open_h5ad
 from dhsk.samples.memory import from_memory
-from dhsk.samples.paths import SVMLIGHT, TABLES, Origin
+from dhsk.samples.paths import SVMLIGHT, TABLES, Origin, reading
 from dhsk.samples.svmlight import open_svmlight
 from dhsk.samples.table import open_table
+from dhsk.samples.zarr_folder import open_zarr
 
 __all__ = ["Samples", "open_samples"]
 
@@ -28,12 +33,16 @@ def open_samples(
     Parameters
     ----------
     source
-        An array, (n_samples, ...), whose trailing axes are flattened; a scipy sparse matrix;
-        `Samples`, returned as they are; or a path, `FILE` or `FILE:KEY`:
+        An array, (n_samples, ...), whose trailing axes are flattened; a scipy sparse matrix; a
+        zarr or Dask array, (n_samples, n_features), read by chunks; `Samples`, returned as they
+        are; or a path, `FILE` or `FILE:KEY`:
 
         - `.npy`: an array;
         - `.npz`: the array `KEY` (without it the only one, or `X`), or a CSR matrix as
           `scipy.sparse.save_npz` writes it;
+        - a zarr folder: the array at its root, or `KEY` in it (without it `X`), or a CSR group
+          as AnnData writes it;
+        - `.h5ad`: `X`, or `KEY` (`layers/NAME`, `raw/X`), dense or CSR; needs h5py;
         - `.svm`, `.svmlight`, `.libsvm`: svmlight text;
         - `.csv`, `.tsv`: numbers with or without a header.
 
@@ -57,6 +66,8 @@ def open_samples(
     if isinstance(source, Samples):
         return source
     if not isinstance(source, str | os.PathLike):
+        if hasattr(source, "chunks") and hasattr(source, "shape"):
+            return open_chunked("X", partial(_lent, source))
         return from_memory(source)
     origin = Origin.of(source)
     if drop_columns and origin.suffix not in TABLES:
@@ -64,17 +75,28 @@ def open_samples(
             f"{origin.path} has no named columns to drop ({', '.join(drop_columns)}): "
             f"only {', '.join(TABLES)} files have"
         )
+    if origin.path.is_dir():
+        return open_zarr(origin)
     match origin.suffix:
         case ".npy":
             return open_npy(origin)
         case ".npz":
             return open_npz(origin)
+        case ".h5ad":
+            return open_h5ad(origin)
         case suffix if suffix in SVMLIGHT:
             return open_svmlight(origin, n_features)
         case suffix if suffix in TABLES:
             return open_table(origin, drop_columns)
-    known = ", ".join((".npy", ".npz", *SVMLIGHT, *TABLES))
+    known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *SVMLIGHT, *TABLES))
     raise InputError(
         f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "
         f"samples are read from {known}"
     )
+
+
+@contextmanager
+def _lent(array: Any) -> Iterator[Any]:
+    """Read an array that the caller keeps open."""
+    with reading("X"):
+        yield array

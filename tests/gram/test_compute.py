@@ -4,9 +4,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import dask.array
+import h5py
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+import zarr
+from scipy.sparse import csr_array, save_npz
 
 import dhsk
 from dhsk.gram.compute import compute_group
@@ -47,6 +50,44 @@ def test_two_sets_of_samples(counts: Any, heat_oracle: Any, client: Any) -> None
     assert G.shape == (45, 23)
     expected = heat_oracle(X, DIM, KERNEL.time, Y)
     np.testing.assert_allclose(G[:, :], expected, rtol=0, atol=FLOAT64_BAR)
+
+
+@pytest.mark.parametrize("source", ["x.zarr", "x.h5ad", "zarr", "dask"])
+def test_chunked_samples_equal_a_file(
+    source: str, counts: Any, client: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Samples read by chunks give the matrix of the .npy file, bit for bit, and its fingerprint."""
+    X = counts(50, DIM)
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    array = zarr.create_array("x.zarr", shape=X.shape, chunks=(8, 10), dtype="float64")
+    array[...] = X
+    with h5py.File("x.h5ad", "w") as file:
+        file.create_dataset("X", data=X, chunks=(7, 5), compression="gzip")
+    samples = {"zarr": array, "dask": dask.array.from_array(X, chunks=(9, 9))}.get(source, source)
+    expected = dhsk.compute_gram("x.npy", KERNEL, tile=20, client=client)
+    G = dhsk.compute_gram(samples, KERNEL, tile=20, client=client)
+    np.testing.assert_array_equal(G[:, :], expected[:, :])
+    assert G.header.fingerprints == expected.header.fingerprints
+
+
+def test_csr_group_equals_a_file(
+    counts: Any, client: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """The CSR matrix of AnnData, in both formats, gives the matrix of scipy's archive."""
+    A = csr_array(counts(50, DIM))
+    monkeypatch.chdir(tmp_path)
+    save_npz("x.npz", A)
+    with h5py.File("x.h5ad", "w") as file:
+        for group in (file.create_group("X"), zarr.create_group("x.zarr")):
+            group.attrs.update({"encoding-type": "csr_matrix", "shape": list(A.shape)})
+            for name in ("data", "indices", "indptr"):
+                group[name] = getattr(A, name)
+    expected = dhsk.compute_gram("x.npz", KERNEL, tile=20, client=client)
+    for source in ("x.h5ad", "x.zarr"):
+        G = dhsk.compute_gram(source, KERNEL, tile=20, client=client)
+        np.testing.assert_array_equal(G[:, :], expected[:, :])
+        assert G.header.fingerprints == expected.header.fingerprints
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,12 @@ def no_eigenvalue_below(gram, bound):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", PRECISIONS)
+@pytest.mark.parametrize(("number", "count"), [(np.float64, 20), (np.float32, 5)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_gram_matrices_are_positive_semidefinite(kind, number):
-    """At 20 random (dim, time) no eigenvalue of 2,000 rows lies below -2,000 eps."""
+def test_gram_matrices_are_positive_semidefinite(kind, number, count):
+    """At random (dim, time), no eigenvalue of 2,000 rows lies below -2,000 eps."""
     bound = -ROWS * float(np.finfo(number).eps)
-    for dim, time in random_parameters(20, seed=31 + KINDS.index(kind)):
+    for dim, time in random_parameters(count, seed=31 + KINDS.index(kind)):
         rows = unit_rows(kind, dim, number, np.random.default_rng(dim))
         gram = gram_matrix(HeatKernel(dim, time), rows)
         assert gram.dtype == number

@@ -1,0 +1,203 @@
+"""Samples in arrays that are read by slices: zarr arrays, HDF5 datasets, CSR groups of either.
+
+The groups are as AnnData writes them in both formats:
+https://anndata.readthedocs.io/en/stable/fileformat-prose.html
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError
+from dhsk.samples.base import (
+    Samples,
+    check_columns,
+    check_csr,
+    csr_block,
+    flat_shape,
+    row_ranges,
+)
+from dhsk.samples.binary import choose_key
+from dhsk.samples.paths import Origin
+
+Opener: TypeAlias = Callable[[], AbstractContextManager[Any]]
+"""Opens an array or group for reading, and turns damage met meanwhile into an `InputError`."""
+
+_PIECE_BYTES = 2**20
+"""Smaller chunks are read several at a time, up to this size."""
+
+_BAND_BYTES = 64 * 2**20
+"""Chunks side by side, those of the same rows, are held together up to this size."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkedSamples(Samples):
+    """A dense array; memory in use: one block in float64, and one row of chunks as stored.
+
+    While zarr reads these chunks it takes up to three times their size more.
+    """
+
+    source: str
+    shape: tuple[int, int]
+    opener: Opener = field(repr=False)
+    is_sparse = False
+    nnz = None
+
+    def blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples.blocks` says."""
+        with self.opener() as array:
+            values = _Stream(array)
+            for first, last in row_ranges(self.shape[0], rows):
+                yield values.take(last - first, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkedCsrSamples(Samples):
+    """A CSR group; memory in use: the row pointers, three blocks and two chunks as stored."""
+
+    source: str
+    shape: tuple[int, int]
+    nnz: int
+    opener: Opener = field(repr=False)
+    indptr: NDArray[np.int64] = field(repr=False)
+    is_sparse = True
+
+    def blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples.blocks` says."""
+        with self.opener() as group:
+            data, indices = _Stream(group["data"]), _Stream(group["indices"])
+            for first, last in row_ranges(self.shape[0], rows):
+                indptr = self.indptr[first : last + 1]
+                count = int(indptr[-1] - indptr[0])
+                columns = indices.take(count, indices.array.dtype)
+                check_columns(self.source, columns, indptr, first, self.shape[1])
+                yield csr_block(data.take(count, np.float64), columns, indptr, self.shape[1])
+
+
+class _Stream:
+    """Consecutive parts of an array along its first axis, for which no chunk is read twice.
+
+    Parameters
+    ----------
+    array
+        Sliced array of one or two dimensions, perhaps with `chunks`.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self._step = _step(array)
+        self._next = 0
+        self._piece = np.empty((0, *array.shape[1:]), array.dtype)
+
+    def take(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Return the next `count` entries or rows as a fresh array of the type `dtype`."""
+        taken = np.empty((count, *self.array.shape[1:]), dtype)
+        done = 0
+        while done < count:
+            if not len(self._piece):
+                self._read()
+            part = self._piece[: count - done]
+            taken[done : done + len(part)] = part
+            self._piece = self._piece[len(part) :]
+            done += len(part)
+        return taken
+
+    def _read(self) -> None:
+        self._piece = self._piece[:0].copy()  # lets go of the last piece before the next is read
+        self._piece = np.asarray(self.array[self._next : self._next + self._step])
+        if not len(self._piece):
+            raise EOFError(f"an array ends after {self._next} entries")
+        self._next += len(self._piece)
+
+
+def _step(array: Any) -> int:
+    """Entries along the first axis to read at a time: whole chunks, unless too many side by side.
+
+    Rows that lie in more than `_BAND_BYTES` of chunks, and in more than one, are read by parts,
+    for which their chunks are read several times: memory goes first.
+    """
+    row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
+    # Contiguous HDF5 datasets have no chunks; those of a Dask array are listed axis by axis.
+    chunks = [max(c) if isinstance(c, tuple) else c for c in array.chunks or (1, *array.shape[1:])]
+    chunk_rows = int(chunks[0])
+    most = max(_BAND_BYTES, array.dtype.itemsize * math.prod(chunks))
+    if chunk_rows * row_bytes > most:
+        return max(1, int(most // row_bytes))
+    return chunk_rows * max(1, int(_PIECE_BYTES // (chunk_rows * row_bytes)))
+
+
+def open_chunked(source: str, opener: Opener) -> Samples:
+    """Open an array, (n_samples, dim), or a CSR group; read its shape, type and row pointers.
+
+    Parameters
+    ----------
+    source
+        Name for messages.
+    opener
+        Opens it, now and for each reading.
+
+    Raises
+    ------
+    InputError
+        If it is neither, has another number of dimensions, is empty, not real or inconsistent.
+    """
+    with opener() as node:
+        if not hasattr(node, "shape"):
+            return _open_csr(source, node, opener)
+        _check_numbers(source, node.dtype)
+        if len(node.shape) != 2:
+            raise InputError(
+                f"{source} has shape {tuple(node.shape)}, but samples need two dimensions "
+                "(samples by features): store it in that shape"
+            )
+        return ChunkedSamples(source, flat_shape(source, tuple(node.shape)), opener)
+
+
+def _open_csr(source: str, group: Any, opener: Opener) -> ChunkedCsrSamples:
+    encoding = group.attrs.get("encoding-type")
+    if encoding == "csc_matrix":
+        raise InputError(
+            f"{source} is stored by columns (csc_matrix), but rows are read from CSR: convert it "
+            "with adata.X = adata.X.tocsr() and write it again"
+        )
+    if encoding != "csr_matrix":
+        listed = ", ".join(sorted(group)) or "nothing"
+        raise InputError(
+            f"{source} is a group (of {listed}) and no csr_matrix: name one of its arrays"
+        )
+    missing = ", ".join(sorted({"data", "indices", "indptr"} - set(group)))
+    if missing or "shape" not in group.attrs:
+        raise InputError(
+            f"{source} lacks {missing or 'the attribute shape'}, which a CSR matrix needs: "
+            "write it again"
+        )
+    data = group["data"]
+    _check_numbers(f"{source}/data", data.dtype)
+    shape, indptr = check_csr(
+        source,
+        np.asarray(group.attrs["shape"]),
+        data,
+        group["indices"],
+        np.asarray(group["indptr"][:]),
+    )
+    return ChunkedCsrSamples(source, shape, data.shape[0], opener, indptr)
+
+
+def _check_numbers(source: str, dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "biuf":
+        raise InputError(f"{source} has dtype {dtype}, but samples must be real numbers")
+
+
+def find_samples(origin: Origin, group: Any) -> str | None:
+    """Return the key of the samples in a group: as asked, `X`, the only one; None: the group."""
+    if origin.key is None and "encoding-type" in group.attrs and "indptr" in group:
+        return None
+    if origin.key is not None and origin.key in group:
+        return origin.key
+    return choose_key(origin, frozenset(group), ("X",), "samples")

@@ -1,0 +1,81 @@
+"""Labels in zarr folders and HDF5 files: vectors, and columns as AnnData encodes them.
+
+The encodings: https://anndata.readthedocs.io/en/stable/fileformat-prose.html
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.errors import InputError
+from dhsk.samples.binary import choose_key
+from dhsk.samples.paths import Origin
+
+
+def read_column(origin: Origin, root: Any) -> NDArray[Any]:
+    """Read labels whole from an array or group: a vector, or a column as AnnData encodes it.
+
+    Parameters
+    ----------
+    origin
+        Whose key names the column, for AnnData `obs/COLUMN`.
+    root
+        What it names it in.
+
+    Returns
+    -------
+    Labels, (n_samples,), of any type; None where one is missing.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or it has another number of dimensions.
+    """
+    if hasattr(root, "shape"):
+        return _vector(origin, root)
+    key = origin.key
+    if key is None or key not in root:
+        key = choose_key(origin, _columns(root), ("y", "labels"), "the labels")
+    return _column(origin, root[key])
+
+
+def _columns(root: Any) -> frozenset[str]:
+    """Return the columns of an AnnData table of samples, else the names in a group."""
+    if "obs" not in root:
+        return frozenset(root)
+    obs = root["obs"]
+    return frozenset(f"obs/{name}" for name in obs if name != obs.attrs.get("_index"))
+
+
+def _column(origin: Origin, node: Any) -> NDArray[Any]:
+    if hasattr(node, "shape"):
+        return _vector(origin, node)
+    if "codes" in node and "categories" in node:
+        codes = _vector(origin, node["codes"])
+        # One more category: the code -1 of a missing value picks it.
+        categories = [*_vector(origin, node["categories"]).tolist(), None]
+        if codes.size and not -1 <= codes.min() <= codes.max() < len(categories) - 1:
+            raise ValueError(f"a code has no category, of {len(categories) - 1}")
+        labels: NDArray[Any] = np.array(categories, dtype=object)[codes]
+        return labels
+    if "values" in node and "mask" in node:
+        values = _vector(origin, node["values"]).astype(object)
+        values[_vector(origin, node["mask"]).astype(bool)] = None
+        return values
+    raise InputError(
+        f"{origin} is a group (of {', '.join(sorted(node)) or 'nothing'}), but labels are read "
+        "from a vector, a categorical or a nullable column"
+    )
+
+
+def _vector(origin: Origin, array: Any) -> NDArray[Any]:
+    if len(array.shape) != 1:
+        raise InputError(
+            f"{origin}: shape {tuple(array.shape)} is not one label a sample, (n_samples,)"
+        )
+    values = np.asarray(array[:])
+    if values.dtype.hasobject:  # strings of HDF5 are bytes
+        texts = [v.decode("utf-8") if isinstance(v, bytes) else v for v in values]
+        values = np.array(texts, dtype=object)
+    return values

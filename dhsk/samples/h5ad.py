@@ -1,0 +1,40 @@
+"""Samples and labels in `.h5ad` files of AnnData, through h5py alone."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dhsk.errors import InputError
+from dhsk.samples.base import Samples
+from dhsk.samples.chunked import find_samples, open_chunked
+from dhsk.samples.columns import read_column
+from dhsk.samples.paths import Origin
+
+
+def open_h5ad(origin: Origin) -> Samples:
+    """Open `X`, or the key asked for: `layers/NAME`, `raw/X`; dense or CSR."""
+    with _opened(origin) as file:
+        key = find_samples(origin, file) or "/"
+    return open_chunked(f"{origin.path}:{key}", partial(_opened, origin, key))
+
+
+def h5ad_labels(origin: Origin) -> NDArray[Any]:
+    """Read the column `obs/COLUMN`."""
+    with _opened(origin) as file:
+        return read_column(origin, file)
+
+
+@contextmanager
+def _opened(origin: Origin, key: str = "/") -> Iterator[Any]:
+    """Open an object in a file, and close the file again."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise InputError(
+            f"{origin.path} cannot be read without h5py: pip install 'dhsk[h5ad]'"
+        ) from error
+    with origin.reading(), h5py.File(origin.path, "r") as file:
+        yield file[key]

@@ -1,0 +1,71 @@
+"""Samples and labels in zarr folders, format 2 or 3; Gram stores are the business of `gram`."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dhsk.errors import InputError
+from dhsk.samples.base import Samples
+from dhsk.samples.chunked import find_samples, open_chunked
+from dhsk.samples.columns import read_column
+from dhsk.samples.paths import Origin
+
+
+def is_gram_store(folder: Path) -> bool:
+    """Tell whether a folder is a Gram store that dhsk has made, by its zarr attributes."""
+    try:
+        return "dhsk" in json.loads((folder / "zarr.json").read_text())["attributes"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def open_zarr(origin: Origin) -> Samples:
+    """Open an array, or a CSR group of AnnData, in a folder; `X` of a group without a key."""
+    if any(map(is_gram_store, (origin.path, *origin.path.absolute().parents))):
+        raise InputError(
+            f"{origin.path} is a Gram store or in one, and its values are no samples: give the "
+            "samples that it was made from, or read it with dhsk.open_gram"
+        )
+    with _opened(origin) as root:
+        if hasattr(root, "shape"):
+            _refuse_key(origin)
+            key = None
+        else:
+            key = find_samples(origin, root)
+    if key is None:
+        return open_chunked(str(origin.path), partial(_opened, origin))
+    # An origin of its own, whose time of change is not that of its neighbours.
+    part = Origin.of(origin.path / key)
+    return open_chunked(f"{origin.path}:{key}", partial(_opened, part))
+
+
+def zarr_labels(origin: Origin) -> NDArray[Any]:
+    """Read a vector, or a column of an AnnData folder, `obs/COLUMN`."""
+    with _opened(origin) as root:
+        if hasattr(root, "shape"):
+            _refuse_key(origin)
+        return read_column(origin, root)
+
+
+def _refuse_key(origin: Origin) -> None:
+    if origin.key is not None:
+        raise InputError(
+            f"{origin}: {origin.path} is one array, so give it without ':{origin.key}'"
+        )
+
+
+@contextmanager
+def _opened(origin: Origin) -> Iterator[Any]:
+    """Open the array or group in a folder, whose members are opened when they are used."""
+    import zarr
+
+    with origin.reading():
+        try:
+            yield zarr.open(str(origin.path), mode="r")
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"its metadata are damaged: {error}") from error

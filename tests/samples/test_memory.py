@@ -1,0 +1,125 @@
+"""Files of samples larger than the memory they are read in."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from numpy.lib.format import open_memmap
+
+N_SAMPLES, DIM = 52_000, 500  # 208 MB
+ROWS = 2000
+"""Samples written, or in a chunk, at a time: 8 MB."""
+
+ALLOWANCE = 40 * 2**20
+"""Bytes: four blocks of 4 MiB that a scan takes, chunks and pieces of 8 MB at most as stored and
+decoded, and what HDF5 and zarr keep of their own (5 MB when a file is opened)."""
+
+# VmHWM, not ru_maxrss, which begins with the size of the process that started this one.
+GROWTH = """
+import re, sys
+from pathlib import Path
+import h5py, numpy, zarr
+from dhsk.samples import open_samples, scan
+
+sys.modules["dhsk.samples.scan"]._BLOCK_BYTES = 4 * 2**20
+
+def resident(field):
+    return 1024 * int(re.search(field + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+scan(open_samples(numpy.ones((3, 3))), "identity")
+Path("/proc/self/clear_refs").write_text("5")
+before = resident("VmRSS")
+print(scan(open_samples(sys.argv[1]), "identity").n_samples, resident("VmHWM") - before)
+"""
+
+
+def write(array) -> None:
+    """Fill an array on disk by blocks."""
+    block = np.random.default_rng(3).random((ROWS, DIM))
+    for first in range(0, N_SAMPLES, ROWS):
+        array[first : first + ROWS] = block
+
+
+def write_npy(path: Path, dtype: str = "<f8", fortran: bool = False) -> None:
+    """Write a .npy file."""
+    array = open_memmap(path, "w+", dtype, (N_SAMPLES, DIM), fortran)
+    write(array)
+    array.flush()
+
+
+def write_zarr(path: Path, zarr_format: int) -> None:
+    """Write a zarr folder."""
+    write(
+        zarr.create_array(
+            path,
+            shape=(N_SAMPLES, DIM),
+            chunks=(ROWS // 4, DIM),
+            dtype="float64",
+            zarr_format=zarr_format,
+        )
+    )
+
+
+def write_h5ad(path: Path) -> None:
+    """Write an h5ad file with a dense X."""
+    with h5py.File(path, "w") as file:
+        write(file.create_dataset("X", (N_SAMPLES, DIM), "float64"))
+
+
+def fill_csr(group, create) -> None:
+    """Write 208 MB of a CSR matrix: 17 million entries in rows of 250."""
+    count, width = 69_000, 250
+    group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", [count, DIM]
+    create("indptr", (count + 1,), "int64")[:] = np.arange(count + 1) * width
+    data, indices = (create(n, (count * width,), t) for n, t in (("data", "f8"), ("indices", "i4")))
+    part = 1000 * width
+    for first in range(0, count * width, part):
+        data[first : first + part] = np.full(part, 0.5)
+        indices[first : first + part] = np.tile(np.arange(0, DIM, 2), 1000)
+
+
+def write_h5ad_csr(path: Path) -> None:
+    """Write an h5ad file with a CSR X."""
+    with h5py.File(path, "w") as file:
+        group = file.create_group("X")
+        fill_csr(group, lambda *a: group.create_dataset(*a, chunks=(50_000,)))
+
+
+def write_zarr_csr(path: Path) -> None:
+    """Write a zarr folder with a CSR X."""
+    group = zarr.create_group(path).create_group("X")
+    fill_csr(
+        group,
+        lambda name, shape, dtype: group.create_array(
+            name, shape=shape, dtype=dtype, chunks=(min(shape[0], 50_000),)
+        ),
+    )
+
+
+FORMATS = {
+    "npy": write_npy,
+    "npy big-endian": lambda path: write_npy(path, ">f8"),
+    "npy by columns": lambda path: write_npy(path, fortran=True),
+    "zarr 2": lambda path: write_zarr(path, 2),
+    "zarr 3": lambda path: write_zarr(path, 3),
+    "zarr csr": write_zarr_csr,
+    "h5ad": write_h5ad,
+    "h5ad csr": write_h5ad_csr,
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the resident size from /proc")
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_scan_never_holds_the_file(name, tmp_path):
+    """208 MB of samples are scanned in 40 MiB, pages of mapped files included."""
+    path = tmp_path / ("x.npy" if name.startswith("npy") else "x.h5ad")
+    FORMATS[name](path)
+    command = [sys.executable, "-c", GROWTH, str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    n_samples, growth = map(int, run.stdout.split())
+    assert n_samples in (N_SAMPLES, 69_000)
+    assert growth < ALLOWANCE
