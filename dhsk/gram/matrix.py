@@ -124,10 +124,11 @@ class GramMatrix:
     # Kernels
 
     def with_kernel(self, kernel: Kernel) -> "GramMatrix":
-        """Derive the matrix of another kernel from stored products, entry by entry on reading.
+        """Matrix of another kernel on the same samples, without a new store.
 
         Stored cosines serve every spherical kernel at every time; stored inner products serve
-        the Gaussian and polynomial kernels.
+        the Gaussian and polynomial kernels. A matrix that is computed on demand serves every
+        kernel of rows that were mapped in the same way.
 
         Parameters
         ----------
@@ -137,34 +138,43 @@ class GramMatrix:
         Returns
         -------
         GramMatrix
-            A view on the same store.
+            A view on the same store, evaluated entry by entry on reading.
 
         Raises
         ------
         InputError
             The store holds no products, or products that do not determine this kernel.
         """
-        own = kernel in self._store.kernels
-        if not own and isinstance(kernel, RowKernel):
+        if kernel not in self._store.kernels:
+            self._check_derivable(kernel)
+        return GramMatrix(self._store, kernel, compute=self._compute, folder=self._folder)
+
+    def _check_derivable(self, kernel: Kernel) -> None:
+        stored, needed = self._products, "cosine" if kernel.spherical else "linear"
+        if isinstance(kernel, RowKernel):
             raise InputError(
                 f"a {kernel.name} kernel cannot be derived from stored values, it needs the "
                 "samples: compute its matrix with compute_gram"
             )
-        needed = "cosine" if kernel.spherical else "linear"
-        if not own and self._products.name != needed:
-            raise InputError(
-                f"a {kernel.name} matrix cannot be derived from stored {self._products.name} "
-                f"values: compute the store with the {needed} kernel"
-            )
         dim = getattr(kernel, "dim", None)
         if dim is not None and dim != self.dim:
             raise InputError(f"the kernel is for dim {dim}, the samples have dim {self.dim}")
-        if not own and needed == "linear" and not self.symmetric:
+        if self._compute:
+            if isinstance(stored, RowKernel) or kernel.spherical != stored.spherical:
+                raise InputError(
+                    f"a {kernel.name} kernel takes other rows than these, which were mapped for a "
+                    f"{stored.name} kernel: compute its matrix with compute_gram"
+                )
+        elif stored.name != needed:
+            raise InputError(
+                f"a {kernel.name} matrix cannot be derived from stored {stored.name} "
+                f"values: compute the store with the {needed} kernel"
+            )
+        elif needed == "linear" and not self.symmetric:
             raise InputError(
                 "only the stored inner products of samples with themselves determine distances: "
                 f"compute the {kernel.name} kernel directly"
             )
-        return GramMatrix(self._store, kernel, compute=self._compute, folder=self._folder)
 
     def _stored_norms2(self) -> tuple[Floats, Floats]:
         """Squared norms of row and column samples, from the stored products."""

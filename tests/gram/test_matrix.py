@@ -18,17 +18,36 @@ ROUNDING = 200 * np.finfo(float).eps
 """Sums of up to N + M products of numbers up to 1, in another order."""
 
 
-@pytest.fixture
-def G(tmp_path: Path, counts: Any) -> dhsk.GramMatrix:
-    """A symmetric matrix."""
-    return dhsk.compute_gram(counts(N, DIM), KERNEL, store=tmp_path / "s", tile=TILE)
+def made(origin: str, path: Path, X: Any, Y: Any = None) -> dhsk.GramMatrix:
+    """A matrix that is read from its store, derived from stored cosines, or computed on demand."""
+    if origin == "derived":
+        cosines = dhsk.compute_gram(X, dhsk.CosineKernel(), Y, store=path, tile=TILE)
+        return cosines.with_kernel(KERNEL)
+    return dhsk.compute_gram(X, KERNEL, Y, store=path if origin == "stored" else None, tile=TILE)
+
+
+@pytest.fixture(params=["stored", "derived", "computed"])
+def origin(request: Any) -> str:
+    """Where the entries of a matrix come from."""
+    return request.param
 
 
 @pytest.fixture
-def R(tmp_path: Path, counts: Any) -> dhsk.GramMatrix:
-    """A rectangular matrix."""
-    X, Y = counts(N, DIM), counts(M, DIM)
-    return dhsk.compute_gram(X, KERNEL, Y, store=tmp_path / "r", tile=TILE)
+def G(origin: str, tmp_path: Path, counts: Any) -> dhsk.GramMatrix:
+    """A symmetric matrix of each origin."""
+    return made(origin, tmp_path / "s", counts(N, DIM))
+
+
+@pytest.fixture
+def R(origin: str, tmp_path: Path, counts: Any) -> dhsk.GramMatrix:
+    """A rectangular matrix of each origin."""
+    return made(origin, tmp_path / "r", counts(N, DIM), counts(M, DIM))
+
+
+@pytest.fixture
+def stored(tmp_path: Path, counts: Any) -> dhsk.GramMatrix:
+    """A symmetric matrix in a store."""
+    return made("stored", tmp_path / "s", counts(N, DIM))
 
 
 @pytest.mark.parametrize(
@@ -89,6 +108,24 @@ def test_product(G: dhsk.GramMatrix, R: dhsk.GramMatrix, rng: Any, shape: Any) -
         R @ V
 
 
+def test_means(G: dhsk.GramMatrix, R: dhsk.GramMatrix) -> None:
+    """Of rows, of columns and of everything, as numpy gives them."""
+    for matrix in (G, R):
+        for axis in (None, 0, 1):
+            expected = np.asarray(matrix).mean(axis=axis)
+            np.testing.assert_allclose(matrix.mean(axis), expected, rtol=1e-13)
+    with pytest.raises(dhsk.InputError, match="axis must be None, 0 or 1, but it is 2"):
+        G.mean(2)
+
+
+def test_another_kernel_of_the_same_samples(counts: Any) -> None:
+    """What is computed on demand serves every kernel that takes its rows."""
+    X, other = counts(N, DIM), dhsk.HeatKernel(DIM, 0.5)
+    computed = dhsk.compute_gram(X, KERNEL, tile=TILE)
+    expected = dhsk.compute_gram(X, other, tile=TILE)
+    np.testing.assert_array_equal(computed.with_kernel(other)[:, :], expected[:, :])
+
+
 def test_dask_array_holds_the_same(G: dhsk.GramMatrix, R: dhsk.GramMatrix) -> None:
     """Mirrored below the diagonal, one chunk a tile, lazy until computed."""
     for matrix in (G, R):
@@ -121,29 +158,29 @@ def test_leading_eigenvalues(G: dhsk.GramMatrix, count: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=ROUNDING)
 
 
-def test_opened_again_it_is_the_same(G: dhsk.GramMatrix) -> None:
+def test_opened_again_it_is_the_same(stored: dhsk.GramMatrix) -> None:
     """The store alone is enough."""
-    again = dhsk.open_gram(G.path)
-    assert (again.shape, again.dtype, again.kernel) == (G.shape, G.dtype, KERNEL)
-    np.testing.assert_array_equal(np.asarray(again), np.asarray(G))
+    again = dhsk.open_gram(stored.path)
+    assert (again.shape, again.dtype, again.kernel) == (stored.shape, stored.dtype, KERNEL)
+    np.testing.assert_array_equal(np.asarray(again), np.asarray(stored))
 
 
-def test_incomplete_store_does_not_open(G: dhsk.GramMatrix) -> None:
+def test_incomplete_store_does_not_open(stored: dhsk.GramMatrix) -> None:
     """A missing tile is found at the door."""
-    (G.path / "gram" / "c" / "2" / "4").unlink()
+    (stored.path / "gram" / "c" / "2" / "4").unlink()
     with pytest.raises(dhsk.IncompleteStoreError, match="lacks 1 of 21 tiles"):
-        dhsk.open_gram(G.path)
+        dhsk.open_gram(stored.path)
 
 
-def test_verify_names_the_damaged_tiles(G: dhsk.GramMatrix) -> None:
+def test_verify_names_the_damaged_tiles(stored: dhsk.GramMatrix) -> None:
     """A flipped bit is found by reading everything."""
-    assert G.verify() == 21
-    chunk = G.path / "gram" / "c" / "1" / "3"
+    assert stored.verify() == 21
+    chunk = stored.path / "gram" / "c" / "1" / "3"
     damaged = bytearray(chunk.read_bytes())
     damaged[100] ^= 1
     chunk.write_bytes(damaged)
     with pytest.raises(dhsk.CorruptTileError, match=r"1 of 21 tiles .* damaged: \(1, 3\)"):
-        G.verify()
+        stored.verify()
 
 
 def test_pickled_it_finds_its_store(G: dhsk.GramMatrix) -> None:
@@ -154,10 +191,10 @@ def test_pickled_it_finds_its_store(G: dhsk.GramMatrix) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_stored_cosines_serve_every_time(counts: Any, dtype: str) -> None:
+def test_stored_cosines_serve_every_time(tmp_path: Path, counts: Any, dtype: str) -> None:
     """A derived kernel is the computed one, up to the rounding of the stored cosine."""
     X = counts(N, DIM)
-    cosines = dhsk.compute_gram(X, dhsk.CosineKernel(), tile=TILE, dtype=dtype)
+    cosines = dhsk.compute_gram(X, dhsk.CosineKernel(), store=tmp_path, tile=TILE, dtype=dtype)
     for kernel in (KERNEL, dhsk.HeatKernel(DIM, 0.5), dhsk.ParametrixKernel(0.2)):
         derived = cosines.with_kernel(kernel)
         assert derived.kernel == kernel
@@ -167,21 +204,26 @@ def test_stored_cosines_serve_every_time(counts: Any, dtype: str) -> None:
         np.testing.assert_array_equal(derived.diagonal(), np.ones(N))
 
 
-def test_stored_products_serve_distances(counts: Any) -> None:
+def test_stored_products_serve_distances(tmp_path: Path, counts: Any) -> None:
     """Gaussian and polynomial kernels come from plain inner products."""
     X = counts(N, DIM)
-    products = dhsk.compute_gram(X, dhsk.LinearKernel(), tile=TILE)
+    products = dhsk.compute_gram(X, dhsk.LinearKernel(), store=tmp_path, tile=TILE)
     for kernel in (dhsk.GaussianKernel(3.0), dhsk.PolynomialKernel(2, 1.0)):
         exact = kernel(X)
         derived = products.with_kernel(kernel)[:, :]
         np.testing.assert_allclose(derived, exact, rtol=1e-12)
 
 
-def test_what_is_not_determined_is_refused(G: dhsk.GramMatrix, counts: Any) -> None:
+def test_what_is_not_determined_is_refused(
+    stored: dhsk.GramMatrix, counts: Any, tmp_path: Path
+) -> None:
     """Heat kernel values give no other kernel, and cosines no distances."""
     with pytest.raises(dhsk.InputError, match="cannot be derived from stored heat values"):
-        G.with_kernel(dhsk.HeatKernel(DIM, 0.5))
-    cosines = dhsk.compute_gram(counts(N, DIM), dhsk.CosineKernel())
+        stored.with_kernel(dhsk.HeatKernel(DIM, 0.5))
+    computed = made("computed", tmp_path, counts(N, DIM))
+    with pytest.raises(dhsk.InputError, match="gaussian kernel takes other rows than these"):
+        computed.with_kernel(dhsk.GaussianKernel(1.0))
+    cosines = dhsk.compute_gram(counts(N, DIM), dhsk.CosineKernel(), store=tmp_path / "c")
     with pytest.raises(dhsk.InputError, match="gaussian matrix cannot be derived"):
         cosines.with_kernel(dhsk.GaussianKernel(1.0))
     with pytest.raises(dhsk.InputError, match="dim 99, the samples have dim 12"):
