@@ -51,15 +51,28 @@ LOWEST: Final = 1e-290
 
 _LOWEST_SINGLE_BITS: Final = 40.0  # in float32 the kernel is held constant below about 2^-40
 
-# Coefficients of P and of Q, and number of factors: one of either costs as much, 0.09 ns.
-_FORMS: Final = sorted(
-    ((size, n_factors) for size in range(4, 21, 2) for n_factors in (0, 4, 8, 16)), key=sum
+_Shape: TypeAlias = tuple[int, int, int]
+"""Number of coefficients of P and of Q (1 stands for Q = 1), and of factors."""
+
+
+def _cost(shape: _Shape) -> float:
+    """Nanoseconds an entry, as measured (module docstring)."""
+    p, q, factors = shape
+    division = 0.034 * q + 0.11 if q > 1 else 0.0
+    return 0.62 + 0.034 * p + division + 0.07 * factors
+
+
+_SHAPES: Final = sorted(
+    [(size, 1, 0) for size in range(4, 17, 2)]
+    + [(size, size, factors) for size in range(4, 25, 2) for factors in (0, 1, 2, 4, 8)],
+    key=_cost,
 )
-_SIZES_SINGLE: Final = (4, 6, 8, 10, 12)
+_SHAPES_SINGLE: Final = tuple(shape for shape in _SHAPES if shape[2] == 0 and shape[0] <= 12)
 _NO_ZERO_NEAR: Final = 0.25  # distance of the next zero from which factors do not pay
-# Up to a cost of 12 coefficients and factors (1.9 ns), errors of log K that sink in rounding;
-# after that such as the promised bound leaves room for.
-_TRIALS: Final = ((12, 3e-15), (math.inf, 1.2e-13))
+_POLYNOMIALS_FROM: Final = 0.5  # and over the interval's length, up to which polynomials do not
+# Up to a cost of 1.8 ns, errors of log K that sink in rounding; after that such as the promised
+# bound leaves room for.
+_TRIALS: Final = ((1.8, 3e-15), (math.inf, 1.2e-13))
 _SEEN_ERROR_SINGLE: Final = 4e-8  # of log K in float32, weighed
 _LIGHTEST_SINGLE: Final = 2.0**-18
 
@@ -98,24 +111,13 @@ class Form:
             Cosines from here on count as 1.
         """
         number = self.numerator.dtype.type
-        arithmetic = DOUBLE if number is np.float64 else SINGLE
         lowest = LOWEST if number is np.float64 else 0.0
-        run = compiled_pass(self.numerator.size, self.slopes.size, arithmetic.exp2.size - 1)
-        run(
-            values,
-            self.numerator,
-            self.denominator,
-            self.slopes,
-            self.starts,
-            arithmetic.exp2,
-            number(self.offset),
-            number(self.left),
-            number(snap),
-            number(lowest * (1.0 + RELATIVE_BOUND)),
-            number(lowest),
-            number(1.0),
-            number(arithmetic.shifter),
+        q = self.denominator if self.denominator.size > 1 else self.denominator[:0]
+        scalars = snap, lowest * (1.0 + RELATIVE_BOUND), lowest, self.left, self.offset
+        form = np.concatenate(
+            [np.array(scalars, number), self.numerator, q, self.slopes, self.starts]
         )
+        compiled_pass(self.numerator.size, q.size, self.slopes.size)(values, form)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,42 +192,56 @@ def heat_profile(dim: int, time: float) -> HeatProfile:
 
 def _flat_form(number: type[_Number]) -> Form:
     """K = 1, for 0 <= 1 - K <= 2^-60."""
-    zeros: Any = np.zeros(_FORMS[0][0], number)
-    one = zeros + np.eye(1, zeros.size, dtype=number)[0]  # Q = 1
-    return Form(-1.0, 0.0, zeros, one, zeros[:0], zeros[:0], ErrorBound(2.0**-59, 2.0**-59))
+    zeros: Any = np.zeros(4, number)
+    one: Any = np.ones(1, number)
+    return Form(-1.0, 0.0, zeros, one, one[:0], one[:0], ErrorBound(2.0**-59, 2.0**-59))
 
 
 def _double_form(exponent: Exponent) -> Form:
     factored = cache(lambda n_factors: _factored(exponent, n_factors))
-
-    fits: dict[tuple[int, int], Rational] = {}
-    best = math.inf
+    fits: dict[_Shape, Rational] = {}
+    seen = proven = math.inf
     for slowest, largest_error in _TRIALS:
-        for form_size, n_factors in _FORMS:
-            given = factored(n_factors) if form_size + n_factors <= slowest else None
-            if given is None:
+        for shape in _SHAPES:
+            given = factored(shape[2]) if _cost(shape) <= slowest else None
+            if given is None or not _is_promising(exponent, shape):
                 continue
             factors, locals_, spread = given
-            for size in _fitted_sizes(form_size):
-                key = size, n_factors
-                if key not in fits:
-                    fits[key] = interpolate_rationally(locals_, size, spread)
-                fit = fits[key]
-                best = min(best, fit.error)
+            for fitted in _fitted_shapes(shape):
+                if fitted not in fits:
+                    fits[fitted] = interpolate_rationally(locals_, fitted[:2], spread)
+                fit = fits[fitted]
+                seen = min(seen, fit.error)
                 if fit.error < largest_error:
-                    form = _certified_double(locals_, fit, factors, form_size)
-                    if form is not None:
+                    form = _certified_double(locals_, fit, factors, shape)
+                    if form.error.relative <= RELATIVE_BOUND:
                         return form
-    raise AccuracyError(
-        f"the heat kernel of dim={exponent.series.dim} at time={exponent.series.time:.6g} cannot be"
-        f" proven to a relative error of {RELATIVE_BOUND:g} (an approximation to {best:.1g} is the"
-        f" best found): use a larger time"
+                    proven = min(proven, form.error.relative)
+    raise _out_of_reach(exponent, "float64", RELATIVE_BOUND, proven, seen)
+
+
+def _is_promising(exponent: Exponent, shape: _Shape) -> bool:
+    """Whether a form is worth a try: polynomials are where the zeros of K are far."""
+    length = (ONE - exponent.left) / ONE
+    return shape[1] > 1 or exponent.distance > _POLYNOMIALS_FROM * length
+
+
+def _out_of_reach(
+    exponent: Exponent, number: str, promised: float, proven: float, seen: float
+) -> AccuracyError:
+    dim, time = exponent.series.dim, exponent.series.time
+    reached = f"{proven:.1g} is proven" if proven < math.inf else f"{seen:.1g} is seen"
+    return AccuracyError(
+        f"the heat kernel of dim={dim} at time={time:.6g} cannot be proven right to {promised:g} in"
+        f" {number} (of the forms tried, at best {reached}): use a time of {2 * time:.3g} or more"
     )
 
 
-def _fitted_sizes(form_size: int) -> tuple[int, ...]:
-    """Sizes to try for a form: fewer coefficients round less, and the rest are zeros."""
-    return (1, 2, 3, 4) if form_size == 4 else (form_size - 1, form_size)
+def _fitted_shapes(shape: _Shape) -> list[_Shape]:
+    """Shapes to try for a form: fewer coefficients round less, and the rest are zeros."""
+    size, q, factors = shape
+    sizes = (1, 2, 3, 4) if size == 4 else (size - 1, size)
+    return [(fitted, min(fitted, q), factors) for fitted in sizes]
 
 
 def _factored(exponent: Exponent, n_factors: int) -> _Factored | None:
@@ -248,18 +264,14 @@ def _factor(zero: float) -> float:
 
 
 def _certified_double(
-    locals_: Sequence[Local], fit: Rational, factors: tuple[float, ...], form_size: int
-) -> Form | None:
-    candidate = _candidate(locals_, fit, np.float64, form_size)
-    if candidate is None:
-        return None
+    locals_: Sequence[Local], fit: Rational, factors: tuple[float, ...], shape: _Shape
+) -> Form:
+    candidate = _candidate(locals_, fit, np.float64, shape)
     offset, p, q = candidate
     exact = arb_poly([arb(a) for a in p.tolist()]), arb_poly([arb(a) for a in q.tolist()])
     error = proven_bound(
         locals_, (exact[0] + arb(offset) * exact[1], exact[1]), candidate, factors, 0
     )
-    if not error.relative <= RELATIVE_BOUND:
-        return None
     error = ErrorBound(max(error.absolute, LOWEST), error.relative)
     slopes = np.array(factors, dtype=np.float64)
     left = locals_[0].piece.left / ONE
@@ -271,31 +283,27 @@ def _single_form(exponent: Exponent) -> Form:
     left = _left_end_single(whole)
     locals_ = tuple(_parts(whole, left))
     spread = exponent.distance + (left - exponent.left) / ONE
-    for form_size in _SIZES_SINGLE:
-        for size in _fitted_sizes(form_size):
-            fit = interpolate_rationally(locals_, size, spread, _LIGHTEST_SINGLE)
+    seen = proven = math.inf
+    for shape in _SHAPES_SINGLE:
+        for fitted in _fitted_shapes(shape):
+            fit = interpolate_rationally(locals_, fitted[:2], spread, _LIGHTEST_SINGLE)
+            seen = min(seen, fit.error)
             if fit.error < _SEEN_ERROR_SINGLE:
-                form = _certified_single(locals_, fit, form_size)
-                if form is not None:
+                form = _certified_single(locals_, fit, shape)
+                if form.error.absolute <= ABSOLUTE_BOUND_SINGLE:
                     return form
-    raise AccuracyError(
-        f"the heat kernel of dim={exponent.series.dim} at time={exponent.series.time:.6g} cannot"
-        f" be proven to {ABSOLUTE_BOUND_SINGLE:g} in float32: use a larger time"
-    )
+                proven = min(proven, form.error.absolute)
+    raise _out_of_reach(exponent, "float32", ABSOLUTE_BOUND_SINGLE, proven, seen)
 
 
-def _certified_single(locals_: Sequence[Local], fit: Rational, form_size: int) -> Form | None:
-    candidate = _candidate(locals_, fit, np.float32, form_size)
-    if candidate is None:
-        return None
+def _certified_single(locals_: Sequence[Local], fit: Rational, shape: _Shape) -> Form:
+    candidate = _candidate(locals_, fit, np.float32, shape)
     offset, p, q = candidate
     exact = fit.numerator, fit.denominator
     error = proven_bound(locals_, exact, candidate, (), 1)
     left = locals_[0].piece.left
     if left > -ONE:  # what is held constant from there on
         error = ErrorBound(max(error.absolute, 2.0 ** (1 - _LOWEST_SINGLE_BITS)), error.relative)
-    if not error.absolute <= ABSOLUTE_BOUND_SINGLE:
-        return None
     none = np.zeros(0, np.float32)
     return Form(left / ONE, offset, p, q, none, none, error)
 
@@ -333,15 +341,15 @@ def _left_end_single(locals_: Sequence[Local]) -> int:
 
 
 def _candidate(
-    locals_: Sequence[Local], fit: Rational, number: type[_Number], size: int
-) -> Candidate | None:
-    """A, and coefficients of P and Q, rounded; None unless those of Q are positive."""
+    locals_: Sequence[Local], fit: Rational, number: type[_Number], shape: _Shape
+) -> Candidate:
+    """A, and coefficients of P and Q, rounded."""
     offset = float(number(exponent_at(locals_, ONE - 1)))
-    p, q = np.zeros(size, number), np.zeros(size, number)
+    p, q = np.zeros(shape[0], number), np.zeros(shape[1], number)
     for rounded, exact in (
         (p, fit.numerator - arb(offset) * fit.denominator),
         (q, fit.denominator),
     ):
         coefficients = [float(a) for a in exact.coeffs()]
         rounded[: len(coefficients)] = coefficients
-    return None if q.min() < 0.0 else (offset, p, q)
+    return offset, p, q

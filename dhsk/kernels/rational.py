@@ -28,9 +28,9 @@ class Rational:
 
 
 def interpolate_rationally(
-    locals_: Sequence[Local], size: int, spread: float, lightest: float = 1.0
+    locals_: Sequence[Local], sizes: tuple[int, int], spread: float, lightest: float = 1.0
 ) -> Rational:
-    """Interpolate h by P/Q at 2 size - 1 nodes, moved until the error of (1-c) h is even.
+    """Interpolate h by P/Q, at nodes that are moved until the error of (1-c) h is even.
 
     h is a Stieltjes function, so P and Q have negative zeros alone and positive coefficients, and
     the error falls geometrically with the size, at a rate that depends on the logarithm of the
@@ -40,8 +40,8 @@ def interpolate_rationally(
     ----------
     locals_
         h, on an interval.
-    size
-        Number of coefficients of P and of Q.
+    sizes
+        Numbers of coefficients of P and of Q; there are as many nodes, less one.
     spread
         Where the nodes begin to thin out: about the distance to the next zero.
 
@@ -56,13 +56,13 @@ def interpolate_rationally(
     left = locals_[0].piece.left
     width = (ONE - left) / ONE
     low, high = math.log(spread), math.log(spread + width)
-    count = 2 * size - 1
+    count = sum(sizes) - 1
     angles = [(2 * i + 1) * math.pi / (2 * count) for i in range(count)]
     knots = [low, *((low + high - (high - low) * math.cos(a)) / 2 for a in angles), high]
     best: Rational | None = None
     for _ in range(_ROUNDS):
         nodes = [_point(left, spread, knot) for knot in knots[1:-1]]
-        fit = _solve(locals_, left, nodes, size)
+        fit = _solve(locals_, left, nodes, sizes)
         errors = _gap_errors(locals_, spread, knots, fit, lightest)
         found = Rational(*fit, max(errors))
         if best is None or found.error < best.error:
@@ -79,7 +79,7 @@ def _point(left: int, spread: float, knot: float) -> int:
 
 
 def _solve(
-    locals_: Sequence[Local], left: int, nodes: list[int], size: int
+    locals_: Sequence[Local], left: int, nodes: list[int], sizes: tuple[int, int]
 ) -> tuple[arb_poly, arb_poly]:
     """P and Q with P(y) - h Q(y) = 0 at the nodes and Q(0) = 1."""
     count = len(nodes)
@@ -88,14 +88,15 @@ def _solve(
     with ctx.workprec(_SOLVE_BITS):
         for i, (node, h) in enumerate(zip(nodes, values, strict=True)):
             y, power = arb(node - left) / ONE, arb(1)
-            for j in range(size):
-                matrix[i, j] = power
-                if j > 0:
-                    matrix[i, size + j - 1] = -h * power
+            for j in range(max(sizes)):
+                if j < sizes[0]:
+                    matrix[i, j] = power
+                if 0 < j < sizes[1]:
+                    matrix[i, sizes[0] + j - 1] = -h * power
                 power *= y
             right_side[i, 0] = h
         solution = [entry.mid() for entry in matrix.solve(right_side).entries()]
-    return arb_poly(solution[:size]), arb_poly([arb(1), *solution[size:]])
+    return arb_poly(solution[: sizes[0]]), arb_poly([arb(1), *solution[sizes[0] :]])
 
 
 def _gap_errors(
