@@ -42,10 +42,10 @@ def proven_bound(
     """Bound the error of a form: approximation, and rounding part by part of each piece.
 
     With u the unit of rounding and p_i, q_i the coefficients, Horner's rule is off by at most
-    u Σ (i+1) |p_i| y^i in P and (1 + E) u Q in Q, E = Σ i q_i y^i / Q. (Nothing is proven, and the
-    bound is infinite, if a coefficient of Q is negative.) The division, the sum with
+    u Σ (i+1) |p_i| y^i in P and (1 + E) u Q in Q, E = Σ i q_i y^i / Q. The division, the sum with
     A, d and its product take a rounding each (d none for c >= 1/2, by Sterbenz' lemma); that of y
-    moves h by at most u |y h'|. A factor takes three roundings.
+    moves h by at most u |y h'|. A factor takes three roundings. If a coefficient of Q is not
+    positive, or one of P subnormal, nothing is proven: the bound is infinite.
 
     Call under `ctx.workprec(WORK_BITS)`.
 
@@ -68,7 +68,8 @@ def proven_bound(
         Relative to K, and absolute, on these intervals.
     """
     offset, p, q = rounded
-    if q.min() < 0.0:
+    tiny = np.finfo(p.dtype).tiny
+    if q.min() < tiny or (np.abs(p[p != 0.0]) < tiny).any():
         return ErrorBound(math.inf, math.inf)
     arithmetic = DOUBLE if p.dtype == np.float64 else SINGLE
     left = locals_[0].piece.left

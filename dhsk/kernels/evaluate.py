@@ -21,7 +21,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils as _cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -29,6 +29,8 @@ Reals: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
 """An array of float64 or of float32."""
 
 _Pass: TypeAlias = Callable[..., None]
+
+cgutils: Any = _cgutils  # (it has no types)
 
 _BLOCK_BYTES: Final = 512  # eight registers of AVX-512; also faster than fewer with AVX2
 
@@ -148,13 +150,14 @@ def _polynomial(coefficients: Sequence[_Vector], y: _Vector) -> _Vector:
 
 def _kernel_values(
     c: _Vector,
+    snap: _Vector,
     form: Iterator[_Vector],
     sizes: Sequence[int],
     arithmetic: Arithmetic,
     constant: Callable[[float], _Vector],
 ) -> _Vector:
-    """K at a block of cosines, from the numbers of `packed` in their order."""
-    snap, floor, lowest, left, offset = islice(form, 5)
+    """K at a block of cosines, from the numbers of a form in the order of `compiled_pass`."""
+    floor, lowest, left, offset = islice(form, 4)
     p, q, slopes, starts = (list(islice(form, size)) for size in (*sizes, sizes[-1]))
     one, shifter = constant(1.0), constant(arithmetic.shifter)
     c = left.where(c < left, c)
@@ -162,7 +165,7 @@ def _kernel_values(
     y = c - left
     quotient = _polynomial(p, y)
     if q:
-        quotient = quotient / _polynomial(q, y)
+        quotient = quotient / _polynomial([*q, one], y)
     exponent = (c - one) * (quotient + offset)
     shifted = exponent + shifter
     rest = exponent - (shifted - shifter)
@@ -174,7 +177,7 @@ def _kernel_values(
 
 
 def _type_block(
-    _context: Any, values: Any, start: Any, form: Any, p: Any, q: Any, factors: Any
+    _context: Any, values: Any, start: Any, snap: Any, form: Any, p: Any, q: Any, factors: Any
 ) -> Any:
     """Replace a block of cosines from `start` on by kernel values."""
     sizes = [size.literal_value for size in (p, q, factors)]
@@ -185,26 +188,28 @@ def _type_block(
         kind = ir.VectorType(context.get_value_type(values.dtype), _BLOCK_BYTES // itemsize)
         data, numbers = (
             context.make_array(array)(context, builder, value=arg).data
-            for array, arg in ((values, args[0]), (form, args[2]))
+            for array, arg in ((values, args[0]), (form, args[3]))
         )
 
-        def repeated(i: int) -> _Vector:
-            number, zero = builder.load(builder.gep(numbers, [word(i)])), ir.IntType(32)(0)
-            first = builder.insert_element(ir.Constant(kind, ir.Undefined), number, zero)
+        def repeated(number: Any) -> _Vector:
             zeros = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), 0)
-            return _Vector(builder, builder.shuffle_vector(first, first, zeros))
+            nothing = ir.Constant(kind, ir.Undefined)
+            first = builder.insert_element(nothing, number, ir.IntType(32)(0))
+            return _Vector(builder, builder.shuffle_vector(first, nothing, zeros))
 
         def constant(value: float) -> _Vector:
             return _Vector(builder, ir.Constant(kind, [value] * kind.count))
 
-        word = args[1].type
         place = builder.bitcast(builder.gep(data, [args[1]]), kind.as_pointer())
         cosines = _Vector(builder, builder.load(place, align=itemsize))
-        out = _kernel_values(cosines, map(repeated, count()), sizes, arithmetic, constant)
+        form_entries = (
+            repeated(builder.load(cgutils.gep_inbounds(builder, numbers, i))) for i in count()
+        )
+        out = _kernel_values(cosines, repeated(args[2]), form_entries, sizes, arithmetic, constant)
         builder.store(out.value, place, align=itemsize)
         return context.get_dummy_value()
 
-    return types.void(values, start, form, p, q, factors), generate
+    return types.void(values, start, snap, form, p, q, factors), generate
 
 
 _block: Any = intrinsic(prefer_literal=True)(_type_block)
@@ -212,24 +217,24 @@ _block: Any = intrinsic(prefer_literal=True)(_type_block)
 
 @cache
 def compiled_pass(p: int, q: int, factors: int) -> _Pass:
-    """Compiled loop for a form of `p` and `q` coefficients and some factors, in blocks.
+    """Compiled loop for `p` coefficients of P, `q` of Q beside its leading 1, and some factors.
 
-    Its arguments: values (1-D, contiguous, in place), and as one array of their type the scalars
-    snap, floor, lowest, left and offset, P, Q (or nothing, for Q = 1), and the factors' slopes and
-    starts.
+    Its arguments: values (1-D, contiguous, in place), snap, and as one array the scalars floor,
+    lowest, left and offset, P, Q without its last coefficient, which is 1, and the factors' slopes
+    and starts; all of one type.
     """
 
     @numba.njit(error_model="numpy", nogil=True, cache=True)
-    def run(values: Any, form: Any) -> None:
+    def run(values: Any, snap: Any, form: Any) -> None:
         entries = _BLOCK_BYTES // values.itemsize
         whole = values.size - values.size % entries
         for i in range(0, whole, entries):
-            _block(values, i, form, p, q, factors)
+            _block(values, i, snap, form, p, q, factors)
         if whole < values.size:
             rest = np.ones(entries, values.dtype)
             for i in range(whole, values.size):
                 rest[i - whole] = values[i]
-            _block(rest, 0, form, p, q, factors)
+            _block(rest, 0, snap, form, p, q, factors)
             for i in range(whole, values.size):
                 values[i] = rest[i - whole]
 

@@ -20,7 +20,7 @@ import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from flint import arb, arb_poly, ctx
 
 from dhsk.errors import AccuracyError
 from dhsk.kernels.certify import Candidate, ErrorBound, minus_log, proven_bound
-from dhsk.kernels.evaluate import DOUBLE, SINGLE, Reals, compiled_pass
+from dhsk.kernels.evaluate import Reals, compiled_pass
 from dhsk.kernels.exponent import (
     ONE,
     WORK_BITS,
@@ -59,20 +59,20 @@ def _cost(shape: _Shape) -> float:
     """Nanoseconds an entry, as measured (module docstring)."""
     p, q, factors = shape
     division = 0.034 * q + 0.11 if q > 1 else 0.0
-    return 0.62 + 0.034 * p + division + 0.07 * factors
+    return 0.62 + 0.034 * p + division + 0.08 * factors
 
 
 _SHAPES: Final = sorted(
-    [(size, 1, 0) for size in range(4, 17, 2)]
-    + [(size, size, factors) for size in range(4, 25, 2) for factors in (0, 1, 2, 4, 8)],
+    [(size, 1, 0) for size in range(4, 17)]
+    + [(size, size, factors) for size in range(4, 29) for factors in range(5)],
     key=_cost,
 )
 _SHAPES_SINGLE: Final = tuple(shape for shape in _SHAPES if shape[2] == 0 and shape[0] <= 12)
 _NO_ZERO_NEAR: Final = 0.25  # distance of the next zero from which factors do not pay
 _POLYNOMIALS_FROM: Final = 0.5  # and over the interval's length, up to which polynomials do not
-# Up to a cost of 1.8 ns, errors of log K that sink in rounding; after that such as the promised
-# bound leaves room for.
-_TRIALS: Final = ((1.8, 3e-15), (math.inf, 1.2e-13))
+_FINE: Final = 1.8, 1.0, 3e-15  # up to that cost, errors of log K that sink in rounding;
+_COARSE: Final = math.inf, 0.15, 1e-13  # after it, larger ones, and most where K is small
+_HOPELESS: Final = 100.0  # an error expected to be so many times too large is not looked at
 _SEEN_ERROR_SINGLE: Final = 4e-8  # of log K in float32, weighed
 _LIGHTEST_SINGLE: Final = 2.0**-18
 
@@ -93,6 +93,7 @@ class Form:
     """A, about h(1): what is left to P/Q is small next to c = 1, and so is its rounding."""
     numerator: Reals
     denominator: Reals
+    """Coefficients of Q; the last is 1, so Q = 1 has that one alone."""
     slopes: Reals
     """u_j, (factors,): a factor is u_j y + (1 - 2 u_j)."""
     starts: Reals
@@ -110,14 +111,16 @@ class Form:
         snap
             Cosines from here on count as 1.
         """
+        run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size)
+        run(values, self.numerator.dtype.type(snap), self._packed)
+
+    @cached_property
+    def _packed(self) -> Reals:
         number = self.numerator.dtype.type
         lowest = LOWEST if number is np.float64 else 0.0
-        q = self.denominator if self.denominator.size > 1 else self.denominator[:0]
-        scalars = snap, lowest * (1.0 + RELATIVE_BOUND), lowest, self.left, self.offset
-        form = np.concatenate(
-            [np.array(scalars, number), self.numerator, q, self.slopes, self.starts]
-        )
-        compiled_pass(self.numerator.size, q.size, self.slopes.size)(values, form)
+        scalars = np.array([lowest * (1 + RELATIVE_BOUND), lowest, self.left, self.offset], number)
+        polynomials = self.numerator, self.denominator[:-1]
+        return np.concatenate([scalars, *polynomials, self.slopes, self.starts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,18 +202,21 @@ def _flat_form(number: type[_Number]) -> Form:
 
 def _double_form(exponent: Exponent) -> Form:
     factored = cache(lambda n_factors: _factored(exponent, n_factors))
-    fits: dict[_Shape, Rational] = {}
     seen = proven = math.inf
-    for slowest, largest_error in _TRIALS:
+    for slowest, lightest, largest_error in (_FINE, _COARSE):
+        errors: dict[_Shape, float] = {}
         for shape in _SHAPES:
-            given = factored(shape[2]) if _cost(shape) <= slowest else None
-            if given is None or not _is_promising(exponent, shape):
+            if _cost(shape) > slowest or not _is_promising(exponent, shape):
+                continue
+            given = factored(shape[2])
+            if given is None:
                 continue
             factors, locals_, spread = given
             for fitted in _fitted_shapes(shape):
-                if fitted not in fits:
-                    fits[fitted] = interpolate_rationally(locals_, fitted[:2], spread)
-                fit = fits[fitted]
+                if _expected_error(errors, fitted) > _HOPELESS * largest_error:
+                    continue
+                fit = interpolate_rationally(locals_, fitted[:2], spread, largest_error, lightest)
+                errors[fitted] = fit.error
                 seen = min(seen, fit.error)
                 if fit.error < largest_error:
                     form = _certified_double(locals_, fit, factors, shape)
@@ -218,6 +224,16 @@ def _double_form(exponent: Exponent) -> Form:
                         return form
                     proven = min(proven, form.error.relative)
     raise _out_of_reach(exponent, "float64", RELATIVE_BOUND, proven, seen)
+
+
+def _expected_error(errors: dict[_Shape, float], shape: _Shape) -> float:
+    """Error of a form from those of its two next smaller ones: it falls geometrically."""
+    size, q, factors = shape
+    smaller = [(p, e) for (p, o, f), e in errors.items() if f == factors and (o > 1) == (q > 1)]
+    if len(smaller) < 2:
+        return 0.0
+    (p0, e0), (p1, e1) = smaller[-2:]
+    return e1 * math.pow(min(1.0, e1 / e0), (size - p1) / (p1 - p0))
 
 
 def _is_promising(exponent: Exponent, shape: _Shape) -> bool:
@@ -240,8 +256,8 @@ def _out_of_reach(
 def _fitted_shapes(shape: _Shape) -> list[_Shape]:
     """Shapes to try for a form: fewer coefficients round less, and the rest are zeros."""
     size, q, factors = shape
-    sizes = (1, 2, 3, 4) if size == 4 else (size - 1, size)
-    return [(fitted, min(fitted, q), factors) for fitted in sizes]
+    sizes = (1, 2, 3, 4) if shape == (4, 1, 0) else (size,)
+    return [(fitted, q, factors) for fitted in sizes]
 
 
 def _factored(exponent: Exponent, n_factors: int) -> _Factored | None:
@@ -286,7 +302,9 @@ def _single_form(exponent: Exponent) -> Form:
     seen = proven = math.inf
     for shape in _SHAPES_SINGLE:
         for fitted in _fitted_shapes(shape):
-            fit = interpolate_rationally(locals_, fitted[:2], spread, _LIGHTEST_SINGLE)
+            fit = interpolate_rationally(
+                locals_, fitted[:2], spread, _SEEN_ERROR_SINGLE, _LIGHTEST_SINGLE
+            )
             seen = min(seen, fit.error)
             if fit.error < _SEEN_ERROR_SINGLE:
                 form = _certified_single(locals_, fit, shape)
@@ -343,13 +361,14 @@ def _left_end_single(locals_: Sequence[Local]) -> int:
 def _candidate(
     locals_: Sequence[Local], fit: Rational, number: type[_Number], shape: _Shape
 ) -> Candidate:
-    """A, and coefficients of P and Q, rounded."""
+    """A, and coefficients of P and Q, rounded; Q leads with 1."""
     offset = float(number(exponent_at(locals_, ONE - 1)))
     p, q = np.zeros(shape[0], number), np.zeros(shape[1], number)
+    leading = fit.denominator[shape[1] - 1]
     for rounded, exact in (
         (p, fit.numerator - arb(offset) * fit.denominator),
         (q, fit.denominator),
     ):
-        coefficients = [float(a) for a in exact.coeffs()]
+        coefficients = [float(a / leading) for a in exact.coeffs()]
         rounded[: len(coefficients)] = coefficients
     return offset, p, q

@@ -11,9 +11,10 @@ from dhsk.kernels.exponent import ONE, Local, exponent_at
 from dhsk.kernels.series import HeatSeries
 
 _ROUNDS = 8  # of moving the nodes; measured: four bring the largest error within a factor 3
+_FEW_ROUNDS, _FAR = 3, 30.0  # after so many, an error so many times the goal is given up
 _TARGET = 1e-17  # an error of log K that is small enough
 _PULL = 0.35  # how far a gap between nodes gives way to its error; 0.5 oscillates
-_SOLVE_BITS = 1500  # the equations are that ill-conditioned
+_SOLVE_BITS = 400, 22  # at least, and for each node: the equations are that ill-conditioned
 _SAMPLES = (0.2, 0.5, 0.8)  # places in a gap where the error is looked at
 
 
@@ -28,7 +29,11 @@ class Rational:
 
 
 def interpolate_rationally(
-    locals_: Sequence[Local], sizes: tuple[int, int], spread: float, lightest: float = 1.0
+    locals_: Sequence[Local],
+    sizes: tuple[int, int],
+    spread: float,
+    goal: float,
+    lightest: float = 1.0,
 ) -> Rational:
     """Interpolate h by P/Q, at nodes that are moved until the error of (1-c) h is even.
 
@@ -44,7 +49,8 @@ def interpolate_rationally(
         Numbers of coefficients of P and of Q; there are as many nodes, less one.
     spread
         Where the nodes begin to thin out: about the distance to the next zero.
-
+    goal
+        Error that is wanted: where it is out of reach, few rounds are made.
     lightest
         The error of log K is weighed by K, but at least by this: 1 stands for no weights.
 
@@ -60,14 +66,14 @@ def interpolate_rationally(
     angles = [(2 * i + 1) * math.pi / (2 * count) for i in range(count)]
     knots = [low, *((low + high - (high - low) * math.cos(a)) / 2 for a in angles), high]
     best: Rational | None = None
-    for _ in range(_ROUNDS):
+    for done in range(1, _ROUNDS + 1):
         nodes = [_point(left, spread, knot) for knot in knots[1:-1]]
         fit = _solve(locals_, left, nodes, sizes)
         errors = _gap_errors(locals_, spread, knots, fit, lightest)
         found = Rational(*fit, max(errors))
         if best is None or found.error < best.error:
             best = found
-        if best.error < _TARGET:
+        if best.error < _TARGET or (done >= _FEW_ROUNDS and best.error > _FAR * goal):
             break
         knots = _balanced(knots, errors)
     assert best is not None
@@ -85,7 +91,7 @@ def _solve(
     count = len(nodes)
     values = [exponent_at(locals_, node) for node in nodes]
     matrix, right_side = arb_mat(count, count), arb_mat(count, 1)
-    with ctx.workprec(_SOLVE_BITS):
+    with ctx.workprec(_SOLVE_BITS[0] + _SOLVE_BITS[1] * count):
         for i, (node, h) in enumerate(zip(nodes, values, strict=True)):
             y, power = arb(node - left) / ONE, arb(1)
             for j in range(max(sizes)):
