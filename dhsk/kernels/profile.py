@@ -2,18 +2,23 @@
 
 K(c) = Π_j (u_j y + 1 - 2 u_j) · 2^(-d (A + P(y)/Q(y))),   d = 1 - c,  y = c - left,
 
-with few factors (mostly none), A = h(1), and P, Q of few coefficients, those of Q positive. In this
-form K(1) = 1 to the bit, K never passes 1, d is exact next to c = 1 where K is steep, and there is
-neither table nor branch, so the loop runs in vector registers. Measured in cache on one core
-(AVX-512, 2.6 GHz), float64: 1.3 ns an entry for 4 coefficients, 2.0 for 12, 0.09 for each more and
-for each factor; float32 takes 0.6 to 0.8 ns. Which form is taken depends on the distance of the
-kernel's zeros from -1, not on the number of levels: 12 or fewer are enough but for small dimensions
-at small times (from 20 coefficients and 16 factors, 4 ns, at dim = 2 and t = 0.004, downwards).
+with no more than four factors (mostly none), A = h(1), and P, Q of few coefficients, those of Q
+positive; where the zeros of K are far, Q = 1 and nothing is divided. In this form K(1) = 1 to the
+bit, K never passes 1, d is exact next to c = 1 where K is steep, and there is neither table nor
+branch, so the loop runs in vector registers. Measured in cache on one core (AVX-512, 2.6 GHz), an
+entry in float64 takes 0.62 ns, and 0.034 ns for each coefficient of P and of Q, 0.11 ns for the
+division and 0.08 ns for a factor: 0.8 ns for 6 coefficients without a Q, 1.2 ns for 6 and 6,
+1.95 ns for 16 and 16 with two factors. float32 takes 0.3 to 0.5 ns. The cheapest form that can be proven is
+taken. It depends on the distance of the kernel's zeros from -1, not on the number of levels: 2 ns
+are passed only in small dimensions at small times (2.6 ns, from 23 and 23 coefficients and four
+factors, at dim = 2 and t = 0.004, where K(-1) comes to the end of float64's range).
 
 Rejected, by measurement: one polynomial for log K takes 70 coefficients and more in small
-dimensions (2.8 ns for 36); piecewise polynomials with a table looked up by the bits of c take 6 to
-9 ns, as gathers do not vectorise on this machine, and would be 5 to 30 kB where these are 300
-bytes; the exponent in theta needs arccos.
+dimensions; two pieces of [-1, 1] whose coefficients are blended take half the coefficients and the
+same time (2.1 ns for 10 and 10, as for 20 and 20 in one piece), as blends are not free and spill
+the registers; so do pieces in a table looked up by the bits of c (6 to 9 ns: gathers do not
+vectorise on this machine); Eve's form of a polynomial halves the multiplications but cancels (it
+loses 4 to 8 digits here); the exponent in theta needs arccos.
 """
 
 import math
@@ -62,9 +67,10 @@ def _cost(shape: _Shape) -> float:
     return 0.62 + 0.034 * p + division + 0.08 * factors
 
 
+# Odd sizes only where they count, as each machine compiles each of these forms that it meets.
 _SHAPES: Final = sorted(
     [(size, 1, 0) for size in range(4, 17)]
-    + [(size, size, factors) for size in range(4, 29) for factors in range(5)],
+    + [(size, size, factors) for size in (4, 6, 8, 10, 12, *range(13, 29)) for factors in range(5)],
     key=_cost,
 )
 _SHAPES_SINGLE: Final = tuple(shape for shape in _SHAPES if shape[2] == 0 and shape[0] <= 12)
@@ -106,8 +112,8 @@ class Form:
         Parameters
         ----------
         values
-            Cosines, (size,), of the type of the coefficients, without NaN; values outside
-            [-1, 1] are clipped to it.
+            Cosines, (size,), contiguous, of the type of the coefficients, without NaN; values
+            outside [-1, 1] are clipped to it.
         snap
             Cosines from here on count as 1.
         """
@@ -143,16 +149,18 @@ class HeatProfile:
     def explain(self) -> str:
         """Say in words how the kernel is evaluated and what is proven."""
         form, bound = self.double, self.double.error
+        q = f" and {form.denominator.size - 1}" if form.denominator.size > 1 else ""
+        quotient = "A + P/Q" if q else "A + P"
         low = "" if form.left == -1.0 else f" down to c = {form.left:.6g}, where K passes 1e-290"
         return (
             f"Heat kernel of dim={self.dim}, time={self.time:.6g}.\n"
             f"Series: {self.levels} levels, weights of {self.bits} bits, summed in ball arithmetic"
             f" at {self.nodes} cosines on {self.pieces} piece(s){low}.\n"
-            f"float64: K = 2^(-(1-c) (A + P/Q)) with {form.numerator.size} coefficients each"
+            f"float64: K = 2^(-(1-c) ({quotient})) with {form.numerator.size}{q} coefficients"
             f" and {form.slopes.size} linear factors; proven: relative error at most"
             f" {bound.relative:.2g} wherever K >= 1e-290 (below, values lie in [0, 1e-290]),"
             f" absolute error at most {bound.absolute:.2g}, K(1) = 1 exactly and K <= 1.\n"
-            f"float32: {self.single.numerator.size} coefficients each; proven: absolute error at"
+            f"float32: {self.single.numerator.size} coefficients; proven: absolute error at"
             f" most {self.single.error.absolute:.2g} beside the rounding of the cosine."
         )
 
@@ -249,7 +257,7 @@ def _out_of_reach(
     reached = f"{proven:.1g} is proven" if proven < math.inf else f"{seen:.1g} is seen"
     return AccuracyError(
         f"the heat kernel of dim={dim} at time={time:.6g} cannot be proven right to {promised:g} in"
-        f" {number} (of the forms tried, at best {reached}): use a time of {2 * time:.3g} or more"
+        f" {number} (of the forms tried, at best {reached}): use a larger time, {2 * time:.3g} say"
     )
 
 
