@@ -8,10 +8,11 @@ bit, K never passes 1, d is exact next to c = 1 where K is steep, and there is n
 branch, so the loop runs in vector registers. Measured in cache on one core (AVX-512, 2.6 GHz), an
 entry in float64 takes 0.62 ns, and 0.034 ns for each coefficient of P and of Q, 0.11 ns for the
 division and 0.08 ns for a factor: 0.8 ns for 6 coefficients without a Q, 1.2 ns for 6 and 6,
-1.95 ns for 16 and 16 with two factors. float32 takes 0.3 to 0.5 ns. The cheapest form that can be proven is
-taken. It depends on the distance of the kernel's zeros from -1, not on the number of levels: 2 ns
-are passed only in small dimensions at small times (2.6 ns, from 23 and 23 coefficients and four
-factors, at dim = 2 and t = 0.004, where K(-1) comes to the end of float64's range).
+1.95 ns for 16 and 16 with two factors. float32 takes 0.3 to 0.5 ns. The cheapest form that can be
+proven is taken. It depends on the distance of the kernel's zeros from -1, not on the number of
+levels: 2 ns are passed only in small dimensions at small times (2.1 ns at dim = 50 and time scale
+0.05; 2.6 ns, from 23 and 23 coefficients and four factors, at dim = 2 and t = 0.004, where K(-1)
+comes to the end of float64's range).
 
 Rejected, by measurement: one polynomial for log K takes 70 coefficients and more in small
 dimensions; two pieces of [-1, 1] whose coefficients are blended take half the coefficients and the
@@ -78,7 +79,7 @@ _NO_ZERO_NEAR: Final = 0.25  # distance of the next zero from which factors do n
 _POLYNOMIALS_FROM: Final = 0.5  # and over the interval's length, up to which polynomials do not
 _FINE: Final = 1.8, 1.0, 3e-15  # up to that cost, errors of log K that sink in rounding;
 _COARSE: Final = math.inf, 0.15, 1e-13  # after it, larger ones, and most where K is small
-_HOPELESS: Final = 100.0  # an error expected to be so many times too large is not looked at
+_HOPELESS: Final = 10.0  # an error expected to be so many times too large is not looked at
 _SEEN_ERROR_SINGLE: Final = 4e-8  # of log K in float32, weighed
 _LIGHTEST_SINGLE: Final = 2.0**-18
 
@@ -235,7 +236,7 @@ def _double_form(exponent: Exponent) -> Form:
 
 
 def _expected_error(errors: dict[_Shape, float], shape: _Shape) -> float:
-    """Error of a form from those of its two next smaller ones: it falls geometrically."""
+    """Error of a form, from its two next smaller ones: it falls geometrically, or more slowly."""
     size, q, factors = shape
     smaller = [(p, e) for (p, o, f), e in errors.items() if f == factors and (o > 1) == (q > 1)]
     if len(smaller) < 2:
