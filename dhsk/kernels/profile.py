@@ -2,7 +2,7 @@
 
 K(c) = Π_j (u_j y + 1 - 2 u_j) · 2^(-d (A + P(y)/Q(y))),   d = 1 - c,  y = c - left,
 
-with no more than four factors (mostly none), A = h(1), and P, Q of few coefficients, those of Q
+with no more than eight factors (mostly none), A = h(1), and P, Q of few coefficients, those of Q
 positive; where the zeros of K are far, Q = 1 and nothing is divided. In this form K(1) = 1 to the
 bit, K never passes 1, d is exact next to c = 1 where K is steep, and there is neither table nor
 branch, so the loop runs in vector registers. Measured in cache on one core (AVX-512, 2.6 GHz), an
