@@ -2,7 +2,8 @@
 
 K(c) = Π_j (u_j y + 1 - 2 u_j) · 2^(-d (A + P(y)/Q(y))),   d = 1 - c,  y = c - left,
 
-with no more than eight factors (mostly none), A = h(1), and P, Q of few coefficients, those of Q
+with no more than four factors (mostly none), A = h(1) or halfway from there to h(left), which
+rounds less where K is smallest, and P, Q of few coefficients, those of Q
 positive; where the zeros of K are far, Q = 1 and nothing is divided. In this form K(1) = 1 to the
 bit, K never passes 1, d is exact next to c = 1 where K is steep, and there is neither table nor
 branch, so the loop runs in vector registers. Measured in cache on one core (AVX-512, 2.6 GHz), an
@@ -77,8 +78,8 @@ _SHAPES: Final = sorted(
 _SHAPES_SINGLE: Final = tuple(shape for shape in _SHAPES if shape[2] == 0 and shape[0] <= 12)
 _NO_ZERO_NEAR: Final = 0.25  # distance of the next zero from which factors do not pay
 _POLYNOMIALS_FROM: Final = 0.5  # and over the interval's length, up to which polynomials do not
-_FINE: Final = 1.8, 1.0, 3e-15  # up to that cost, errors of log K that sink in rounding;
-_COARSE: Final = math.inf, 0.15, 1e-13  # after it, larger ones, and most where K is small
+_FINE: Final = 1.8, 1.0, 3e-15, 0.0  # up to that cost, errors of log K that sink in rounding;
+_COARSE: Final = math.inf, 0.15, 1e-13, 0.5  # after it, larger ones, and most where K is small
 _HOPELESS: Final = 10.0  # an error expected to be so many times too large is not looked at
 _SEEN_ERROR_SINGLE: Final = 4e-8  # of log K in float32, weighed
 _LIGHTEST_SINGLE: Final = 2.0**-18
@@ -97,7 +98,7 @@ class Form:
     left: float
     """Cosine below which values are those at it."""
     offset: float
-    """A, about h(1): what is left to P/Q is small next to c = 1, and so is its rounding."""
+    """A: what is left to P/Q is small next to c = 1, or where K is smallest."""
     numerator: Reals
     denominator: Reals
     """Coefficients of Q; the last is 1, so Q = 1 has that one alone."""
@@ -212,7 +213,7 @@ def _flat_form(number: type[_Number]) -> Form:
 def _double_form(exponent: Exponent) -> Form:
     factored = cache(lambda n_factors: _factored(exponent, n_factors))
     seen = proven = math.inf
-    for slowest, lightest, largest_error in (_FINE, _COARSE):
+    for slowest, lightest, largest_error, share in (_FINE, _COARSE):
         errors: dict[_Shape, float] = {}
         for shape in _SHAPES:
             if _cost(shape) > slowest or not _is_promising(exponent, shape):
@@ -228,7 +229,7 @@ def _double_form(exponent: Exponent) -> Form:
                 errors[fitted] = fit.error
                 seen = min(seen, fit.error)
                 if fit.error < largest_error:
-                    form = _certified_double(locals_, fit, factors, shape)
+                    form = _certified_double(locals_, fit, factors, shape, share)
                     if form.error.relative <= RELATIVE_BOUND:
                         return form
                     proven = min(proven, form.error.relative)
@@ -289,9 +290,9 @@ def _factor(zero: float) -> float:
 
 
 def _certified_double(
-    locals_: Sequence[Local], fit: Rational, factors: tuple[float, ...], shape: _Shape
+    locals_: Sequence[Local], fit: Rational, factors: tuple[float, ...], shape: _Shape, share: float
 ) -> Form:
-    candidate = _candidate(locals_, fit, np.float64, shape)
+    candidate = _candidate(locals_, fit, np.float64, shape, share)
     offset, p, q = candidate
     exact = arb_poly([arb(a) for a in p.tolist()]), arb_poly([arb(a) for a in q.tolist()])
     error = proven_bound(
@@ -368,10 +369,18 @@ def _left_end_single(locals_: Sequence[Local]) -> int:
 
 
 def _candidate(
-    locals_: Sequence[Local], fit: Rational, number: type[_Number], shape: _Shape
+    locals_: Sequence[Local],
+    fit: Rational,
+    number: type[_Number],
+    shape: _Shape,
+    share: float = 0.0,
 ) -> Candidate:
-    """A, and coefficients of P and Q, rounded; Q leads with 1."""
-    offset = float(number(exponent_at(locals_, ONE - 1)))
+    """A, and coefficients of P and Q, rounded; Q leads with 1.
+
+    A is h(1), or a share of the way to h(left): P/Q rounds less where K is smallest.
+    """
+    low, high = exponent_at(locals_, ONE - 1), exponent_at(locals_, locals_[0].piece.left)
+    offset = float(number(low + (high - low) * share))
     p, q = np.zeros(shape[0], number), np.zeros(shape[1], number)
     leading = fit.denominator[shape[1] - 1]
     for rounded, exact in (
