@@ -11,9 +11,8 @@ entry in float64 takes 0.62 ns, and 0.034 ns for each coefficient of P and of Q,
 division and 0.08 ns for a factor: 0.8 ns for 6 coefficients without a Q, 1.2 ns for 6 and 6,
 1.95 ns for 16 and 16 with two factors. float32 takes 0.3 to 0.5 ns. The cheapest form that can be
 proven is taken. It depends on the distance of the kernel's zeros from -1, not on the number of
-levels: 2 ns are passed only in small dimensions at small times (2.1 ns at dim = 50 and time scale
-0.05; 2.6 ns, from 23 and 23 coefficients and four factors, at dim = 2 and t = 0.004, where K(-1)
-comes to the end of float64's range).
+levels: 2 ns are passed only in small dimensions at small times (2.5 ns, from 23 and 23 coefficients
+and three factors, at dim = 2 and t = 0.004, where K(-1) comes to the end of float64's range).
 
 Rejected, by measurement: one polynomial for log K takes 70 coefficients and more in small
 dimensions; two pieces of [-1, 1] whose coefficients are blended take half the coefficients and the
