@@ -2,25 +2,31 @@
 
 K(c) = Π_j (u_j y + 1 - 2 u_j) · 2^(-d (A + P(y)/Q(y))),   d = 1 - c,  y = c - left,
 
-with few factors (mostly none), A = h(1), and P, Q of few coefficients, those of Q positive. In this
-form K(1) = 1 to the bit, K never passes 1, d is exact next to c = 1 where K is steep, and there is
-neither table nor branch, so the loop runs in vector registers. Measured in cache on one core
-(AVX-512, 2.6 GHz), float64: 1.3 ns an entry for 4 coefficients, 2.0 for 12, 0.09 for each more and
-for each factor; float32 takes 0.6 to 0.8 ns. Which form is taken depends on the distance of the
-kernel's zeros from -1, not on the number of levels: 12 or fewer are enough but for small dimensions
-at small times (from 20 coefficients and 16 factors, 4 ns, at dim = 2 and t = 0.004, downwards).
+with no more than four factors (mostly none), A = h(1) or halfway from there to h(left), which
+rounds less where K is smallest, and P, Q of few coefficients, those of Q
+positive; where the zeros of K are far, Q = 1 and nothing is divided. In this form K(1) = 1 to the
+bit, K never passes 1, d is exact next to c = 1 where K is steep, and there is neither table nor
+branch, so the loop runs in vector registers. Measured in cache on one core (AVX-512, 2.6 GHz), an
+entry in float64 takes 0.62 ns, and 0.034 ns for each coefficient of P and of Q, 0.11 ns for the
+division and 0.08 ns for a factor: 0.8 ns for 6 coefficients without a Q, 1.2 ns for 6 and 6,
+1.95 ns for 16 and 16 with two factors. float32 takes 0.3 to 0.5 ns. The cheapest form that can be
+proven is taken. It depends on the distance of the kernel's zeros from -1, not on the number of
+levels: 2 ns are passed only in small dimensions at small times (2.5 ns, from 23 and 23 coefficients
+and three factors, at dim = 2 and t = 0.004, where K(-1) comes to the end of float64's range).
 
 Rejected, by measurement: one polynomial for log K takes 70 coefficients and more in small
-dimensions (2.8 ns for 36); piecewise polynomials with a table looked up by the bits of c take 6 to
-9 ns, as gathers do not vectorise on this machine, and would be 5 to 30 kB where these are 300
-bytes; the exponent in theta needs arccos.
+dimensions; two pieces of [-1, 1] whose coefficients are blended take half the coefficients and the
+same time (2.1 ns for 10 and 10, as for 20 and 20 in one piece), as blends are not free and spill
+the registers; so do pieces in a table looked up by the bits of c (6 to 9 ns: gathers do not
+vectorise on this machine); Eve's form of a polynomial halves the multiplications but cancels (it
+loses 4 to 8 digits here); the exponent in theta needs arccos.
 """
 
 import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,7 +34,7 @@ from flint import arb, arb_poly, ctx
 
 from dhsk.errors import AccuracyError
 from dhsk.kernels.certify import Candidate, ErrorBound, minus_log, proven_bound
-from dhsk.kernels.evaluate import DOUBLE, SINGLE, Reals, compiled_pass
+from dhsk.kernels.evaluate import Reals, compiled_pass
 from dhsk.kernels.exponent import (
     ONE,
     WORK_BITS,
@@ -51,15 +57,29 @@ LOWEST: Final = 1e-290
 
 _LOWEST_SINGLE_BITS: Final = 40.0  # in float32 the kernel is held constant below about 2^-40
 
-# Coefficients of P and of Q, and number of factors: one of either costs as much, 0.09 ns.
-_FORMS: Final = sorted(
-    ((size, n_factors) for size in range(4, 21, 2) for n_factors in (0, 4, 8, 16)), key=sum
+_Shape: TypeAlias = tuple[int, int, int]
+"""Number of coefficients of P and of Q (1 stands for Q = 1), and of factors."""
+
+
+def _cost(shape: _Shape) -> float:
+    """Nanoseconds an entry, as measured (module docstring)."""
+    p, q, factors = shape
+    division = 0.034 * q + 0.11 if q > 1 else 0.0
+    return 0.62 + 0.034 * p + division + 0.08 * factors
+
+
+# Odd sizes only where they count, as each machine compiles each of these forms that it meets.
+_SHAPES: Final = sorted(
+    [(size, 1, 0) for size in range(4, 17)]
+    + [(size, size, factors) for size in (4, 6, 8, 10, 12, *range(13, 29)) for factors in range(5)],
+    key=_cost,
 )
-_SIZES_SINGLE: Final = (4, 6, 8, 10, 12)
+_SHAPES_SINGLE: Final = tuple(shape for shape in _SHAPES if shape[2] == 0 and shape[0] <= 12)
 _NO_ZERO_NEAR: Final = 0.25  # distance of the next zero from which factors do not pay
-# Up to a cost of 12 coefficients and factors (1.9 ns), errors of log K that sink in rounding;
-# after that such as the promised bound leaves room for.
-_TRIALS: Final = ((12, 3e-15), (math.inf, 1.2e-13))
+_POLYNOMIALS_FROM: Final = 0.5  # and over the interval's length, up to which polynomials do not
+_FINE: Final = 1.8, 1.0, 3e-15, 0.0  # up to that cost, errors of log K that sink in rounding;
+_COARSE: Final = math.inf, 0.15, 1e-13, 0.5  # after it, larger ones, and most where K is small
+_HOPELESS: Final = 10.0  # an error expected to be so many times too large is not looked at
 _SEEN_ERROR_SINGLE: Final = 4e-8  # of log K in float32, weighed
 _LIGHTEST_SINGLE: Final = 2.0**-18
 
@@ -77,45 +97,35 @@ class Form:
     left: float
     """Cosine below which values are those at it."""
     offset: float
-    """A, about h(1): what is left to P/Q is small next to c = 1, and so is its rounding."""
+    """A: what is left to P/Q is small next to c = 1, or where K is smallest."""
     numerator: Reals
     denominator: Reals
+    """Coefficients of Q; the last is 1, so Q = 1 has that one alone."""
     slopes: Reals
     """u_j, (factors,): a factor is u_j y + (1 - 2 u_j)."""
     starts: Reals
     """1 - 2 u_j, (factors,)."""
     error: ErrorBound
 
-    def apply(self, values: Reals, snap: float = 1.0) -> None:
+    def apply(self, values: Reals) -> None:
         """Replace cosines by kernel values, in place, in one pass.
 
         Parameters
         ----------
         values
-            Cosines, (size,), of the type of the coefficients, without NaN; values outside
-            [-1, 1] are clipped to it.
-        snap
-            Cosines from here on count as 1.
+            Cosines, (size,), contiguous, of the type of the coefficients, without NaN; values
+            outside [-1, 1] are clipped to it.
         """
+        run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size)
+        run(values, self._packed)
+
+    @cached_property
+    def _packed(self) -> Reals:
         number = self.numerator.dtype.type
-        arithmetic = DOUBLE if number is np.float64 else SINGLE
         lowest = LOWEST if number is np.float64 else 0.0
-        run = compiled_pass(self.numerator.size, self.slopes.size, arithmetic.exp2.size - 1)
-        run(
-            values,
-            self.numerator,
-            self.denominator,
-            self.slopes,
-            self.starts,
-            arithmetic.exp2,
-            number(self.offset),
-            number(self.left),
-            number(snap),
-            number(lowest * (1.0 + RELATIVE_BOUND)),
-            number(lowest),
-            number(1.0),
-            number(arithmetic.shifter),
-        )
+        scalars = np.array([lowest * (1 + RELATIVE_BOUND), lowest, self.left, self.offset], number)
+        polynomials = self.numerator, self.denominator[:-1]
+        return np.concatenate([scalars, *polynomials, self.slopes, self.starts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,16 +148,18 @@ class HeatProfile:
     def explain(self) -> str:
         """Say in words how the kernel is evaluated and what is proven."""
         form, bound = self.double, self.double.error
+        q = f" and {form.denominator.size - 1}" if form.denominator.size > 1 else ""
+        quotient = "A + P/Q" if q else "A + P"
         low = "" if form.left == -1.0 else f" down to c = {form.left:.6g}, where K passes 1e-290"
         return (
             f"Heat kernel of dim={self.dim}, time={self.time:.6g}.\n"
             f"Series: {self.levels} levels, weights of {self.bits} bits, summed in ball arithmetic"
             f" at {self.nodes} cosines on {self.pieces} piece(s){low}.\n"
-            f"float64: K = 2^(-(1-c) (A + P/Q)) with {form.numerator.size} coefficients each"
+            f"float64: K = 2^(-(1-c) ({quotient})) with {form.numerator.size}{q} coefficients"
             f" and {form.slopes.size} linear factors; proven: relative error at most"
             f" {bound.relative:.2g} wherever K >= 1e-290 (below, values lie in [0, 1e-290]),"
             f" absolute error at most {bound.absolute:.2g}, K(1) = 1 exactly and K <= 1.\n"
-            f"float32: {self.single.numerator.size} coefficients each; proven: absolute error at"
+            f"float32: {self.single.numerator.size} coefficients; proven: absolute error at"
             f" most {self.single.error.absolute:.2g} beside the rounding of the cosine."
         )
 
@@ -190,42 +202,69 @@ def heat_profile(dim: int, time: float) -> HeatProfile:
 
 def _flat_form(number: type[_Number]) -> Form:
     """K = 1, for 0 <= 1 - K <= 2^-60."""
-    zeros: Any = np.zeros(_FORMS[0][0], number)
-    one = zeros + np.eye(1, zeros.size, dtype=number)[0]  # Q = 1
-    return Form(-1.0, 0.0, zeros, one, zeros[:0], zeros[:0], ErrorBound(2.0**-59, 2.0**-59))
+    zeros: Any = np.zeros(4, number)
+    one: Any = np.ones(1, number)
+    return Form(-1.0, 0.0, zeros, one, one[:0], one[:0], ErrorBound(2.0**-59, 2.0**-59))
 
 
 def _double_form(exponent: Exponent) -> Form:
     factored = cache(lambda n_factors: _factored(exponent, n_factors))
-
-    fits: dict[tuple[int, int], Rational] = {}
-    best = math.inf
-    for slowest, largest_error in _TRIALS:
-        for form_size, n_factors in _FORMS:
-            given = factored(n_factors) if form_size + n_factors <= slowest else None
+    seen = proven = math.inf
+    for slowest, lightest, largest_error, share in (_FINE, _COARSE):
+        errors: dict[_Shape, float] = {}
+        for shape in _SHAPES:
+            if _cost(shape) > slowest or not _is_promising(exponent, shape):
+                continue
+            given = factored(shape[2])
             if given is None:
                 continue
             factors, locals_, spread = given
-            for size in _fitted_sizes(form_size):
-                key = size, n_factors
-                if key not in fits:
-                    fits[key] = interpolate_rationally(locals_, size, spread)
-                fit = fits[key]
-                best = min(best, fit.error)
+            for fitted in _fitted_shapes(shape):
+                if _expected_error(errors, fitted) > _HOPELESS * largest_error:
+                    continue
+                fit = interpolate_rationally(locals_, fitted[:2], spread, largest_error, lightest)
+                errors[fitted] = fit.error
+                seen = min(seen, fit.error)
                 if fit.error < largest_error:
-                    form = _certified_double(locals_, fit, factors, form_size)
-                    if form is not None:
+                    form = _certified_double(locals_, fit, factors, shape, share)
+                    if form.error.relative <= RELATIVE_BOUND:
                         return form
-    raise AccuracyError(
-        f"the heat kernel of dim={exponent.series.dim} at time={exponent.series.time:.6g} cannot be"
-        f" proven to a relative error of {RELATIVE_BOUND:g} (an approximation to {best:.1g} is the"
-        f" best found): use a larger time"
+                    proven = min(proven, form.error.relative)
+    raise _out_of_reach(exponent, "float64", RELATIVE_BOUND, proven, seen)
+
+
+def _expected_error(errors: dict[_Shape, float], shape: _Shape) -> float:
+    """Error of a form, from its two next smaller ones: it falls geometrically, or more slowly."""
+    size, q, factors = shape
+    smaller = [(p, e) for (p, o, f), e in errors.items() if f == factors and (o > 1) == (q > 1)]
+    if len(smaller) < 2:
+        return 0.0
+    (p0, e0), (p1, e1) = smaller[-2:]
+    return e1 * math.pow(min(1.0, e1 / e0), (size - p1) / (p1 - p0))
+
+
+def _is_promising(exponent: Exponent, shape: _Shape) -> bool:
+    """Whether a form is worth a try: polynomials are where the zeros of K are far."""
+    length = (ONE - exponent.left) / ONE
+    return shape[1] > 1 or exponent.distance > _POLYNOMIALS_FROM * length
+
+
+def _out_of_reach(
+    exponent: Exponent, number: str, promised: float, proven: float, seen: float
+) -> AccuracyError:
+    dim, time = exponent.series.dim, exponent.series.time
+    reached = f"{proven:.1g} is proven" if proven < math.inf else f"{seen:.1g} is seen"
+    return AccuracyError(
+        f"the heat kernel of dim={dim} at time={time:.6g} cannot be proven right to {promised:g} in"
+        f" {number} (of the forms tried, at best {reached}): use a larger time, {2 * time:.3g} say"
     )
 
 
-def _fitted_sizes(form_size: int) -> tuple[int, ...]:
-    """Sizes to try for a form: fewer coefficients round less, and the rest are zeros."""
-    return (1, 2, 3, 4) if form_size == 4 else (form_size - 1, form_size)
+def _fitted_shapes(shape: _Shape) -> list[_Shape]:
+    """Shapes to try for a form: fewer coefficients round less, and the rest are zeros."""
+    size, q, factors = shape
+    sizes = (1, 2, 3, 4) if shape == (4, 1, 0) else (size,)
+    return [(fitted, q, factors) for fitted in sizes]
 
 
 def _factored(exponent: Exponent, n_factors: int) -> _Factored | None:
@@ -248,18 +287,14 @@ def _factor(zero: float) -> float:
 
 
 def _certified_double(
-    locals_: Sequence[Local], fit: Rational, factors: tuple[float, ...], form_size: int
-) -> Form | None:
-    candidate = _candidate(locals_, fit, np.float64, form_size)
-    if candidate is None:
-        return None
+    locals_: Sequence[Local], fit: Rational, factors: tuple[float, ...], shape: _Shape, share: float
+) -> Form:
+    candidate = _candidate(locals_, fit, np.float64, shape, share)
     offset, p, q = candidate
     exact = arb_poly([arb(a) for a in p.tolist()]), arb_poly([arb(a) for a in q.tolist()])
     error = proven_bound(
         locals_, (exact[0] + arb(offset) * exact[1], exact[1]), candidate, factors, 0
     )
-    if not error.relative <= RELATIVE_BOUND:
-        return None
     error = ErrorBound(max(error.absolute, LOWEST), error.relative)
     slopes = np.array(factors, dtype=np.float64)
     left = locals_[0].piece.left / ONE
@@ -271,31 +306,29 @@ def _single_form(exponent: Exponent) -> Form:
     left = _left_end_single(whole)
     locals_ = tuple(_parts(whole, left))
     spread = exponent.distance + (left - exponent.left) / ONE
-    for form_size in _SIZES_SINGLE:
-        for size in _fitted_sizes(form_size):
-            fit = interpolate_rationally(locals_, size, spread, _LIGHTEST_SINGLE)
+    seen = proven = math.inf
+    for shape in _SHAPES_SINGLE:
+        for fitted in _fitted_shapes(shape):
+            fit = interpolate_rationally(
+                locals_, fitted[:2], spread, _SEEN_ERROR_SINGLE, _LIGHTEST_SINGLE
+            )
+            seen = min(seen, fit.error)
             if fit.error < _SEEN_ERROR_SINGLE:
-                form = _certified_single(locals_, fit, form_size)
-                if form is not None:
+                form = _certified_single(locals_, fit, shape)
+                if form.error.absolute <= ABSOLUTE_BOUND_SINGLE:
                     return form
-    raise AccuracyError(
-        f"the heat kernel of dim={exponent.series.dim} at time={exponent.series.time:.6g} cannot"
-        f" be proven to {ABSOLUTE_BOUND_SINGLE:g} in float32: use a larger time"
-    )
+                proven = min(proven, form.error.absolute)
+    raise _out_of_reach(exponent, "float32", ABSOLUTE_BOUND_SINGLE, proven, seen)
 
 
-def _certified_single(locals_: Sequence[Local], fit: Rational, form_size: int) -> Form | None:
-    candidate = _candidate(locals_, fit, np.float32, form_size)
-    if candidate is None:
-        return None
+def _certified_single(locals_: Sequence[Local], fit: Rational, shape: _Shape) -> Form:
+    candidate = _candidate(locals_, fit, np.float32, shape)
     offset, p, q = candidate
     exact = fit.numerator, fit.denominator
     error = proven_bound(locals_, exact, candidate, (), 1)
     left = locals_[0].piece.left
     if left > -ONE:  # what is held constant from there on
         error = ErrorBound(max(error.absolute, 2.0 ** (1 - _LOWEST_SINGLE_BITS)), error.relative)
-    if not error.absolute <= ABSOLUTE_BOUND_SINGLE:
-        return None
     none = np.zeros(0, np.float32)
     return Form(left / ONE, offset, p, q, none, none, error)
 
@@ -333,15 +366,24 @@ def _left_end_single(locals_: Sequence[Local]) -> int:
 
 
 def _candidate(
-    locals_: Sequence[Local], fit: Rational, number: type[_Number], size: int
-) -> Candidate | None:
-    """A, and coefficients of P and Q, rounded; None unless those of Q are positive."""
-    offset = float(number(exponent_at(locals_, ONE - 1)))
-    p, q = np.zeros(size, number), np.zeros(size, number)
+    locals_: Sequence[Local],
+    fit: Rational,
+    number: type[_Number],
+    shape: _Shape,
+    share: float = 0.0,
+) -> Candidate:
+    """A, and coefficients of P and Q, rounded; Q leads with 1.
+
+    A is h(1), or a share of the way to h(left): P/Q rounds less where K is smallest.
+    """
+    low, high = exponent_at(locals_, ONE - 1), exponent_at(locals_, locals_[0].piece.left)
+    offset = float(number(low + (high - low) * share))
+    p, q = np.zeros(shape[0], number), np.zeros(shape[1], number)
+    leading = fit.denominator[shape[1] - 1]
     for rounded, exact in (
         (p, fit.numerator - arb(offset) * fit.denominator),
         (q, fit.denominator),
     ):
-        coefficients = [float(a) for a in exact.coeffs()]
+        coefficients = [float(a / leading) for a in exact.coeffs()]
         rounded[: len(coefficients)] = coefficients
-    return None if q.min() < 0.0 else (offset, p, q)
+    return offset, p, q

@@ -11,9 +11,10 @@ from dhsk.kernels.exponent import ONE, Local, exponent_at
 from dhsk.kernels.series import HeatSeries
 
 _ROUNDS = 8  # of moving the nodes; measured: four bring the largest error within a factor 3
+_FEW_ROUNDS, _FAR = 3, 30.0  # after so many, an error so many times the goal is given up
 _TARGET = 1e-17  # an error of log K that is small enough
 _PULL = 0.35  # how far a gap between nodes gives way to its error; 0.5 oscillates
-_SOLVE_BITS = 1500  # the equations are that ill-conditioned
+_SOLVE_BITS = 400, 22  # at least, and for each node: the equations are that ill-conditioned
 _SAMPLES = (0.2, 0.5, 0.8)  # places in a gap where the error is looked at
 
 
@@ -28,9 +29,13 @@ class Rational:
 
 
 def interpolate_rationally(
-    locals_: Sequence[Local], size: int, spread: float, lightest: float = 1.0
+    locals_: Sequence[Local],
+    sizes: tuple[int, int],
+    spread: float,
+    goal: float,
+    lightest: float = 1.0,
 ) -> Rational:
-    """Interpolate h by P/Q at 2 size - 1 nodes, moved until the error of (1-c) h is even.
+    """Interpolate h by P/Q, at nodes that are moved until the error of (1-c) h is even.
 
     h is a Stieltjes function, so P and Q have negative zeros alone and positive coefficients, and
     the error falls geometrically with the size, at a rate that depends on the logarithm of the
@@ -40,11 +45,12 @@ def interpolate_rationally(
     ----------
     locals_
         h, on an interval.
-    size
-        Number of coefficients of P and of Q.
+    sizes
+        Numbers of coefficients of P and of Q; there are as many nodes, less one.
     spread
         Where the nodes begin to thin out: about the distance to the next zero.
-
+    goal
+        Error that is wanted: where it is out of reach, few rounds are made.
     lightest
         The error of log K is weighed by K, but at least by this: 1 stands for no weights.
 
@@ -56,18 +62,18 @@ def interpolate_rationally(
     left = locals_[0].piece.left
     width = (ONE - left) / ONE
     low, high = math.log(spread), math.log(spread + width)
-    count = 2 * size - 1
+    count = sum(sizes) - 1
     angles = [(2 * i + 1) * math.pi / (2 * count) for i in range(count)]
     knots = [low, *((low + high - (high - low) * math.cos(a)) / 2 for a in angles), high]
     best: Rational | None = None
-    for _ in range(_ROUNDS):
+    for done in range(1, _ROUNDS + 1):
         nodes = [_point(left, spread, knot) for knot in knots[1:-1]]
-        fit = _solve(locals_, left, nodes, size)
+        fit = _solve(locals_, left, nodes, sizes)
         errors = _gap_errors(locals_, spread, knots, fit, lightest)
         found = Rational(*fit, max(errors))
         if best is None or found.error < best.error:
             best = found
-        if best.error < _TARGET:
+        if best.error < _TARGET or (done >= _FEW_ROUNDS and best.error > _FAR * goal):
             break
         knots = _balanced(knots, errors)
     assert best is not None
@@ -79,23 +85,24 @@ def _point(left: int, spread: float, knot: float) -> int:
 
 
 def _solve(
-    locals_: Sequence[Local], left: int, nodes: list[int], size: int
+    locals_: Sequence[Local], left: int, nodes: list[int], sizes: tuple[int, int]
 ) -> tuple[arb_poly, arb_poly]:
     """P and Q with P(y) - h Q(y) = 0 at the nodes and Q(0) = 1."""
     count = len(nodes)
     values = [exponent_at(locals_, node) for node in nodes]
     matrix, right_side = arb_mat(count, count), arb_mat(count, 1)
-    with ctx.workprec(_SOLVE_BITS):
+    with ctx.workprec(_SOLVE_BITS[0] + _SOLVE_BITS[1] * count):
         for i, (node, h) in enumerate(zip(nodes, values, strict=True)):
             y, power = arb(node - left) / ONE, arb(1)
-            for j in range(size):
-                matrix[i, j] = power
-                if j > 0:
-                    matrix[i, size + j - 1] = -h * power
+            for j in range(max(sizes)):
+                if j < sizes[0]:
+                    matrix[i, j] = power
+                if 0 < j < sizes[1]:
+                    matrix[i, sizes[0] + j - 1] = -h * power
                 power *= y
             right_side[i, 0] = h
         solution = [entry.mid() for entry in matrix.solve(right_side).entries()]
-    return arb_poly(solution[:size]), arb_poly([arb(1), *solution[size:]])
+    return arb_poly(solution[: sizes[0]]), arb_poly([arb(1), *solution[sizes[0] :]])
 
 
 def _gap_errors(

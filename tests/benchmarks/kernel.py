@@ -4,6 +4,7 @@ Run `python tests/benchmarks/kernel.py`; it uses one BLAS thread, and prints rat
 one run, as absolute times depend on the machine and on its other users.
 """
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,9 +18,13 @@ from dhsk.kernels.profile import heat_profile
 
 IN_CACHE = 16_384  # entries: 128 kB in float64
 TILE, DIM = 4096, 400
-KERNELS = [
-    (2, 0.05), (2, 0.5), (3, 1.0), (10, 0.2), (10, 1.0), (50, 0.05), (50, 0.5), (393, 1.0),
-    (784, 0.7), (1000, 0.2), (10_000, 0.05), (1_000_000, 0.2), (1_000_000, 1.0),
+KERNELS = [  # dim, and time scale
+    (2, 0.05), (2, 0.5), (3, 0.05), (3, 1.0), (5, 0.05), (10, 0.05), (10, 0.2), (10, 1.0),
+    (50, 0.05), (50, 0.5), (393, 1.0), (784, 0.7), (1000, 0.2), (10_000, 0.05),
+    (1_000_000, 0.2), (1_000_000, 1.0),
+]  # fmt: skip
+HARD = [  # dim, and time
+    (2, 0.004), (3, 0.004), (5, 0.004), (10, 0.01), (50, 0.01),
 ]  # fmt: skip
 
 
@@ -52,18 +57,22 @@ def cost_in_cache(kernel: HeatKernel, number: type[np.float64] | type[np.float32
 
 def print_costs() -> None:
     """Cost of an entry for kernels of few and many levels, and of building them."""
-    print("     dim  scale  levels  form   build s  f64 ns  f32 ns  bound f64  bound f32")
-    for dim, scale in KERNELS:
-        kernel = HeatKernel.at_scale(dim, scale)
+    print(
+        "     dim  scale     time  levels    form   build s  f64 ns  f32 ns  bound f64  bound f32"
+    )
+    kernels = [HeatKernel.at_scale(dim, scale) for dim, scale in KERNELS]
+    for kernel in [*kernels, *(HeatKernel(dim, t) for dim, t in HARD)]:
         heat_profile.cache_clear()
         start = time.perf_counter()
-        profile = heat_profile(dim, kernel.time)
+        profile = heat_profile(kernel.dim, kernel.time)
         build = time.perf_counter() - start
-        form = f"{profile.double.numerator.size}+{profile.double.slopes.size}"
+        double, scale = profile.double, kernel.time * kernel.dim / math.log(kernel.dim)
+        form = f"{double.numerator.size}/{double.denominator.size}+{double.slopes.size}"
         f64, f32 = cost_in_cache(kernel, np.float64), cost_in_cache(kernel, np.float32)
         print(
-            f"{dim:8} {scale:6} {profile.levels:7} {form:>5} {build:9.3f} {f64:7.2f} {f32:7.2f}"
-            f" {profile.double.error.relative:10.1e} {profile.single.error.absolute:10.1e}"
+            f"{kernel.dim:8} {scale:6.3g} {kernel.time:8.2g} {profile.levels:7} {form:>7}"
+            f" {build:9.3f} {f64:7.2f} {f32:7.2f}"
+            f" {double.error.relative:10.1e} {profile.single.error.absolute:10.1e}"
         )
 
 

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import arb, arb_poly, ctx
 from scipy.special import ndtri
 
 from dhsk import errors
 from dhsk.kernels import HeatKernel
+from dhsk.kernels import profile as profile_module
+from dhsk.kernels.certify import proven_bound
 from dhsk.kernels.evaluate import DOUBLE, SINGLE
 from dhsk.kernels.exponent import ONE, WORK_BITS, heat_exponent, log2_kernel, with_factors
 from dhsk.kernels.profile import LOWEST, RELATIVE_BOUND, Form, heat_profile
@@ -237,6 +239,46 @@ def test_times_out_of_reach_are_refused(dim, time):
         kernel.of_cosine(0.5)
 
 
+@pytest.mark.parametrize(
+    ("bound", "number"), [("RELATIVE_BOUND", "float64"), ("ABSOLUTE_BOUND_SINGLE", "float32")]
+)
+def test_what_cannot_be_proven_is_refused_with_numbers(bound, number, monkeypatch):
+    """A promise out of reach is an AccuracyError with type, promise, best proof and a way out."""
+    monkeypatch.setattr(profile_module, bound, 1e-30)
+    for shapes in ("_SHAPES", "_SHAPES_SINGLE"):
+        monkeypatch.setattr(profile_module, shapes, ((6, 1, 0), (8, 1, 0), (16, 1, 0)))
+    message = rf"dim=900 .* 1e-30 in {number} .* at best .* is proven\): use a larger time, 0.04"
+    with pytest.raises(errors.AccuracyError, match=message):
+        profile_module.heat_profile.__wrapped__(900, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("dim", "time", "polynomial", "factors"),
+    [(784, 0.006, True, 0), (50, 0.015, False, 0), (3, 0.018, False, 3)],
+)
+def test_forms_follow_the_distance_of_the_zeros(dim, time, polynomial, factors):
+    """Polynomials far from the zeros of K, quotients nearer, and factors next to them."""
+    form = heat_profile(dim, time).double
+    assert (form.denominator.size == 1) is polynomial
+    assert form.slopes.size == factors
+    assert form.denominator[-1] == 1.0
+    assert (form.denominator > 0).all()
+
+
+@pytest.mark.parametrize("wrong", ["negative", "subnormal"])
+def test_no_bound_where_the_argument_does_not_hold(wrong):
+    """A negative coefficient of Q and a subnormal one of P leave nothing proven."""
+    with ctx.workprec(WORK_BITS):
+        local = with_factors(heat_exponent(3, 1.0).pieces[0], ())
+        p, q = np.ones(4, np.float32), np.ones(4, np.float32)
+        if wrong == "negative":
+            q[1] = -1e-3
+        else:
+            p[1] = 1e-40
+        one = arb_poly([arb(1)])
+        assert proven_bound([local], (one, one), (0.0, p, q), (), 1).relative == math.inf
+
+
 def unit_rows(kind: str, rows: int, dim: int, rng: np.random.Generator) -> np.ndarray:
     """Random unit rows on all the sphere, in the positive orthant, in clusters, with duplicates."""
     X = ndtri(rng.random((rows, dim)))
@@ -262,3 +304,8 @@ def test_duplicates_have_exactly_1(dim):
     assert values.dtype == np.float32
     assert (np.diagonal(values) == 1.0).all()
     assert values.max() == 1.0
+
+
+def test_no_small_dimension_is_refused_where_rounding_weighs_most():
+    """At dim 3 and t = 0.00375 the proof has little to spare of its 1e-12, and succeeds."""
+    assert HeatKernel(3, 0.00375).error_bound.relative <= 1e-12
