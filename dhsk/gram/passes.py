@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dhsk.gram.plan import LARGEST_GROUP, TASKS_PER_THREAD, Tiling
-from dhsk.gram.tiles import Group, TileSource
+from dhsk.gram.tiles import Group, TileSource, extent, within
 from dhsk.gram.workers import (
     borrow_client,
     current_client,
@@ -80,7 +80,7 @@ def multiply(
 
     def tasks() -> Iterator[tuple[Any, ...]]:
         for number, group in enumerate(groups):
-            rows, cols = _extent(tiling, group)
+            rows, cols = extent(tiling, group)
             forward = None if transposed else (cols, V[cols])
             mirrored = tiling.symmetric and any(i != j for i, j in group)
             backward = (rows, V[rows]) if transposed or mirrored else None
@@ -90,15 +90,6 @@ def multiply(
         for part, values in parts:
             result[:, part] += values
     return result
-
-
-def _extent(tiling: Tiling, group: Group) -> tuple[slice, slice]:
-    """Rows and columns that a group covers."""
-    rows, cols = [i for i, _ in group], [j for _, j in group]
-    return (
-        slice(tiling.rows(min(rows)).start, tiling.rows(max(rows)).stop),
-        slice(tiling.cols(min(cols)).start, tiling.cols(max(cols)).stop),
-    )
 
 
 def _multiply_group(
@@ -111,12 +102,12 @@ def _multiply_group(
     dtype: Any,
 ) -> _Partial:
     """Products of the tiles of a group with their parts of V: the task that workers run."""
-    extents = _extent(tiling, group)
+    extents = extent(tiling, group)
     k = (forward or backward or (None, np.empty((0, 0))))[1].shape[1]
     sums = [np.zeros((len(source.kernels), part.stop - part.start, k), dtype) for part in extents]
     for tile in source(group):
-        rows = _within(tiling.rows(tile.i), extents[0])
-        cols = _within(tiling.cols(tile.j), extents[1])
+        rows = within(tiling.rows(tile.i), extents[0])
+        cols = within(tiling.cols(tile.j), extents[1])
         if forward is not None:
             _add_product(sums[0][tile.kernel, rows], tile.values, forward[1][cols])
         if backward is not None and not (tiling.symmetric and tile.i == tile.j):
@@ -127,10 +118,6 @@ def _multiply_group(
         for part, values, use in zip(extents, sums, wanted, strict=True)
         if use is not None
     ]
-
-
-def _within(part: slice, whole: slice) -> slice:
-    return slice(part.start - whole.start, part.stop - whole.start)
 
 
 def _strips(tile: NDArray[Any], dtype: Any) -> Iterator[tuple[slice, NDArray[Any]]]:

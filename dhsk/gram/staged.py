@@ -135,17 +135,14 @@ class StagedSamples:
             ) from error
 
     def _read_dense(self, side: Side, part: slice) -> Rows:
+        """Rows of whole chunks, read in place; then the part of them that was asked for."""
         step = self.chunk_rows
-        out: Any = np.empty((part.stop - part.start, self._header.dim), self._dtype)
-        chunk: Any = np.empty(self._dense_shape, self._dtype)
-        for number in range(part.start // step, -(-part.stop // step)):
-            first = number * step
-            inside = slice(max(part.start, first), min(part.stop, first + step))
-            read_chunk(self._dense_path(side, number), chunk)
-            out[inside.start - part.start : inside.stop - part.start] = chunk[
-                inside.start - first : inside.stop - first
-            ]
-        return np.asarray(out)
+        chunks = range(part.start // step, -(-part.stop // step))
+        out: Any = np.empty((len(chunks) * step, self._header.dim), self._dtype)
+        for place, number in enumerate(chunks):
+            read_chunk(self._dense_path(side, number), out[place * step : (place + 1) * step])
+        first = part.start - chunks.start * step
+        return np.asarray(out[first : first + part.stop - part.start])
 
     def _read_csr(self, side: Side, part: slice) -> Rows:
         group = self._group(side)

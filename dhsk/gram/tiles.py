@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Rows
+from dhsk.gram.plan import Tiling
 from dhsk.gram.store import GramStore
 from dhsk.kernels import Kernel, RowKernel
 
@@ -152,11 +153,27 @@ def _values(
 def _blocks(store: GramStore, group: Group) -> Iterator[tuple[int, int, Rows, Rows | None]]:
     """Tiles with their samples, column by column; no columns on the diagonal of a square."""
     tiling = store.header.tiling
-    rows = {i: store.samples.read("rows", tiling.rows(i)) for i in sorted({i for i, _ in group})}
-    side: Any = "rows" if tiling.symmetric else "cols"
-    for j in sorted({j for _, j in group}):
-        cols = rows.get(j) if tiling.symmetric else None
-        if cols is None:
-            cols = store.samples.read(side, tiling.cols(j))
-        for i in sorted(i for i, other in group if other == j):
-            yield i, j, rows[i], None if tiling.symmetric and i == j else cols
+    above, left = extent(tiling, group)
+    rows = store.samples.read("rows", above)
+    if tiling.symmetric and above == left:
+        cols = rows
+    else:
+        cols = store.samples.read("rows" if tiling.symmetric else "cols", left)
+    for i, j in sorted(group, key=lambda tile: tile[::-1]):
+        diagonal = tiling.symmetric and i == j
+        block = rows[within(tiling.rows(i), above)]
+        yield i, j, block, None if diagonal else cols[within(tiling.cols(j), left)]
+
+
+def extent(tiling: Tiling, group: Group) -> tuple[slice, slice]:
+    """Rows and columns from the first to the last that a group's tiles cover."""
+    rows, cols = [i for i, _ in group], [j for _, j in group]
+    return (
+        slice(tiling.rows(min(rows)).start, tiling.rows(max(rows)).stop),
+        slice(tiling.cols(min(cols)).start, tiling.cols(max(cols)).stop),
+    )
+
+
+def within(part: slice, whole: slice) -> slice:
+    """A slice of a slice, counted from its start."""
+    return slice(part.start - whole.start, part.stop - whole.start)

@@ -50,7 +50,7 @@ def set_cosines_of_equal_rows(product: Reals, rows: Rows, columns: Rows) -> None
 def _marks(rows: Rows) -> _Marks:
     """64-bit hash of each row, the same for a dense row and for its sparse form."""
     data: Any = rows if isinstance(rows, np.ndarray) else rows.data
-    bits = (data + 0.0).view(np.uint32 if data.dtype == np.float32 else np.uint64)
+    bits = data.view(np.uint32 if data.dtype == np.float32 else np.uint64)
     marks: _Marks = np.empty(rows.shape[0], np.uint64)
     if isinstance(rows, np.ndarray):
         columns = np.arange(rows.shape[1], dtype=np.uint64)
@@ -74,18 +74,22 @@ def _compiled() -> tuple[Any, Any]:
 
     @numba.njit(nogil=True, cache=True)
     def dense(bits: Any, weights: Any, marks: Any) -> None:
+        minus_zero = bits.dtype.type(1) << bits.dtype.type(8 * bits.itemsize - 1)
         for i in range(bits.shape[0]):
             total = np.uint64(0)
             for j in range(bits.shape[1]):
-                total += np.uint64(bits[i, j]) * weights[j]
+                entry = bits[i, j]
+                total += np.uint64(0 if entry == minus_zero else entry) * weights[j]
             marks[i] = total
 
     @numba.njit(nogil=True, cache=True)
     def sparse(bits: Any, weights: Any, indptr: Any, marks: Any) -> None:
+        minus_zero = bits.dtype.type(1) << bits.dtype.type(8 * bits.itemsize - 1)
         for i in range(marks.size):
             total = np.uint64(0)
             for j in range(indptr[i], indptr[i + 1]):
-                total += np.uint64(bits[j]) * weights[j]
+                entry = bits[j]
+                total += np.uint64(0 if entry == minus_zero else entry) * weights[j]
             marks[i] = total
 
     return dense, sparse

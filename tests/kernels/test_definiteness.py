@@ -115,3 +115,24 @@ def test_equal_counts_have_exactly_1(dim, number, form):
         assert values.max() == 1.0
         for offset in (0, 60, 120):
             assert (np.diagonal(values, offset) == 1.0).all()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("number", PRECISIONS)
+def test_near_rows_are_not_taken_for_equal(number, form):
+    """Other signs and other orders make other rows; -0 instead of 0 does not."""
+    small = 0.3  # the product of such a row with itself rounds below 1 in both types
+    rows = np.array([[1, small, 0], [1, -small, 0], [1, 0, small], [small, 1, 0]])
+    rows = (rows / np.hypot(1, small)).astype(number)
+    minus_zero = rows[:1] * np.array([1, 1, -1], dtype=number)
+    values = HeatKernel(3, 0.1).of_rows(form(rows), form(np.concatenate([rows, minus_zero])))
+    assert values[0, 4] == 1.0
+    assert ((values[:, :4] == 1.0) == np.eye(4, dtype=bool)).all()
+
+
+def test_a_dense_row_equals_its_sparse_form():
+    """The two forms of one row are equal rows."""
+    X = np.random.default_rng(5).poisson(0.5, (30, 40)) + np.eye(30, 40)
+    unit = hyperspherical_map(X)
+    values = HeatKernel.at_scale(40, 0.3).of_rows(unit, sparse.csr_array(unit))
+    assert (np.diagonal(values) == 1.0).all()
