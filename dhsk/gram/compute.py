@@ -1,7 +1,8 @@
 """Gram matrices by tiles on dask.distributed: check, plan, stage the samples, compute, record."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,11 +16,11 @@ from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.header import Header
 from dhsk.gram.matrix import GramMatrices, GramMatrix
 from dhsk.gram.passes import grouped
-from dhsk.gram.plan import GramPlan, Resources, make_plan
+from dhsk.gram.plan import GramPlan, Resources, Tiling, make_plan
 from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.staged import Side
 from dhsk.gram.store import GramStore
-from dhsk.gram.tiles import Group, TileSource
+from dhsk.gram.tiles import Group, TileSource, extent
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks
 from dhsk.kernels import Kernel, RowKernel
 from dhsk.progress import OnProgress, Progress, ignore
@@ -133,9 +134,11 @@ def compute_gram(
         if opened.header.tile != plan.tiling.tile:  # that of an earlier run wins
             plan = plan_for(sides, resources, tile=opened.header.tile, **options)
             plan.check()
-        stage_samples(opened, sides, report)
+        staging = stage_samples(opened, sides, report)
         if store is not None:
-            compute_tiles(opened, kernels, worker_client, plan, report)
+            compute_tiles(opened, kernels, staging, worker_client, plan, report)
+        else:
+            deque(staging, maxlen=0)
     matrices = [GramMatrix(opened, k, compute=store is None, folder=folder) for k in kernels]
     return matrices[0] if isinstance(kernel, Kernel) else GramMatrices(matrices)
 
@@ -321,8 +324,8 @@ def _open_store(path: Path, plan: GramPlan, header: Header) -> GramStore:
     return GramStore.create(path, header)
 
 
-def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> None:
-    """Put the mapped samples into a store, from where every task reads its two blocks.
+def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> Iterator[int]:
+    """Put the mapped samples into a store, from where every task reads its blocks.
 
     Parameters
     ----------
@@ -332,20 +335,36 @@ def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) ->
         The samples of rows and, if rectangular, of columns.
     report
         Receives progress.
+
+    Yields
+    ------
+    int
+        How many samples of the last side are there, whenever more are.
     """
     names: tuple[Side, Side] = ("rows", "cols")
     for name, side in zip(names, sides, strict=False):
-        if store.samples.has(name):
-            continue
-        store.samples.start(name)
-        first = entry = 0
-        for block in side.blocks(_stage_rows(store, side)):
-            mapped = apply_map(store.header.sphere_map, block, first)
-            store.samples.write(name, first, entry, mapped)
-            first += mapped.shape[0]
-            entry += getattr(mapped, "nnz", 0)
-            report(Progress("staging", first, side.shape[0]))
-        store.samples.finish(name)
+        n_samples = side.shape[0]
+        last = side is sides[-1]
+        if not store.samples.has(name):
+            for staged in _stage_side(store, name, side):
+                report(Progress("staging", staged, n_samples))
+                if last:
+                    yield staged
+        elif last:
+            yield n_samples
+
+
+def _stage_side(store: GramStore, name: Side, side: Samples) -> Iterator[int]:
+    store.samples.start(name)
+    first = entry = 0
+    for block in side.blocks(_stage_rows(store, side)):
+        mapped = apply_map(store.header.sphere_map, block, first)
+        store.samples.write(name, first, entry, mapped)
+        first += mapped.shape[0]
+        entry += getattr(mapped, "nnz", 0)
+        if first == side.shape[0]:
+            store.samples.finish(name)
+        yield first
 
 
 def _stage_rows(store: GramStore, side: Samples) -> int:
@@ -360,18 +379,21 @@ def _stage_rows(store: GramStore, side: Samples) -> int:
 def compute_tiles(
     store: GramStore,
     kernels: Sequence[Kernel],
+    staging: Iterator[int],
     client: Client,
     plan: GramPlan,
     report: OnProgress,
 ) -> None:
-    """Compute the tiles that are missing.
+    """Compute the tiles that are missing, the first ones while samples are still being staged.
 
     Parameters
     ----------
     store
-        A store with its samples staged.
+        The store.
     kernels
         Its kernels, as they are to be pickled.
+    staging
+        Stages samples as it is asked for more, from `stage_samples`.
     client
         Where the tasks run.
     plan
@@ -384,11 +406,24 @@ def compute_tiles(
     done = total - len(missing)
     report(Progress("tiles", done, total))
     source = TileSource(store.path.absolute(), kernels, compute=True)
-    tasks = ((source, group) for group in grouped(missing, plan.group))
+    groups = grouped(missing, plan.group)
+    tasks = _when_staged(source, groups, store.header.tiling, staging)
     for count in run_tasks(client, compute_group, tasks, plan.window):
         done += count
         report(Progress("tiles", done, total))
+    deque(staging, maxlen=0)
     store.check_complete()
+
+
+def _when_staged(
+    source: TileSource, groups: list[Group], tiling: Tiling, staging: Iterator[int]
+) -> Iterator[tuple[TileSource, Group]]:
+    """Tasks by the last sample that they need, each once it is staged."""
+    staged = 0
+    for needed, group in sorted((extent(tiling, group)[1].stop, group) for group in groups):
+        while staged < needed:
+            staged = next(staging)
+        yield source, group
 
 
 def compute_group(source: TileSource, group: Group) -> int:

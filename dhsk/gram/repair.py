@@ -74,6 +74,6 @@ def repair_gram(
         plan.check()
         if damaged:  # the staged samples may be damaged too
             store.samples.start("rows")
-        stage_samples(store, [side], report)
-        compute_tiles(store, store.kernels, workers, plan, report)
+        staging = stage_samples(store, [side], report)
+        compute_tiles(store, store.kernels, staging, workers, plan, report)
     return damaged

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import sha256
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,7 +18,7 @@ features), and the cosines are wrong by at most 2e-6."""
 
 _BLOCK_BYTES = 16 * 2**20
 _DIGEST_BYTES = 16
-_VERSION = "dhsk samples 1"
+_VERSION = "dhsk samples 2"
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,8 @@ class _Fingerprint:
         self._title = f"{_VERSION} {'csr' if is_sparse else 'dense'} {shape[0]} {shape[1]}"
         # One stream for each of values, columns and row lengths: each is continued by the next
         # block, while their interleaving would depend on the blocks.
-        self._streams = [blake2b(digest_size=_DIGEST_BYTES) for _ in range(3 if is_sparse else 1)]
+        # SHA-256, as processors have instructions for it: two to three times as fast as BLAKE2.
+        self._streams = [sha256() for _ in range(3 if is_sparse else 1)]
 
     def update(self, block: Rows) -> None:
         """Take in the next block."""
@@ -117,10 +118,10 @@ class _Fingerprint:
 
     def hexdigest(self) -> str:
         """Return the fingerprint of all rows so far."""
-        whole = blake2b(self._title.encode(), digest_size=_DIGEST_BYTES)
+        whole = sha256(self._title.encode())
         for stream in self._streams:
             whole.update(stream.digest())
-        return whole.hexdigest()
+        return whole.hexdigest()[: 2 * _DIGEST_BYTES]
 
 
 def _check_unit(block: Rows, first_row: int) -> None:
