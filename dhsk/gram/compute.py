@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from distributed import Client
 
@@ -30,7 +30,13 @@ BLOCK_BYTES = 16_000_000
 """Samples are mapped and staged in blocks of about this size."""
 
 
+@overload
+def compute_gram(X: Any, kernel: Kernel, Y: Any = None, **options: Any) -> GramMatrix: ...
+@overload
 def compute_gram(
+    X: Any, kernel: Sequence[Kernel], Y: Any = None, **options: Any
+) -> GramMatrices: ...
+def compute_gram(  # type: ignore[misc]  # its options are those of the overloads
     X: Any,
     kernel: Kernel | Sequence[Kernel],
     Y: Any = None,
@@ -44,7 +50,7 @@ def compute_gram(
     client: Client | None = None,
     layout: str = "triangle",
     progress: OnProgress | None = None,
-) -> Any:
+) -> GramMatrix | GramMatrices:
     """Compute the Gram matrix of samples, tile by tile, into a zarr store.
 
     Interrupted at any moment, the same call computes only the tiles that are missing, and the

@@ -105,9 +105,8 @@ def _multiply_group(
     extents = extent(tiling, group)
     k = (forward or backward or (None, np.empty((0, 0))))[1].shape[1]
     sums = [np.zeros((len(source.kernels), part.stop - part.start, k), dtype) for part in extents]
-    for tile in source(group):
-        rows = within(tiling.rows(tile.i), extents[0])
-        cols = within(tiling.cols(tile.j), extents[1])
+    for tile in source(group, in_strips=True):
+        rows, cols = within(tile.rows, extents[0]), within(tile.cols, extents[1])
         if forward is not None:
             _add_product(sums[0][tile.kernel, rows], tile.values, forward[1][cols])
         if backward is not None and not (tiling.symmetric and tile.i == tile.j):

@@ -5,15 +5,16 @@ group are read once, its columns once, and its arrays are used again from tile t
 fresh memory costs as much as the kernel does (2 µs a page on the machine where this was measured).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Rows
+from dhsk.gram.header import Header
 from dhsk.gram.plan import Tiling
 from dhsk.gram.store import GramStore
 from dhsk.kernels import Kernel, RowKernel
@@ -22,16 +23,27 @@ Group: TypeAlias = tuple[tuple[int, int], ...]
 """Indices (i, j) of neighbouring tiles."""
 
 
+_Evaluate: TypeAlias = Callable[[Rows, Rows | None], Iterator[tuple[int, slice, NDArray[Any]]]]
+"""From two blocks of samples: number of a kernel, rows of the block, values."""
+
+STRIP_BYTES: Final = 1 << 20
+"""Size of a strip. Measured: 1 MB is better than halves of it, which cost more calls."""
+
+
 @dataclass(frozen=True)
 class TileValues:
-    """Values of one tile of one kernel."""
+    """Values of one tile of one kernel, or of a strip of its rows."""
 
     i: int
     j: int
     kernel: int
     """Number of the kernel."""
+    rows: slice
+    """Rows of the matrix."""
+    cols: slice
+    """Columns of the matrix."""
     values: NDArray[Any]
-    """(rows of i, columns of j); overwritten after the next one was asked for."""
+    """(rows, cols); overwritten after the next one was asked for."""
 
 
 class TileSource:
@@ -62,27 +74,32 @@ class TileSource:
         self.compute = compute
         self.norms2 = norms2
 
-    def __call__(self, group: Group) -> Iterator[TileValues]:
+    def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
         """Give the values of a group's tiles, for each tile one kernel after the other.
 
         Parameters
         ----------
         group
             Tiles; of a symmetric matrix those with i <= j.
+        in_strips
+            Give tiles in strips of rows where that is possible, all kernels of a strip before the
+            next: then values are used while they are in the cache.
 
         Yields
         ------
         TileValues
-            A tile of a kernel. Two arrays take turns, so that the one before stays valid while
-            the next is computed.
+            A tile, or strip, of a kernel. Of tiles the one before stays valid while the next is
+            computed.
         """
         store = GramStore.open(self.path)
         if self.compute:
-            yield from _computed(store, self.kernels, group)
+            yield from _computed(store, self.kernels, group, in_strips)
             return
+        tiling = store.header.tiling
         for i, j in group:
             for number, kernel in enumerate(self.kernels):
-                yield TileValues(i, j, number, self._read(store, kernel, i, j))
+                values = self._read(store, kernel, i, j)
+                yield TileValues(i, j, number, tiling.rows(i), tiling.cols(j), values)
 
     def _read(self, store: GramStore, kernel: Kernel, i: int, j: int) -> NDArray[Any]:
         index = store.index_of(kernel)
@@ -99,6 +116,7 @@ class _Arrays:
     """Arrays of the size of a tile that are used again and again."""
 
     def __init__(self, entries: int, dtype: Any, count: int) -> None:
+        self.entries = entries
         self._flat = [np.empty(entries, dtype) for _ in range(count)]
         self._next = 0
 
@@ -109,45 +127,82 @@ class _Arrays:
         return flat[: shape[0] * shape[1]].reshape(shape)
 
 
-def _computed(store: GramStore, kernels: Sequence[Kernel], group: Group) -> Iterator[TileValues]:
-    header = store.header
-    results = _Arrays(header.tile**2, header.dtype, 2)
-    # A single kernel overwrites its product, in the result itself if it is of the same type.
-    direct = len(kernels) == 1 and header.dtype == header.product_dtype
-    spare = 0 if direct else min(len(kernels), 2)
-    products = results if direct else _Arrays(header.tile**2, header.product_dtype, spare)
+def _computed(
+    store: GramStore, kernels: Sequence[Kernel], group: Group, in_strips: bool
+) -> Iterator[TileValues]:
+    header, tiling = store.header, store.header.tiling
+    evaluate = _evaluator(kernels, header, in_strips)
     for i, j, rows, cols in _blocks(store, group):
-        shape = rows.shape[0], (rows if cols is None else cols).shape[0]
-        for number, values in enumerate(_values(kernels, rows, cols, products, shape)):
-            result = values
-            if not direct:
-                result = results.take(shape)
-                np.copyto(result, values, casting="same_kind")
-            yield TileValues(i, j, number, result)
+        first = tiling.rows(i).start
+        for number, part, values in evaluate(rows, cols):
+            place = slice(first + part.start, first + part.stop)
+            yield TileValues(i, j, number, place, tiling.cols(j), values)
 
 
-def _values(
+def _evaluator(kernels: Sequence[Kernel], header: Header, in_strips: bool) -> _Evaluate:
+    """How the values of some kernels come from two blocks of samples."""
+    spherical = all(kernel.spherical for kernel in kernels)
+    entries = header.tile**2
+    product = _Arrays(entries, header.product_dtype, 1)
+    if not spherical or any(isinstance(kernel, RowKernel) for kernel in kernels):
+        results = _Arrays(entries, header.dtype, 2)
+        return lambda rows, cols: _apart(kernels, rows, cols, product, results)
+    if in_strips:
+        itemsize = np.dtype(header.product_dtype).itemsize
+        entries = min(entries, max(STRIP_BYTES // itemsize, header.tile))
+    results = _Arrays(entries, header.dtype, 1 if in_strips else 2)
+    scratch = results
+    if header.dtype != header.product_dtype:
+        scratch = _Arrays(entries, header.product_dtype, 1)
+    elif len(kernels) == 1 and not in_strips:
+        # A single kernel overwrites its product: two of them take turns.
+        product = results
+    return lambda rows, cols: _together(kernels, rows, cols, product, scratch, results)
+
+
+def _apart(
+    kernels: Sequence[Kernel], rows: Rows, cols: Rows | None, product: _Arrays, results: _Arrays
+) -> Iterator[tuple[int, slice, NDArray[Any]]]:
+    """Values of each kernel from a product of its own."""
+    shape = _shape(rows, cols)
+    for number, kernel in enumerate(kernels):
+        result = results.take(shape)
+        np.copyto(result, kernel.of_rows(rows, cols, product.take(shape)), casting="same_kind")
+        yield number, slice(0, shape[0]), result
+
+
+def _together(
     kernels: Sequence[Kernel],
     rows: Rows,
     cols: Rows | None,
-    products: _Arrays,
-    shape: tuple[int, int],
-) -> Iterator[Floats]:
-    """Values of each kernel on one pair of blocks, from one product where that gives them."""
-    row_kernels = any(isinstance(kernel, RowKernel) for kernel in kernels)
-    if len(kernels) == 1 or row_kernels or len({kernel.spherical for kernel in kernels}) > 1:
-        for kernel in kernels:
-            yield kernel.of_rows(rows, cols, products.take(shape))
-        return
-    product, scratch = products.take(shape), products.take(shape)
-    columns = rows if cols is None else cols
-    kernels[0].product(rows, columns, product)
-    for kernel in kernels:
-        np.copyto(scratch, product)
-        values = kernel.of_product(scratch, kernel.norms2(rows), kernel.norms2(columns))
-        if cols is None:
-            kernel.make_symmetric(values)
-        yield values
+    product: _Arrays,
+    scratch: _Arrays,
+    results: _Arrays,
+) -> Iterator[tuple[int, slice, NDArray[Any]]]:
+    """Values of spherical kernels from one product, entry by entry."""
+    shape = _shape(rows, cols)
+    cosines = kernels[0].product(rows, rows if cols is None else cols, product.take(shape))
+    if cols is None:
+        kernels[0].make_symmetric(cosines)
+    step = max(1, results.entries // shape[1])
+    for start in range(0, shape[0], step):
+        part = slice(start, min(start + step, shape[0]))
+        ones = np.ones(part.stop - part.start), np.ones(shape[1])
+        for number, kernel in enumerate(kernels):
+            values = cosines[part]
+            if product is not results:
+                values = scratch.take(values.shape)
+                np.copyto(values, cosines[part])
+            values = kernel.of_product(values, *ones)
+            if scratch is not results:
+                result = results.take(values.shape)
+                np.copyto(result, values, casting="same_kind")
+                values = result
+            yield number, part, values
+
+
+def _shape(rows: Rows, cols: Rows | None) -> tuple[int, int]:
+    return rows.shape[0], (rows if cols is None else cols).shape[0]
 
 
 def _blocks(store: GramStore, group: Group) -> Iterator[tuple[int, int, Rows, Rows | None]]:
