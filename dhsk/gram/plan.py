@@ -25,8 +25,8 @@ LARGE_N = 8 * LARGE_TILE
 """From here on even the large tiles are 36, enough for a dozen workers to share."""
 
 MANY_FILES = 5000
-"""Above this number of tile files the default tile doubles, up to `HUGE_TILE`: folders are listed to
-see what is missing, and shared file systems count files."""
+"""Above this number of tile files the default tile doubles, up to `HUGE_TILE`: a run that goes on
+lists them all, and shared file systems count files."""
 
 HUGE_TILE = 8192
 """Tiles of half a gigabyte in float64, a gigabyte of memory a task; still lost one at a time."""

@@ -1,0 +1,150 @@
+"""What a computation took, beside what its plan had predicted."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from time import perf_counter
+
+import psutil
+
+from dhsk.console import print_table
+from dhsk.gram import GramMatrix
+from dhsk.gram.compute import plan_for
+from dhsk.gram.plan import Resources
+from dhsk.gram.predict import Prediction
+from dhsk.gram.rates import kernel_seconds
+from dhsk.gram.sizes import human_bytes, human_seconds
+from dhsk.plan_command import known_rates
+from dhsk.progress import OnProgress, Progress
+from dhsk.samples import Samples
+
+INTERVAL_SECONDS = 0.5
+"""Between two looks at the memory; more where a look takes long, see `LARGEST_COST`."""
+
+LARGEST_COST = 0.01
+"""Share of a core that looking may take."""
+
+
+class TreeMemory:
+    """The most memory that this process and its descendants held together, looked at in a thread.
+
+    It sums the proportional set sizes (Linux), which count shared pages once, or the unique ones
+    elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._ended = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "TreeMemory":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        process = psutil.Process()
+        pause = 0.0
+        while not self._ended.wait(pause):
+            begin = perf_counter()
+            self.peak = max(self.peak, tree_bytes(process))
+            pause = max(INTERVAL_SECONDS, (perf_counter() - begin) / LARGEST_COST)
+
+
+def tree_bytes(process: psutil.Process) -> int:
+    """Memory of a process and its descendants, in bytes; of those that end meanwhile nothing."""
+    total = 0
+    for member in (process, *process.children(recursive=True)):
+        try:
+            memory = member.memory_full_info()
+        except psutil.Error:
+            continue
+        total += getattr(memory, "pss", memory.uss)
+    return total
+
+
+class Outcome:
+    """Measures a run of `compute_gram` and prints it beside the prediction.
+
+    Parameters
+    ----------
+    local
+        The workers are processes of this machine, so that their memory can be seen.
+    """
+
+    def __init__(self, *, local: bool) -> None:
+        self.local = local
+        self.seconds = 0.0
+        self.found: int | None = None
+        """Tiles that an earlier run had left."""
+        self.staged = True
+        self._memory = TreeMemory()
+
+    @contextmanager
+    def watched(self, progress: OnProgress) -> Iterator[OnProgress]:
+        """Measure while the context lasts.
+
+        Parameters
+        ----------
+        progress
+            Receives the events of the computation.
+
+        Yields
+        ------
+        OnProgress
+            To be given to the computation.
+        """
+
+        def note(event: Progress) -> None:
+            if event.stage == "staging":
+                self.staged = False
+            if event.stage == "tiles" and self.found is None:
+                self.found = event.done
+            progress(event)
+
+        begin = perf_counter()
+        with self._memory:
+            yield note
+        self.seconds = perf_counter() - begin
+
+    def show(self, G: GramMatrix, samples: Samples, resources: Resources) -> None:
+        """Print the table.
+
+        Parameters
+        ----------
+        G
+            What was computed.
+        samples
+            Of what.
+        resources
+            With what.
+        """
+        header = G.header
+        plan = plan_for(
+            [samples], resources, tile=header.tile, dtype=header.dtype,
+            product_dtype=header.product_dtype, layout=header.layout,
+        )  # fmt: skip
+        total = plan.tiling.n_tiles
+        computed = total - (self.found or 0)
+        prediction = Prediction(
+            plan,
+            known_rates(),
+            kernel_seconds(G.kernel, plan.product_dtype),
+            cores=psutil.cpu_count() if self.local else None,
+            share=computed / total,
+            staged=self.staged,
+        )
+        on_disk = sum(file.stat().st_size for file in G.path.rglob("*") if file.is_file())
+        seen = human_bytes(self._memory.peak) if self.local else "not seen from here"
+        print_table(
+            ["", "predicted", "measured"],
+            [
+                ("seconds", human_seconds(prediction.seconds), human_seconds(self.seconds)),
+                ("on disk", human_bytes(plan.disk_bytes), human_bytes(on_disk)),
+                ("peak memory, all processes", human_bytes(plan.peak_bytes), seen),
+                ("tiles computed", f"{total:,}", f"{computed:,}"),
+            ],
+        )
