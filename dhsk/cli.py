@@ -111,7 +111,7 @@ def gram(
     opened = open_samples(samples, drop_columns=drop_columns)
     made = make_kernel(dim=opened.shape[1], **kernel)
     chosen = check_kernels([made], [opened], sphere_map, product_dtype)
-    outcome = Outcome(local=cluster == "local")
+    outcome = Outcome(made, product_dtype, local=cluster == "local")
     with _connected(cluster, workers) as client, show_progress() as progress, _wrong_out():
         with outcome.watched(progress) as watched:
             G = compute_gram(

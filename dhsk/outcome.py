@@ -1,19 +1,23 @@
 """What a computation took, beside what its plan had predicted."""
 
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
+from typing import cast
 
 import psutil
 
 from dhsk.console import print_table
 from dhsk.gram import GramMatrix
 from dhsk.gram.compute import plan_for
-from dhsk.gram.plan import Resources
+from dhsk.gram.plan import DtypeName, Resources
 from dhsk.gram.predict import Prediction
 from dhsk.gram.rates import kernel_seconds
 from dhsk.gram.sizes import human_bytes, human_seconds
+from dhsk.kernels import Kernel
 from dhsk.plan_command import known_rates
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples
@@ -28,8 +32,9 @@ LARGEST_COST = 0.01
 class TreeMemory:
     """The most memory that this process and its descendants held together, looked at in a thread.
 
-    It sums the proportional set sizes (Linux), which count shared pages once, or the unique ones
-    elsewhere.
+    It sums proportional set sizes, which count shared pages once, each raised to the process's own
+    peak, which the kernel keeps (Linux): no peak is missed between two looks, and peaks that came
+    one after the other count as one. Elsewhere it sums what is unique to each process.
     """
 
     def __init__(self) -> None:
@@ -44,26 +49,36 @@ class TreeMemory:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+        self._look(psutil.Process())
+
+    def _look(self, process: psutil.Process) -> None:
+        self.peak = max(self.peak, tree_bytes(process))
 
     def _watch(self) -> None:
         process = psutil.Process()
         pause = 0.0
         while not self._ended.wait(pause):
             begin = perf_counter()
-            self.peak = max(self.peak, tree_bytes(process))
+            self._look(process)
             pause = max(INTERVAL_SECONDS, (perf_counter() - begin) / LARGEST_COST)
 
 
 def tree_bytes(process: psutil.Process) -> int:
-    """Memory of a process and its descendants, in bytes; of those that end meanwhile nothing."""
+    """Memory of a process and its descendants at their peaks, in bytes; of those gone nothing."""
     total = 0
     for member in (process, *process.children(recursive=True)):
-        try:
+        with suppress(psutil.Error, OSError):
             memory = member.memory_full_info()
-        except psutil.Error:
-            continue
-        total += getattr(memory, "pss", memory.uss)
+            since = max(0, _peak_resident(member.pid) - memory.rss)
+            total += getattr(memory, "pss", memory.uss) + since
     return total
+
+
+def _peak_resident(pid: int) -> int:
+    """Most resident memory that a process ever had, in bytes; 0 where the kernel does not say."""
+    status = Path(f"/proc/{pid}/status")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    return int(found[1]) * 1024 if found else 0
 
 
 class Outcome:
@@ -71,12 +86,18 @@ class Outcome:
 
     Parameters
     ----------
+    kernel
+        What is to be computed.
+    product_dtype
+        Type of the products.
     local
         The workers are processes of this machine, so that their memory can be seen.
     """
 
-    def __init__(self, *, local: bool) -> None:
+    def __init__(self, kernel: Kernel, product_dtype: str, *, local: bool) -> None:
         self.local = local
+        self.rates = known_rates()
+        self.kernel = kernel_seconds(kernel, cast("DtypeName", product_dtype))
         self.seconds = 0.0
         self.found: int | None = None
         """Tiles that an earlier run had left."""
@@ -131,8 +152,8 @@ class Outcome:
         computed = total - (self.found or 0)
         prediction = Prediction(
             plan,
-            known_rates(),
-            kernel_seconds(G.kernel, plan.product_dtype),
+            self.rates,
+            self.kernel,
             cores=psutil.cpu_count() if self.local else None,
             share=computed / total,
             staged=self.staged,

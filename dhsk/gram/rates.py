@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
 from time import perf_counter, process_time
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import psutil
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from dhsk.arrays import Rows
@@ -45,7 +45,7 @@ ASSUMED_WRITE_WORK = 0.5e-9
 
 _EDGE: Final = 768  # of the square products that are timed
 _DIMS: Final = (16, 512)  # where the line of GEMM is taken
-_SPARSE_DIM, _DENSITIES = 4096, (0.01, 0.06)  # 0.4 and 15 multiply-adds an entry
+_SPARSE_DIM, _FILLED = 4096, (40, 240)  # entries a row; they meet 0.4 and 14 times
 _CHUNK: Final = (1024, 2048)  # 16.8 MB
 _DISK_SECONDS: Final = 1.5
 _DISK_THREADS: Final = 16
@@ -229,15 +229,18 @@ def _dense_line(dtype: DtypeName, threads: int, repeats: int) -> Line:
 
 
 def _sparse_line(threads: int, repeats: int) -> Line:
-    def point(density: float) -> tuple[float, float]:
-        rng = np.random.default_rng(0)
-        shape = _EDGE, _SPARSE_DIM
-        rows: Any = csr_array(random_array(shape, density=density, rng=rng))
-        out = np.empty((_EDGE, _EDGE))
-        seconds = _seconds_each(lambda: lambda: inner_product(rows, rows, out), threads, repeats)
-        return _SPARSE_DIM * density**2, seconds / _EDGE**2
+    def point(filled: int) -> tuple[float, float]:
+        columns = np.random.default_rng(0).integers(0, _SPARSE_DIM, _EDGE * filled)
+        starts = np.arange(0, columns.size + 1, filled)
+        rows = csr_array((np.ones(columns.size), columns, starts), shape=(_EDGE, _SPARSE_DIM))
 
-    return _line([point(density) for density in _DENSITIES])
+        def prepare() -> Work:
+            out = np.empty((_EDGE, _EDGE))
+            return lambda: inner_product(rows, rows, out)
+
+        return filled**2 / _SPARSE_DIM, _seconds_each(prepare, threads, repeats) / _EDGE**2
+
+    return _line([point(filled) for filled in _FILLED])
 
 
 def _stage_seconds() -> float:
