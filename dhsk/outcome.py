@@ -32,9 +32,9 @@ LARGEST_COST = 0.01
 class TreeMemory:
     """The most memory that this process and its descendants held together, looked at in a thread.
 
-    It sums proportional set sizes, which count shared pages once, each raised to the process's own
-    peak, which the kernel keeps (Linux): no peak is missed between two looks, and peaks that came
-    one after the other count as one. Elsewhere it sums what is unique to each process.
+    It sums proportional set sizes, which count shared pages once; those of descendants are raised
+    to their own peaks, which the kernel keeps (Linux), so that no tile is missed between two looks,
+    and peaks that came one after the other count as one. Elsewhere it sums what is unique to each.
     """
 
     def __init__(self) -> None:
@@ -64,13 +64,14 @@ class TreeMemory:
 
 
 def tree_bytes(process: psutil.Process) -> int:
-    """Memory of a process and its descendants at their peaks, in bytes; of those gone nothing."""
+    """Memory of a process, and of its descendants at their peaks, in bytes; of those gone none."""
     total = 0
     for member in (process, *process.children(recursive=True)):
         with suppress(psutil.Error, OSError):
             memory = member.memory_full_info()
-            since = max(0, _peak_resident(member.pid) - memory.rss)
-            total += getattr(memory, "pss", memory.uss) + since
+            total += getattr(memory, "pss", memory.uss)
+            if member.pid != process.pid:
+                total += max(0, _peak_resident(member.pid) - memory.rss)
     return total
 
 

@@ -8,7 +8,8 @@ RESULT_COPIES = 2
 """Tile-sized arrays of the stored type in a running task: one is computed, one is written."""
 
 CHUNK_BYTES = 2 * 2**24
-"""What reading chunks of samples holds besides the samples: their bytes, of CSR also a copy."""
+"""What reading chunks of samples holds besides the samples. CSR arrays are read in whole chunks of a
+million numbers, however few are wanted, as bytes and as numbers."""
 
 DENSE_STRIPS = 3
 """Dense strips that the product of two sparse blocks holds, at most `DENSE_BYTES` each."""
@@ -45,11 +46,15 @@ def task_bytes(
     """
     # A single kernel of the stored type overwrites its product in the result itself.
     products = 0 if n_kernels == 1 and item == product_item else min(n_kernels, 2)
-    entries = (RESULT_COPIES * item + products * product_item) * tile**2
+    # Two results take turns; memory that is never touched is never there.
+    results = min(RESULT_COPIES, group**2 * n_kernels)
+    entries = (results * item + products * product_item) * tile**2
     block = tile * row_bytes
     sparse = block < product_item * tile * dim
     product = _sparse_product_bytes(tile, dim, row_bytes, product_item) if sparse else 0
-    return math.ceil(entries + (group + 1) * block + min(2 * block, CHUNK_BYTES) + product)
+    # The marks of equal rows are made of a copy of the block.
+    reading = CHUNK_BYTES if sparse else max(block, min(2 * block, CHUNK_BYTES))
+    return math.ceil(entries + (group + 1) * block + reading + product)
 
 
 def _sparse_product_bytes(tile: int, dim: int, row_bytes: float, product_item: int) -> float:

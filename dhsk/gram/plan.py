@@ -45,10 +45,10 @@ GROUPS_PER_THREAD = 6
 
 # The figures below were measured by tests/benchmarks/memory.py, over the whole process tree.
 
-CLIENT_BYTES = 265_000_000
+CLIENT_BYTES = 230_000_000
 """The process that drives, its scheduler and the blocks in which it stages samples included."""
 
-WORKER_BYTES = 130_000_000
+WORKER_BYTES = 125_000_000
 """An idle worker process, its libraries loaded."""
 
 

@@ -21,6 +21,12 @@ JOBS: dict[str, Job] = {
     "float64, tile 2000": (["--tile", "2000"], 9_000, 393, None),
     "float64, tile 2000, edges": (["--tile", "2000"], 9_100, 393, None),
     "float32, tile 2000, edges": (["--tile", "2000", "--dtype", "float32"], 9_100, 393, None),
+    "float32 products, tile 2000": (
+        ["--tile", "2000", "--dtype", "float32", "--product-dtype", "float32"],
+        9_100,
+        393,
+        None,
+    ),
     "float64, tile 500": (["--tile", "500"], 9_000, 393, None),
     "float64, tile 500, wide": (["--tile", "500"], 2_000, 20_000, None),
     "float64, 600 MB allowed": (["--memory", "600MB"], 9_100, 393, None),
