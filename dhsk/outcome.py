@@ -83,7 +83,7 @@ def _peak_resident(pid: int) -> int:
 
 
 class Outcome:
-    """Measures a run of `compute_gram` and prints it beside the prediction.
+    """Measures a run of `compute_gram`, from here on, and prints it beside the prediction.
 
     Parameters
     ----------
@@ -104,6 +104,7 @@ class Outcome:
         """Tiles that an earlier run had left."""
         self.staged = True
         self._memory = TreeMemory()
+        self._begin = perf_counter()
 
     @contextmanager
     def watched(self, progress: OnProgress) -> Iterator[OnProgress]:
@@ -127,10 +128,9 @@ class Outcome:
                 self.found = event.done
             progress(event)
 
-        begin = perf_counter()
         with self._memory:
             yield note
-        self.seconds = perf_counter() - begin
+        self.seconds = perf_counter() - self._begin
 
     def show(self, G: GramMatrix, samples: Samples, resources: Resources) -> None:
         """Print the table.

@@ -8,8 +8,8 @@ RESULT_COPIES = 2
 """Tile-sized arrays of the stored type in a running task: one is computed, one is written."""
 
 CHUNK_BYTES = 2 * 2**24
-"""What reading chunks of samples holds besides the samples. CSR arrays are read in whole chunks of a
-million numbers, however few are wanted, as bytes and as numbers."""
+"""What reading chunks of samples holds besides the samples. CSR arrays are read in whole chunks of
+a million numbers, however few are wanted, as bytes and as numbers."""
 
 DENSE_STRIPS = 3
 """Dense strips that the product of two sparse blocks holds, at most `DENSE_BYTES` each."""

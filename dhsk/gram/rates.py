@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from threading import Barrier
 from time import perf_counter, process_time
@@ -142,7 +143,7 @@ def measure_rates(
         report(Progress("measuring", 1, stages))
         single = _dense_line("float32", threads, repeats)
         report(Progress("measuring", 2, stages))
-        sparse = _sparse_line(threads, max(1, repeats // 4))
+        sparse = _sparse_line(threads, max(2, repeats // 4))
         report(Progress("measuring", 3, stages))
         stage = _stage_seconds()
         report(Progress("measuring", 4, stages))
@@ -191,16 +192,21 @@ def kernel_seconds(kernel: Kernel, dtype: DtypeName, cores: int | None = None) -
 
 
 def _seconds_each(prepare: Callable[[], Work], threads: int, repeats: int) -> float:
-    """Seconds of a piece of work while every thread does the same: the mean over the threads."""
+    """Seconds of a piece of work while every thread does the same: the mean over the threads.
+
+    The shortest of some repeats on each, because rates are kept: other programs come and go, while
+    what the threads take from each other stays.
+    """
     start = Barrier(threads)
 
     def timed(work: Work) -> float:
         work()  # fills caches and pages
         start.wait()
-        begin = perf_counter()
+        times = [perf_counter()]
         for _ in range(repeats):
             work()
-        return (perf_counter() - begin) / repeats
+            times.append(perf_counter())
+        return min(after - before for before, after in pairwise(times))
 
     with ThreadPoolExecutor(threads) as pool:
         times = list(pool.map(timed, [prepare() for _ in range(threads)]))
@@ -232,7 +238,8 @@ def _sparse_line(threads: int, repeats: int) -> Line:
     def point(filled: int) -> tuple[float, float]:
         columns = np.random.default_rng(0).integers(0, _SPARSE_DIM, _EDGE * filled)
         starts = np.arange(0, columns.size + 1, filled)
-        rows = csr_array((np.ones(columns.size), columns, starts), shape=(_EDGE, _SPARSE_DIM))
+        shape = _EDGE, _SPARSE_DIM
+        rows: Rows = csr_array((np.ones(columns.size), columns, starts), shape=shape)
 
         def prepare() -> Work:
             out = np.empty((_EDGE, _EDGE))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dhsk.gram.plan import HUGE_TILE, LARGE_TILE, MANY_FILES, Resources, make_plan
-from dhsk.gram.predict import START_SECONDS, Prediction
+from dhsk.gram.predict import CSR_READ_BYTES, SAMPLE_WORK, START_SECONDS, Prediction
 from dhsk.gram.rates import Line, Rates
 
 RATES = Rates(
@@ -31,12 +31,22 @@ def predict(n: int = 50_000, dim: int = 400, rates: Rates = RATES, **options: An
 
 
 def test_compute_time_is_entries_times_rates() -> None:
-    """An entry takes its multiply-adds, its write and its kernel; four threads share them."""
+    """An entry takes its multiply-adds, a write and its kernel, a tile two blocks of samples."""
     p = predict()
     entry = 1e-9 + 400 * 1e-10 + KERNEL
-    assert p.compute == pytest.approx(p.plan.entries * entry / 4)
+    samples = p.plan.tiling.n_tiles * 2 * p.plan.tiling.tile * 400 * 8 * SAMPLE_WORK
+    assert p.compute == pytest.approx((p.plan.entries * entry + samples) / 4)
     halved = predict(product_dtype="float32")
-    assert halved.compute == pytest.approx(p.plan.entries * (entry - 400 * 5e-11) / 4)
+    expected = p.plan.entries * (entry - 400 * 5e-11) + samples / 2
+    assert halved.compute == pytest.approx(expected / 4)
+
+
+def test_a_block_of_sparse_samples_reads_whole_chunks() -> None:
+    """However few its entries are: of the numbers one chunk, and one of the indices."""
+    p = predict(20_000, 10**6, nnz=20_000 * 100, tile=100)
+    line = RATES.sparse(10**6 * 1e-4**2) + KERNEL
+    samples = p.plan.tiling.n_tiles * 2 * CSR_READ_BYTES * SAMPLE_WORK
+    assert p.compute == pytest.approx((p.plan.entries * line + samples) / 4)
 
 
 def test_several_kernels_share_a_product() -> None:
