@@ -13,6 +13,7 @@ import psutil
 from dhsk.console import print_table
 from dhsk.gram import GramMatrix
 from dhsk.gram.compute import plan_for
+from dhsk.gram.overlap import measured_overlap
 from dhsk.gram.plan import DtypeName, Resources
 from dhsk.gram.predict import Prediction
 from dhsk.gram.rates import kernel_seconds
@@ -148,6 +149,7 @@ class Outcome:
         plan = plan_for(
             [samples], resources, tile=header.tile, dtype=header.dtype,
             product_dtype=header.product_dtype, layout=header.layout,
+            overlap=measured_overlap(samples)[0] if samples.is_sparse else None,
         )  # fmt: skip
         total = plan.tiling.n_tiles
         computed = total - (self.found or 0)

@@ -22,7 +22,14 @@ CSR_ENTRY_BYTES = 16
 
 
 def task_bytes(
-    tile: int, group: int, dim: int, row_bytes: float, item: int, product_item: int, n_kernels: int
+    tile: int,
+    group: int,
+    dim: int,
+    row_bytes: float,
+    row_entries: float | None,
+    item: int,
+    product_item: int,
+    n_kernels: int,
 ) -> int:
     """Peak memory of a task that computes and writes the tiles of a group, in bytes.
 
@@ -34,6 +41,8 @@ def task_bytes(
         Number of features.
     row_bytes
         Bytes of one sample as the workers hold it.
+    row_entries
+        Entries of a sparse sample on average; None if the samples are dense.
     item, product_item
         Bytes of a stored entry and of an entry of a product.
     n_kernels
@@ -50,19 +59,14 @@ def task_bytes(
     results = min(RESULT_COPIES, group**2 * n_kernels)
     entries = (results * item + products * product_item) * tile**2
     block = tile * row_bytes
-    sparse = block < product_item * tile * dim
-    product = _sparse_product_bytes(tile, dim, row_bytes, product_item) if sparse else 0
-    # The marks of equal rows are made of a copy of the block.
-    reading = CHUNK_BYTES if sparse else max(block, min(2 * block, CHUNK_BYTES))
-    return math.ceil(entries + (group + 1) * block + reading + product)
-
-
-def _sparse_product_bytes(tile: int, dim: int, row_bytes: float, product_item: int) -> float:
-    """Temporaries of `inner_product` on two CSR blocks, whichever path it may take."""
-    fill = CSR_ENTRY_BYTES * min(DENSE_BYTES // 8, tile**2)
-    as_sparse = SPARSE_COPIES * tile * row_bytes + fill
-    # Σ_c f_c² <= Σ_c f_c: where this many multiply-adds are cheaper, no strip is ever dense.
-    row_entries = (row_bytes - 8) / (product_item + 8)
-    if sparse_is_cheaper(row_entries, dim):
-        return as_sparse
-    return max(as_sparse, DENSE_STRIPS * min(DENSE_BYTES, product_item * tile * dim))
+    if row_entries is None:
+        # The marks of equal rows are made of a copy of the block.
+        temporary = max(block, min(2 * block, CHUNK_BYTES))
+    else:
+        fill = CSR_ENTRY_BYTES * min(DENSE_BYTES // 8, tile**2)
+        product = SPARSE_COPIES * block + fill
+        # Σ_c f_c² <= Σ_c f_c: where this many multiply-adds are cheaper, no strip is ever dense.
+        if not sparse_is_cheaper(row_entries, dim):
+            product = max(product, DENSE_STRIPS * min(DENSE_BYTES, product_item * tile * dim))
+        temporary = max(CHUNK_BYTES, product)  # one after the other
+    return math.ceil(entries + (group + 1) * block + temporary)

@@ -45,11 +45,14 @@ GROUPS_PER_THREAD = 6
 
 # The figures below were measured by tests/benchmarks/memory.py, over the whole process tree.
 
-CLIENT_BYTES = 230_000_000
+CLIENT_BYTES = 240_000_000
 """The process that drives, its scheduler and the blocks in which it stages samples included."""
 
 WORKER_BYTES = 125_000_000
 """An idle worker process, its libraries loaded."""
+
+CSR_ROW_BYTES = 8
+"""What a row of CSR samples takes besides its entries: an index."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,13 @@ class GramPlan:
     group: int
 
     @property
+    def row_entries(self) -> float | None:
+        """Entries of a sparse sample on average; None if the samples are dense."""
+        if self.overlap is None:
+            return None
+        return (self.row_bytes - CSR_ROW_BYTES) / _csr_entry_bytes(self.product_dtype)
+
+    @property
     def sparse_path(self) -> bool:
         """Whether products of average tiles are multiplied as sparse matrices."""
         return self.overlap is not None and sparse_is_cheaper(self.overlap, self.dim)
@@ -221,6 +231,7 @@ class GramPlan:
             self.group,
             self.dim,
             self.row_bytes,
+            self.row_entries,
             np.dtype(self.dtype).itemsize,
             np.dtype(self.product_dtype).itemsize,
             self.n_kernels,
@@ -376,9 +387,9 @@ def make_plan(
         raise InputError(f"layout must be triangle or full, got {layout!r}")
     samples = n_rows if symmetric else n_rows + columns
     kind, product_kind = cast("DtypeName", dtype), cast("DtypeName", product_dtype)
-    item = np.dtype(product_kind).itemsize
-    # A CSR entry is a number and an index of 8 bytes, a row one more index.
-    row_bytes = item * dim if nnz is None else (item + 8) * nnz / samples + 8.0
+    row_bytes: float = np.dtype(product_kind).itemsize * dim
+    if nnz is not None:
+        row_bytes = _csr_entry_bytes(product_kind) * nnz / samples + CSR_ROW_BYTES
     if nnz is None:
         overlap = None
     elif overlap is None:
@@ -401,6 +412,11 @@ def make_plan(
     if tile is None:
         tile = _largest_tile(max(n_rows, columns), planned)
     return _largest_group(tile, planned)
+
+
+def _csr_entry_bytes(product_dtype: DtypeName) -> int:
+    """Bytes of an entry of CSR samples: a number and an index."""
+    return np.dtype(product_dtype).itemsize + 8
 
 
 def _check_counts(n_rows: int, n_cols: int, dim: int, tile: int | None) -> None:

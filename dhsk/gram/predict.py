@@ -76,8 +76,7 @@ class Prediction:
     def start(self) -> float:
         """Seconds before the first tile: workers start, samples are checked, mapped and staged."""
         p = self.plan
-        # A CSR row is numbers of 8 bytes with indices of 8.
-        values = p.dim if p.overlap is None else (p.row_bytes - 8) / 16
+        values = p.dim if p.row_entries is None else p.row_entries
         stage = values * self.rates.stage + p.row_bytes / self.rates.write
         return START_SECONDS + (0.0 if self.staged else p.samples * stage)
 
