@@ -38,10 +38,8 @@ ASSUMED_WRITE, ASSUMED_READ = 0.3e9, 1e9
 slower kind write at 0.25 to 0.4 GB/s."""
 
 ASSUMED_TASKS = 200.0
-"""Tasks per second of a scheduler that was not measured: Dask takes about 1 ms a task [1]_, and each
-of these is also submitted and awaited by the client.
-
-.. [1] https://distributed.dask.org, "Low latency".
+"""Tasks per second of a scheduler that was not measured: Dask takes about 1 ms a task (its manual,
+https://distributed.dask.org, "Low latency"), and each is also submitted and awaited by the client.
 """
 
 ASSUMED_WRITE_WORK = 0.5e-9
