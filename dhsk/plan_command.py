@@ -17,7 +17,7 @@ from dhsk.gram.sizes import parse_bytes
 from dhsk.options import drop_option, kernel_options, make_kernel, tile_options
 from dhsk.samples import open_samples
 
-QUICK_REPEATS = 3
+QUICK_REPEATS = 2
 """Products that are timed where no rates are kept: a quarter of a second in all."""
 
 

@@ -65,8 +65,9 @@ def task_bytes(
     else:
         fill = CSR_ENTRY_BYTES * min(DENSE_BYTES // 8, tile**2)
         product = SPARSE_COPIES * block + fill
+        temporary = max(CHUNK_BYTES, product)  # one after the other
         # Σ_c f_c² <= Σ_c f_c: where this many multiply-adds are cheaper, no strip is ever dense.
         if not sparse_is_cheaper(row_entries, dim):
-            product = max(product, DENSE_STRIPS * min(DENSE_BYTES, product_item * tile * dim))
-        temporary = max(CHUNK_BYTES, product)  # one after the other
+            strips = DENSE_STRIPS * min(DENSE_BYTES, product_item * tile * dim)
+            temporary = CHUNK_BYTES + max(product, strips)  # measured: chunks are not given back
     return math.ceil(entries + (group + 1) * block + temporary)
