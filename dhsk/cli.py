@@ -4,24 +4,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
-import psutil
 from distributed import Client
-from distributed.system import MEMORY_LIMIT
 
 from dhsk.cluster import connect
 from dhsk.console import print_pairs, print_table, say, show_progress
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.gram import GramMatrix, compute_gram, open_gram
 from dhsk.gram.compute import check_kernels
-from dhsk.gram.plan import Resources, make_plan
-from dhsk.gram.rates import tile_rate
 from dhsk.gram.repair import repair_gram
-from dhsk.gram.sizes import human_bytes, parse_bytes
+from dhsk.gram.sizes import human_bytes, human_seconds, parse_bytes
 from dhsk.gram.store import GramStore
+from dhsk.gram.workers import resources_of
 from dhsk.kernel_command import kernel
 from dhsk.options import (
     KERNELS,
@@ -35,6 +31,8 @@ from dhsk.options import (
     map_option,
     tile_options,
 )
+from dhsk.outcome import Outcome
+from dhsk.plan_command import plan
 from dhsk.samples import Samples, SphereMap, is_gram_store, open_samples, read_labels
 from dhsk.samples.paths import TABLES
 
@@ -52,6 +50,7 @@ def commands() -> None:
 
 
 commands.add_command(kernel)
+commands.add_command(plan)
 
 
 @commands.command()
@@ -87,60 +86,6 @@ def demo(
 
 
 @commands.command()
-@click.argument("samples", required=False)
-@click.option("--n", type=click.IntRange(1), help="Number of samples, without a file.")
-@click.option("--dim", type=click.IntRange(1), help="Number of features, without a file.")
-@click.option("--density", type=click.FloatRange(0, 1), help="Share of non-zeros, if sparse.")
-@click.option("--workers", type=click.IntRange(1), help="Worker processes. [default: cores]")
-@click.option("--memory", help="Most memory for all processes together, such as 4GB.")
-@kernel_options
-@tile_options
-@drop_option
-def plan(
-    samples: str | None,
-    n: int | None,
-    dim: int | None,
-    density: float | None,
-    workers: int | None,
-    memory: str | None,
-    drop_columns: tuple[str, ...],
-    dtype: str,
-    tile: int | None,
-    layout: str,
-    **kernel: Any,
-) -> None:
-    """Say what a Gram matrix would cost: tiles, bytes, arithmetic, time, memory."""
-    nnz = None
-    if samples is not None:
-        opened = open_samples(samples, drop_columns=drop_columns)
-        (n, dim), nnz = opened.shape, opened.nnz
-        density = None if nnz is None else nnz / (n * dim)
-    elif n is None or dim is None:
-        raise click.UsageError("give SAMPLES, or both --n and --dim")
-    elif density is not None:
-        nnz = int(density * n * dim)
-    count = workers or psutil.cpu_count() or 1
-    resources = Resources(count, count, parse_bytes(memory) if memory else MEMORY_LIMIT)
-    planned = make_plan(n, dim, resources, nnz=nnz, dtype=dtype, tile=tile, layout=layout)
-    made = make_kernel(dim=dim, **kernel)
-    seconds = planned.entries / (tile_rate(made, dim, density) * count)
-    rows = [
-        *planned.table(),
-        (
-            "time",
-            f"about {_duration(seconds)} to compute, by one tile of "
-            f"{made.label} measured now; writing not counted",
-        ),
-    ]
-    print_pairs(f"Gram matrix of {samples or 'samples to come'}", rows)
-    planned.check()
-    say(
-        f"next:   dhsk gram {samples or 'SAMPLES'} --out STORE"
-        + (f" --memory {memory}" if memory else "")
-    )
-
-
-@commands.command()
 @click.argument("samples")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the store.")
 @kernel_options
@@ -157,33 +102,38 @@ def gram(
     workers: int | None,
     memory: str | None,
     dtype: str,
+    product_dtype: str,
     tile: int | None,
     layout: str,
     **kernel: Any,
 ) -> None:
     """Compute the Gram matrix of SAMPLES into a zarr store; run again, it goes on where it was."""
-    begin = perf_counter()
     opened = open_samples(samples, drop_columns=drop_columns)
     made = make_kernel(dim=opened.shape[1], **kernel)
-    chosen = check_kernels([made], [opened], sphere_map)
+    chosen = check_kernels([made], [opened], sphere_map, product_dtype)
+    outcome = Outcome(made, product_dtype, local=cluster == "local")
     with _connected(cluster, workers) as client, show_progress() as progress, _wrong_out():
-        G = compute_gram(
-            opened,
-            made,
-            sphere_map=chosen,
-            store=out,
-            dtype=dtype,
-            tile=tile,
-            memory=memory,
-            client=client,
-            layout=layout,
-            progress=progress,
-        )
+        with outcome.watched(progress) as watched:
+            G = compute_gram(
+                opened,
+                made,
+                sphere_map=chosen,
+                store=out,
+                dtype=dtype,
+                product_dtype=product_dtype,
+                tile=tile,
+                memory=memory,
+                client=client,
+                layout=layout,
+                progress=watched,
+            )
+        resources = resources_of(client, parse_bytes(memory) if memory else None)
     n, m = G.shape
     say(
         f"{n:,} x {m:,} {G.dtype} of {made.label}, {G.tiling.n_tiles} tiles, "
-        f"{_duration(perf_counter() - begin)}"
+        f"{human_seconds(outcome.seconds)}"
     )
+    outcome.show(G, opened, resources)
     say(f"output: {out}")
     say(f"next:   dhsk cv {out} --labels LABELS --C 0.1,1,10 --out DIR, or dhsk info {out}")
 
@@ -378,11 +328,3 @@ def _print_result(result: "CvResult") -> None:
         f"best:   {best['label']}, C = {best['C']:g}: mean accuracy {best['mean']:.4f} "
         f"over {folds} folds"
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -86,6 +86,13 @@ tile_options = _options(
         show_default=True,
         help="Type of the stored entries.",
     ),
+    click.option(
+        "--product-dtype",
+        type=click.Choice(["float32", "float64"]),
+        default="float64",
+        show_default=True,
+        help="Type of the products; float32 takes half the time, at cosines off by some 1e-7.",
+    ),
     click.option("--tile", type=click.IntRange(1), help="Edge of a tile. [default: by memory]"),
     click.option(
         "--layout",

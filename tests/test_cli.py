@@ -17,6 +17,8 @@ from scipy.sparse import csr_array, save_npz
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, INTERRUPTED, TOO_BIG, main
+from dhsk.gram.rates import measure_rates
+from dhsk.gram.rates_cache import save_rates
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +29,22 @@ def address() -> Any:
         protocol="tcp", host="127.0.0.1", set_as_default=False,
     ) as client:  # fmt: skip
         yield client.scheduler.address
+
+
+@pytest.fixture(scope="module")
+def kept_rates(tmp_path_factory: Any) -> Path:
+    """A cache folder with the rates of this machine, measured once for the module."""
+    folder = tmp_path_factory.mktemp("caches")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        save_rates(measure_rates(None, repeats=1, cores=1))
+    return Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(kept_rates: Path, monkeypatch: Any) -> None:
+    """Commands see these rates, and leave the user's alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept_rates))
 
 
 @pytest.fixture
@@ -282,6 +300,79 @@ def test_plan_of_a_file(run: Any, samples: Any) -> None:
     assert "80 x 80" in run("plan", "x.npy", cluster=False)[1]
     code, _, err = run("plan", cluster=False)
     assert (code, "give SAMPLES, or both --n and --dim" in err) == (BAD_INPUT, True)
+
+
+def test_plan_of_a_sparse_file_names_its_path(run: Any, samples: Any) -> None:
+    """Two entries a row in one of 1000 columns: the products are sparse, and so are the flops."""
+    X = csr_array((np.ones(200), np.arange(200) % 1000, np.arange(0, 201, 2)), shape=(100, 1000))
+    save_npz("x.npz", X)
+    out = run("plan", "x.npz", cluster=False)[1]
+    assert "sparse, 0 multiply-adds an entry where GEMM has 1,000" in out
+    assert "by the first 100 samples" in out
+
+
+def test_plan_past_this_machine(run: Any) -> None:
+    """A million samples on 64 workers, on paper: which limits it meets."""
+    code, out, _ = run("plan", "--n", 10**6, "--dim", 400, "--workers", 64, "--memory", "256GB",
+                       "--passes", 3, cluster=False)  # fmt: skip
+    assert code == DONE
+    assert "3 passes: stored" in out
+    for row in ("scheduler  ", "disk  ", "files  ", "worker memory  "):
+        assert f"\n  {row}" in out
+    assert "on paper" in out
+
+
+def test_measured_rates_are_kept_and_used(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """--measure alone measures; the plans after it say that these are the rates."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert "assumed: dhsk plan --measure" in run("plan", "--n", 9, "--dim", 9, cluster=False)[1]
+    code, out, _ = run("plan", "--measure", "--place", tmp_path, cluster=False)
+    assert code == DONE
+    assert "GEMM float32" in out
+    assert f"kept in {tmp_path / 'caches' / 'dhsk' / 'rates.json'}" in out
+    assert f"disk of {tmp_path}" in run("plan", "--n", 9, "--dim", 9, cluster=False)[1]
+
+
+def test_cache_that_cannot_be_written(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """One line of warning, and the plan all the same."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    code, out, err = run("plan", "--measure", "--n", 9, "--dim", 9, "--place", tmp_path,
+                         cluster=False)  # fmt: skip
+    assert (code, "9 x 9" in out) == (DONE, True)
+    assert err.strip().count("\n") == 0 or "measuring" in err
+    assert "the rates cannot be kept" in err.strip().splitlines()[-1]
+
+
+def outcome_of(out: str) -> dict[str, list[str]]:
+    """Rows of the table that ends a run: predicted and measured."""
+    rows = (re.split(r"\s{2,}", line.strip()) for line in out.splitlines())
+    return {row[0]: row[1:] for row in rows if len(row) == 3}
+
+
+def test_prediction_beside_what_happened(run: Any, samples: Any) -> None:
+    """The last lines of a run compare; a run that goes on says how little it had to do."""
+    words = ("gram", "x.npy", "--out", "g", "--tile", 30, "--dtype", "float32")
+    found = outcome_of(run(*words)[1])
+    assert found["tiles computed"] == ["6", "6"]
+    # 6 tiles of 30 x 30 in float32 and 80 samples of 12 in float64; on disk also zarr's metadata.
+    assert found["on disk"][0] == f"{(6 * 900 * 4 + 80 * 12 * 8) / 1000:.3g} KB"
+    assert found["peak memory, all processes"][1] == "not seen from here"
+    assert [seconds[-1] for seconds in found["seconds"]] == ["s", "s"]
+    Path("g/gram/c/0/1").unlink()
+    found = outcome_of(run(*words)[1])
+    assert found["tiles computed"] == ["6", "1"]
+
+
+def test_products_in_float32(run: Any, samples: Any) -> None:
+    """The option reaches the computation, and a kernel that loses digits refuses it."""
+    words = ("gram", "x.npy", "--out", "g", "--product-dtype", "float32")
+    assert run(*words)[0] == DONE
+    assert dhsk.open_gram("g").header.product_dtype == "float32"
+    code, _, err = run("gram", "x.npy", "--out", "h", "--product-dtype", "float32",
+                       "--kernel", "gaussian")  # fmt: skip
+    assert (code, "too many digits in float32" in err) == (BAD_INPUT, True)
+    assert "(float32)" in run("plan", "x.npy", "--product-dtype", "float32", cluster=False)[1]
 
 
 def test_gram_that_does_not_fit(run: Any, samples: Any) -> None:

@@ -19,6 +19,8 @@ ROOMS = (
     "options",
     "kernel_plot",
     "kernel_command",
+    "plan_command",
+    "outcome",
     "cli",
     "__main__",
 )

@@ -1,15 +1,17 @@
 """Tiles, bytes, flops and memory of a Gram computation, from arithmetic alone."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
 from dhsk.errors import BudgetError, InputError
+from dhsk.gram.memory import task_bytes
 from dhsk.gram.sizes import human_bytes
-from dhsk.kernels.rows import DENSE_BYTES
+from dhsk.gram.tiling import Tiling as Tiling  # tilings are part of plans
+from dhsk.kernels.rows import sparse_is_cheaper
 
 Layout: TypeAlias = Literal["triangle", "full", "none"]
 """Tiles that are stored: the upper ones of a symmetric matrix, all, or none."""
@@ -22,6 +24,13 @@ to share among workers, 2048 halves the bookkeeping and the reading of samples."
 
 LARGE_N = 8 * LARGE_TILE
 """From here on even the large tiles are 36, enough for a dozen workers to share."""
+
+MANY_FILES = 5000
+"""Above this number of tile files the default tile doubles, up to `HUGE_TILE`: a run that goes on
+lists them all, and shared file systems count files."""
+
+HUGE_TILE = 8192
+"""Tiles of half a gigabyte in float64, a gigabyte of memory a task; still lost one at a time."""
 
 MIN_TILE = 64
 """Below this edge a tile costs more in bookkeeping than in arithmetic."""
@@ -37,70 +46,14 @@ GROUPS_PER_THREAD = 6
 
 # The figures below were measured by tests/benchmarks/memory.py, over the whole process tree.
 
-CLIENT_BYTES = 265_000_000
+CLIENT_BYTES = 240_000_000
 """The process that drives, its scheduler and the blocks in which it stages samples included."""
 
-WORKER_BYTES = 130_000_000
+WORKER_BYTES = 125_000_000
 """An idle worker process, its libraries loaded."""
 
-RESULT_COPIES = 2
-"""Tile-sized arrays of the stored type in a running task: one is computed, one is written."""
-
-CHUNK_BYTES = 2 * 2**24
-"""What reading chunks of samples holds besides the samples: their bytes, of CSR also a copy."""
-
-SPARSE_COPIES = 3
-"""Dense strips that the product of two sparse blocks holds, at most `DENSE_BYTES` each."""
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """How a matrix is cut into square tiles.
-
-    Attributes
-    ----------
-    n_rows, n_cols
-        Shape of the matrix.
-    tile
-        Edge of a tile; the last tile of a row or column may be smaller.
-    symmetric
-        Only the tiles of the upper triangle are computed.
-    """
-
-    n_rows: int
-    n_cols: int
-    tile: int
-    symmetric: bool
-
-    @property
-    def row_blocks(self) -> int:
-        """Number of tiles from top to bottom."""
-        return math.ceil(self.n_rows / self.tile)
-
-    @property
-    def col_blocks(self) -> int:
-        """Number of tiles from left to right."""
-        return math.ceil(self.n_cols / self.tile)
-
-    @property
-    def n_tiles(self) -> int:
-        """Number of tiles that are computed."""
-        b = self.row_blocks
-        return b * (b + 1) // 2 if self.symmetric else b * self.col_blocks
-
-    def tiles(self) -> Iterator[tuple[int, int]]:
-        """Indices (i, j) of the tiles that are computed, row by row."""
-        for i in range(self.row_blocks):
-            for j in range(i if self.symmetric else 0, self.col_blocks):
-                yield i, j
-
-    def rows(self, i: int) -> slice:
-        """Rows of the matrix that tiles (i, .) cover."""
-        return slice(i * self.tile, min((i + 1) * self.tile, self.n_rows))
-
-    def cols(self, j: int) -> slice:
-        """Columns of the matrix that tiles (., j) cover."""
-        return slice(j * self.tile, min((j + 1) * self.tile, self.n_cols))
+CSR_ROW_BYTES = 8
+"""What a row of CSR samples takes besides its entries: an index."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +92,9 @@ class GramPlan:
         Number of features.
     row_bytes
         Bytes of one sample as the workers hold it.
+    overlap
+        Features that two sparse samples share on average: the multiply-adds of an entry on the
+        sparse path; None if the samples are dense.
     dtype
         Type of the stored entries.
     layout
@@ -156,6 +112,7 @@ class GramPlan:
     tiling: Tiling
     dim: int
     row_bytes: float
+    overlap: float | None
     dtype: DtypeName
     layout: Layout
     resources: Resources
@@ -164,9 +121,26 @@ class GramPlan:
     group: int
 
     @property
+    def row_entries(self) -> float | None:
+        """Entries of a sparse sample on average; None if the samples are dense."""
+        if self.overlap is None:
+            return None
+        return (self.row_bytes - CSR_ROW_BYTES) / _csr_entry_bytes(self.product_dtype)
+
+    @property
+    def sparse_path(self) -> bool:
+        """Whether products of average tiles are multiplied as sparse matrices."""
+        return self.overlap is not None and sparse_is_cheaper(self.overlap, self.dim)
+
+    @property
+    def multiply_adds(self) -> float:
+        """Multiply-adds of an entry, on the path that products take."""
+        return self.overlap if self.overlap is not None and self.sparse_path else float(self.dim)
+
+    @property
     def flops(self) -> float:
-        """Floating-point operations of the inner products, dense."""
-        return 2.0 * self.dim * self.entries
+        """Floating-point operations of the inner products, on the path that they take."""
+        return 2.0 * self.multiply_adds * self.entries
 
     @property
     def entries(self) -> int:
@@ -185,23 +159,32 @@ class GramPlan:
         return 0 if self.layout == "none" else self.n_kernels * tiles
 
     @property
-    def disk_bytes(self) -> int:
-        """Bytes on disk: tiles padded to full size, and the mapped samples."""
+    def tile_bytes(self) -> int:
+        """Bytes of the stored tiles, padded to full size."""
+        return self.stored_tiles * self.tiling.tile**2 * np.dtype(self.dtype).itemsize
+
+    @property
+    def samples(self) -> int:
+        """Samples, both sides together."""
         t = self.tiling
-        tile_bytes = t.tile**2 * np.dtype(self.dtype).itemsize
-        samples = t.n_rows if t.symmetric else t.n_rows + t.n_cols
-        return self.stored_tiles * tile_bytes + math.ceil(samples * self.row_bytes)
+        return t.n_rows if t.symmetric else t.n_rows + t.n_cols
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes on disk: tiles and the mapped samples."""
+        return self.tile_bytes + math.ceil(self.samples * self.row_bytes)
 
     @property
     def task_bytes(self) -> int:
         """Peak memory of one running task, in bytes."""
-        return _task_bytes(
+        return task_bytes(
             self.tiling.tile,
             self.group,
             self.dim,
             self.row_bytes,
-            self.dtype,
-            self.product_dtype,
+            self.row_entries,
+            np.dtype(self.dtype).itemsize,
+            np.dtype(self.product_dtype).itemsize,
             self.n_kernels,
         )
 
@@ -209,6 +192,14 @@ class GramPlan:
     def peak_bytes(self) -> int:
         """Predicted peak memory of the whole process tree, in bytes."""
         return self.resources.idle_bytes + self.resources.threads * self.task_bytes
+
+    @property
+    def worker_bytes(self) -> int:
+        """Predicted peak memory of one worker process, or of the only process, in bytes."""
+        r = self.resources
+        if not r.workers:
+            return self.peak_bytes
+        return WORKER_BYTES + math.ceil(r.threads / r.workers) * self.task_bytes
 
     @property
     def fits(self) -> bool:
@@ -266,35 +257,24 @@ class GramPlan:
                 "tiles",
                 f"{t.n_tiles:,} of {t.tile:,} x {t.tile:,}, {edge}{self.window} tasks in flight",
             ),
-            ("arithmetic", f"{self.flops / 1e9:,.3g} Gflop in products"),
+            ("arithmetic", f"{self.flops / 1e9:,.3g} Gflop in products{self._path()}"),
             ("on disk", f"{human_bytes(self.disk_bytes)} in {self.stored_tiles:,} tile files"),
             ("workers", f"{r.workers or 1} process(es), {r.threads} task(s) at a time"),
             (
                 "memory",
                 f"{human_bytes(self.peak_bytes)} predicted for all processes together, "
-                f"{human_bytes(r.memory)} allowed",
+                f"{human_bytes(self.worker_bytes)} a worker, {human_bytes(r.memory)} allowed",
             ),
         ]
 
-
-def _task_bytes(
-    tile: int,
-    group: int,
-    dim: int,
-    row_bytes: float,
-    dtype: DtypeName,
-    product_dtype: DtypeName,
-    n_kernels: int,
-) -> int:
-    """Peak memory of a task that computes and writes the tiles of a group, in bytes."""
-    item, product_item = np.dtype(dtype).itemsize, np.dtype(product_dtype).itemsize
-    # A single kernel of the stored type overwrites its product in the result itself.
-    products = 0 if n_kernels == 1 and dtype == product_dtype else min(n_kernels, 2)
-    entries = (RESULT_COPIES * item + products * product_item) * tile**2
-    block = tile * row_bytes
-    dense_block = product_item * tile * dim
-    strips = SPARSE_COPIES * min(DENSE_BYTES, dense_block) if block < dense_block else 0
-    return math.ceil(entries + (group + 1) * block + min(2 * block, CHUNK_BYTES) + strips)
+    def _path(self) -> str:
+        """Which path the products of sparse samples take, in words."""
+        if self.overlap is None:
+            return ""
+        shared = f"{self.overlap:,.2g}" if self.overlap < 100 else f"{self.overlap:,.0f}"
+        if self.sparse_path:
+            return f": sparse, {shared} multiply-adds an entry where GEMM has {self.dim:,}"
+        return f": dense strips, sparse products would have {shared} multiply-adds an entry"
 
 
 def make_plan(
@@ -304,6 +284,7 @@ def make_plan(
     *,
     n_cols: int | None = None,
     nnz: int | None = None,
+    overlap: float | None = None,
     dtype: str = "float64",
     product_dtype: str = "float64",
     n_kernels: int = 1,
@@ -324,6 +305,8 @@ def make_plan(
         Number of samples on the other side; None for the symmetric matrix of the samples.
     nnz
         Stored entries of sparse samples, both sides together; None if they are dense.
+    overlap
+        Features that two sparse samples share on average; None takes that of uniform ones.
     dtype
         "float32" or "float64": type of the stored entries.
     product_dtype
@@ -355,15 +338,20 @@ def make_plan(
         raise InputError(f"layout must be triangle or full, got {layout!r}")
     samples = n_rows if symmetric else n_rows + columns
     kind, product_kind = cast("DtypeName", dtype), cast("DtypeName", product_dtype)
-    item = np.dtype(product_kind).itemsize
-    # A CSR entry is a number and an index of 8 bytes, a row one more index.
-    row_bytes = item * dim if nnz is None else (item + 8) * nnz / samples + 8.0
+    row_bytes: float = np.dtype(product_kind).itemsize * dim
+    if nnz is not None:
+        row_bytes = _csr_entry_bytes(product_kind) * nnz / samples + CSR_ROW_BYTES
+    if nnz is None:
+        overlap = None
+    elif overlap is None:
+        overlap = dim * (nnz / samples / dim) ** 2
 
     def planned(edge: int, group: int) -> GramPlan:
         return GramPlan(
             tiling=Tiling(n_rows, columns, min(edge, max(n_rows, columns)), symmetric),
             dim=dim,
             row_bytes=row_bytes,
+            overlap=overlap,
             dtype=kind,
             layout=cast("Layout", layout if symmetric or layout == "none" else "full"),
             resources=resources,
@@ -377,6 +365,11 @@ def make_plan(
     return _largest_group(tile, planned)
 
 
+def _csr_entry_bytes(product_dtype: DtypeName) -> int:
+    """Bytes of an entry of CSR samples: a number and an index."""
+    return np.dtype(product_dtype).itemsize + 8
+
+
 def _check_counts(n_rows: int, n_cols: int, dim: int, tile: int | None) -> None:
     if n_rows < 1 or n_cols < 1 or dim < 1:
         raise InputError(f"need at least one sample and one feature, got {n_rows} x {dim}")
@@ -387,6 +380,8 @@ def _check_counts(n_rows: int, n_cols: int, dim: int, tile: int | None) -> None:
 def _largest_tile(n: int, planned: Callable[[int, int], GramPlan]) -> int:
     """Largest balanced default edge whose tasks fit; about MIN_TILE if none does."""
     edge = LARGE_TILE if n >= LARGE_N else SMALL_TILE
+    while edge < HUGE_TILE and planned(edge, 1).stored_tiles > MANY_FILES:
+        edge *= 2
     while edge > MIN_TILE and not planned(edge, 1).fits:
         edge //= 2
     # Equal tiles: 1030 samples become two blocks of 515, not 1024 and 6 padded to 1024.

@@ -1,4 +1,4 @@
-"""Sizes in bytes, as people write and read them."""
+"""Sizes in bytes and durations, as people write and read them."""
 
 import math
 
@@ -55,3 +55,14 @@ def human_bytes(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:,.3g} TB"
+
+
+def human_seconds(seconds: float) -> str:
+    """Write a duration for people, for instance 3 min 20 s."""
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours / 24:,.1f} days"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

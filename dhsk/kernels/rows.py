@@ -184,7 +184,25 @@ def _sparse_is_faster(X: _Csr, Y: _Csr) -> bool:
     in_column_x = np.bincount(X.indices, minlength=dim).astype(np.float64)  # products pass 2^63
     in_column_y = np.bincount(Y.indices, minlength=dim)
     multiplies = float(in_column_x @ in_column_y)
-    return SPARSE_MULTIPLY_COST * multiplies < float(X.shape[0]) * Y.shape[0] * dim
+    return sparse_is_cheaper(multiplies, float(X.shape[0]) * Y.shape[0] * dim)
+
+
+def sparse_is_cheaper(multiplies: float, dense_multiplies: float) -> bool:
+    """Whether a product of CSR blocks takes less time as one of sparse matrices.
+
+    Parameters
+    ----------
+    multiplies
+        Multiply-adds of the sparse product: Σ_c a_c b_c, of the entries in each column c.
+    dense_multiplies
+        Multiply-adds of GEMM on the same blocks, in the same unit: in all, or an entry.
+
+    Returns
+    -------
+    bool
+        Whether `inner_product` takes the sparse path.
+    """
+    return SPARSE_MULTIPLY_COST * multiplies < dense_multiplies
 
 
 def _sparse_product(X: _Csr, Y: _Csr, out: Floats) -> None:

@@ -21,10 +21,17 @@ JOBS: dict[str, Job] = {
     "float64, tile 2000": (["--tile", "2000"], 9_000, 393, None),
     "float64, tile 2000, edges": (["--tile", "2000"], 9_100, 393, None),
     "float32, tile 2000, edges": (["--tile", "2000", "--dtype", "float32"], 9_100, 393, None),
+    "float32 products, tile 2000": (
+        ["--tile", "2000", "--dtype", "float32", "--product-dtype", "float32"],
+        9_100,
+        393,
+        None,
+    ),
     "float64, tile 500": (["--tile", "500"], 9_000, 393, None),
     "float64, tile 500, wide": (["--tile", "500"], 2_000, 20_000, None),
     "float64, 600 MB allowed": (["--memory", "600MB"], 9_100, 393, None),
     "sparse, 12 % of 400": ([], 9_100, 400, 0.12),
+    "sparse, 30 % of 2000": ([], 8_000, 2_000, 0.3),
     "sparse, 0.5 % of 20000": ([], 9_100, 20_000, 0.005),
 }
 """Options, samples, features and density (None: dense) of each job."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dhsk.errors import BudgetError, InputError
+from dhsk.gram.memory import CHUNK_BYTES
 from dhsk.gram.plan import (
     LARGE_TILE,
     Resources,
@@ -13,6 +14,7 @@ from dhsk.gram.plan import (
     make_plan,
 )
 from dhsk.gram.sizes import human_bytes, parse_bytes
+from dhsk.kernels.rows import DENSE_BYTES
 
 LAPTOP = Resources(workers=2, threads=2, memory=8 * 10**9)
 
@@ -91,6 +93,35 @@ def test_task_memory_grows_with_tile_and_rows() -> None:
     assert task(dtype="float32", product_dtype="float32") < 0.6 * task()
     assert task() < task(n_kernels=7) == task(n_kernels=2)  # two products, one to overwrite
     assert task(dim=100_000, nnz=10**6) < task(dim=100_000)
+
+
+def test_a_task_of_one_tile_holds_one_result() -> None:
+    """Two take turns in a group only; products in another type stand beside either."""
+    crowd = Resources(64, 64, 10**12)
+    single = make_plan(2000, 10, crowd, tile=1000)
+    several = make_plan(40_000, 10, LAPTOP, tile=1000)
+    assert (single.group, several.group) == (1, 4)
+    blocks = 3 * 1000 * 80  # one more row of blocks for each tile of the edge
+    assert several.task_bytes - single.task_bytes == 8 * 1000**2 + blocks
+
+
+@pytest.mark.parametrize("product_dtype", ["float32", "float64"])
+def test_dense_strips_are_counted_where_they_may_be(product_dtype: str) -> None:
+    """Rows of dim/48 entries or more may take them: three, of 64 MiB, after chunks."""
+
+    def temporary(entries: int) -> float:
+        plan = make_plan(
+            5000, 48_000, LAPTOP, nnz=5000 * entries, tile=500, dtype=product_dtype,
+            product_dtype=product_dtype,
+        )  # fmt: skip
+        assert plan.row_entries == entries
+        results = 2 * 500**2 * np.dtype(product_dtype).itemsize
+        return plan.task_bytes - results - (plan.group + 1) * 500 * plan.row_bytes
+
+    entry_bytes = np.dtype(product_dtype).itemsize + 8
+    copies = 4 * 500 * (999 * entry_bytes + 8) + 16 * 500**2
+    assert temporary(999) == pytest.approx(max(copies, CHUNK_BYTES), abs=1)
+    assert temporary(1000) == pytest.approx(CHUNK_BYTES + 3 * DENSE_BYTES, abs=1)
 
 
 @pytest.mark.parametrize(

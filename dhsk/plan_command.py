@@ -1,0 +1,138 @@
+"""The command `dhsk plan`: what a Gram matrix would cost, here or on a larger machine."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+from distributed.system import MEMORY_LIMIT
+
+from dhsk.console import print_pairs, say, show_progress
+from dhsk.gram.overlap import measured_overlap
+from dhsk.gram.plan import GramPlan, Resources, make_plan
+from dhsk.gram.predict import Prediction
+from dhsk.gram.rates import Rates, kernel_seconds, measure_rates
+from dhsk.gram.rates_cache import cache_file, load_rates, save_rates
+from dhsk.gram.sizes import parse_bytes
+from dhsk.options import drop_option, kernel_options, make_kernel, tile_options
+from dhsk.samples import open_samples
+
+QUICK_REPEATS = 2
+"""Products that are timed where no rates are kept: a quarter of a second in all."""
+
+
+@click.command("plan")
+@click.argument("samples", required=False)
+@click.option("--n", type=click.IntRange(1), help="Number of samples, without a file.")
+@click.option("--dim", type=click.IntRange(1), help="Number of features, without a file.")
+@click.option("--density", type=click.FloatRange(0, 1), help="Share of non-zeros, if sparse.")
+@click.option("--workers", type=click.IntRange(1), help="Worker processes. [default: cores]")
+@click.option("--memory", help="Most memory for all processes together, such as 4GB.")
+@click.option(
+    "--passes",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Times that the whole matrix will be read.",
+)
+@click.option("--measure", is_flag=True, help="Measure this machine, and keep the rates.")
+@click.option(
+    "--place",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    show_default=True,
+    help="Folder on the disk that --measure measures.",
+)
+@kernel_options
+@tile_options
+@drop_option
+def plan(
+    samples: str | None,
+    n: int | None,
+    dim: int | None,
+    density: float | None,
+    workers: int | None,
+    memory: str | None,
+    passes: int,
+    measure: bool,
+    place: Path,
+    drop_columns: tuple[str, ...],
+    dtype: str,
+    product_dtype: str,
+    tile: int | None,
+    layout: str,
+    **kernel: Any,
+) -> None:
+    """Say what a Gram matrix would cost: tiles, bytes, arithmetic, time, memory, limits.
+
+    Alone, --measure measures this machine for all plans to come.
+    """
+    rates = _measure(place) if measure else None
+    if measure and samples is None and n is None and dim is None:
+        return
+    cores = psutil.cpu_count() or 1
+    count = workers or cores
+    resources = Resources(count, count, parse_bytes(memory) if memory else MEMORY_LIMIT)
+    options = {"dtype": dtype, "product_dtype": product_dtype, "tile": tile, "layout": layout}
+    planned, read = _plan(samples, drop_columns, n, dim, density, resources, options)
+    made = make_kernel(dim=planned.dim, **kernel)
+    prediction = Prediction(
+        planned, rates or known_rates(), kernel_seconds(made, planned.product_dtype)
+    )
+    print_pairs(
+        f"Gram matrix of {samples or 'samples to come'}, {made.label}",
+        [
+            *planned.table(),
+            *([("sparse path", f"by the first {read:,} samples")] if read else []),
+            *prediction.table(passes),
+            *prediction.limits(),
+        ],
+    )
+    if count > cores:
+        say(f"({count} workers on paper: each as fast as one of the {cores} cores here, one disk)")
+    planned.check()
+    say(
+        f"next:   dhsk gram {samples or 'SAMPLES'} --out STORE"
+        + (f" --memory {memory}" if memory else "")
+    )
+
+
+def _plan(
+    source: str | None,
+    drop_columns: tuple[str, ...],
+    n: int | None,
+    dim: int | None,
+    density: float | None,
+    resources: Resources,
+    options: dict[str, Any],
+) -> tuple[GramPlan, int]:
+    """Plan of a file or of numbers, and how many samples were read for it."""
+    nnz, overlap, read = None, None, 0
+    if source is not None:
+        opened = open_samples(source, drop_columns=drop_columns)
+        (n, dim), nnz = opened.shape, opened.nnz
+        if opened.is_sparse:
+            overlap, read = measured_overlap(opened)
+    elif n is None or dim is None:
+        raise click.UsageError("give SAMPLES, or both --n and --dim")
+    elif density is not None:
+        nnz = int(density * n * dim)
+    return make_plan(n, dim, resources, nnz=nnz, overlap=overlap, **options), read
+
+
+def known_rates() -> Rates:
+    """Rates kept by `dhsk plan --measure`, or else measured now, disk and scheduler assumed."""
+    return load_rates() or measure_rates(None, repeats=QUICK_REPEATS)
+
+
+def _measure(place: Path) -> Rates:
+    """Measure this machine, print what was found, and keep it."""
+    with show_progress() as progress:
+        rates = measure_rates(place, progress)
+    print_pairs("Rates of this machine, all cores at once", rates.table())
+    try:
+        save_rates(rates)
+        say(f"kept in {cache_file()}")
+    except OSError as error:
+        click.echo(f"dhsk: the rates cannot be kept, so plans measure again: {error}", err=True)
+    return rates
