@@ -60,8 +60,7 @@ def task_bytes(
     entries = (results * item + products * product_item) * tile**2
     block = tile * row_bytes
     if row_entries is None:
-        # The marks of equal rows are made of a copy of the block.
-        temporary = max(block, min(2 * block, CHUNK_BYTES))
+        temporary = min(2 * block, CHUNK_BYTES)
     else:
         fill = CSR_ENTRY_BYTES * min(DENSE_BYTES // 8, tile**2)
         product = SPARSE_COPIES * block + fill
@@ -70,4 +69,4 @@ def task_bytes(
         if not sparse_is_cheaper(row_entries, dim):
             strips = DENSE_STRIPS * min(DENSE_BYTES, product_item * tile * dim)
             temporary = CHUNK_BYTES + max(product, strips)  # measured: chunks are not given back
-    return math.ceil(entries + (group + 1) * block + temporary)
+    return math.ceil(entries + 2 * group * block + temporary)

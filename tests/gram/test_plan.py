@@ -101,7 +101,7 @@ def test_a_task_of_one_tile_holds_one_result() -> None:
     single = make_plan(2000, 10, crowd, tile=1000)
     several = make_plan(40_000, 10, LAPTOP, tile=1000)
     assert (single.group, several.group) == (1, 4)
-    blocks = 3 * 1000 * 80  # one more row of blocks for each tile of the edge
+    blocks = 6 * 1000 * 80  # rows and columns of three more tiles along the edge
     assert several.task_bytes - single.task_bytes == 8 * 1000**2 + blocks
 
 
