@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,15 @@ from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.header import Header
+from dhsk.gram.lock import sole_writer
 from dhsk.gram.matrix import GramMatrices, GramMatrix
 from dhsk.gram.passes import grouped
 from dhsk.gram.plan import GramPlan, Resources, make_plan
 from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.staged import Side
-from dhsk.gram.store import GramStore
+from dhsk.gram.store import GramStore, is_occupied
 from dhsk.gram.tiles import Group, TileSource
-from dhsk.gram.workers import borrow_client, resources_of, run_tasks
+from dhsk.gram.workers import borrow_client, full_disk_is_budget, resources_of, run_tasks
 from dhsk.kernels import Kernel, RowKernel
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, Scan, SphereMap, apply_map, open_samples, parse_sphere_map, scan
@@ -96,6 +97,8 @@ def compute_gram(
         It does not fit the memory or the disk.
     StoreMismatchError
         The store is of other samples or of another kernel.
+    StoreError
+        The store cannot be written, or another process writes to it.
 
     References
     ----------
@@ -125,11 +128,12 @@ def compute_gram(
         worker_client = stack.enter_context(borrow_client(client))
         resources = resources_of(worker_client, limit)
         plan = plan_for(sides, resources, tile=tile, **options)
-        plan.check()
+        path, folder = _place(store, plan)
+        stack.enter_context(full_disk_is_budget())
+        stack.enter_context(sole_writer(path))
         scans = [scan_side(side, kernels, chosen_map, report) for side in sides]
-        path, folder = _place(store)
         header = _header(plan, kernels, chosen_map, scans)
-        opened = _open_store(path, plan, header)
+        opened = GramStore.create(path, header)
         if opened.header.tile != plan.tiling.tile:  # that of an earlier run wins
             plan = plan_for(sides, resources, tile=opened.header.tile, **options)
             plan.check()
@@ -285,14 +289,19 @@ def _rows_reporter(stage: str, total: int, report: OnProgress) -> Callable[[int]
     return lambda done: report(Progress(stage, done, total))
 
 
-def _place(store: str | Path | None) -> tuple[Path, TemporaryFolder | None]:
-    """Where the store goes; a folder that ends with its last user if none was named."""
-    if store is None:
-        folder = TemporaryFolder()
-        return folder.path, folder
+def _place(store: str | Path | None, plan: GramPlan) -> tuple[Path, TemporaryFolder | None]:
+    """Where the store goes, with room for it; a folder that ends with its last user if unnamed."""
+    plan.check()
+    folder = TemporaryFolder() if store is None else None
     if "://" in str(store):
         raise InputError(f"{store}: object stores are not supported yet, give a local folder")
-    return Path(store), None
+    path = Path(str(store)) if folder is None else folder.path
+    if is_occupied(path):
+        GramStore.open(path)  # anything else is refused before it is locked
+    else:
+        parent = next(p for p in (path, *path.absolute().parents) if p.exists())
+        plan.check(disk_free=shutil.disk_usage(parent).free)
+    return path, folder
 
 
 def _header(
@@ -312,13 +321,6 @@ def _header(
         nnz=tuple(s.nnz for s in scans),
         product_dtype=plan.product_dtype,
     )
-
-
-def _open_store(path: Path, plan: GramPlan, header: Header) -> GramStore:
-    if not path.exists():
-        parent = next(p for p in path.absolute().parents if p.exists())
-        plan.check(disk_free=shutil.disk_usage(parent).free)
-    return GramStore.create(path, header)
 
 
 def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> None:
@@ -385,9 +387,10 @@ def compute_tiles(
     report(Progress("tiles", done, total))
     source = TileSource(store.path.absolute(), kernels, compute=True)
     tasks = ((source, group) for group in grouped(missing, plan.group))
-    for count in run_tasks(client, compute_group, tasks, plan.window):
-        done += count
-        report(Progress("tiles", done, total))
+    with closing(run_tasks(client, compute_group, tasks, plan.window)) as counts:
+        for count in counts:
+            done += count
+            report(Progress("tiles", done, total))
     store.check_complete()
 
 

@@ -31,6 +31,7 @@ from dhsk.errors import (
 )
 from dhsk.gram.chunks import chunk_size, read_chunk, write_chunk
 from dhsk.gram.header import Header
+from dhsk.gram.lock import LOCK_NAME
 from dhsk.gram.staged import StagedSamples
 from dhsk.kernels import Kernel, kernel_from_spec
 
@@ -75,7 +76,7 @@ class GramStore:
         StoreError
             The path holds something else.
         """
-        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        if is_occupied(path):
             store = cls.open(path)
             differences = store.header.differences(header)
             if differences:
@@ -291,6 +292,13 @@ class GramStore:
 
     def _chunk_path(self, i: int, j: int, index: int) -> Path:
         return self.path / _array_name(index) / "c" / str(i) / str(j)
+
+
+def is_occupied(path: Path) -> bool:
+    """Whether there is anything at a path but an empty folder, or one that is just being locked."""
+    if not path.is_dir():
+        return path.exists()
+    return any(entry.name != LOCK_NAME for entry in path.iterdir())
 
 
 def _array_name(index: int) -> str:
