@@ -79,7 +79,7 @@ def _local(**options: Any) -> Client:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Start worker processes deaf to Ctrl-C and SIGTERM: they end with this process, or at its word.
+    """Start worker processes deaf to Ctrl-C and SIGTERM: they end with us, or at our word.
 
     Terminals and batch systems send both to the whole group, and a worker that dies of one prints
     tracebacks. The mask passes to the thread that starts them and from there to the processes; a
