@@ -391,6 +391,7 @@ def compute_tiles(
         for count in counts:
             done += count
             report(Progress("tiles", done, total))
+    store.remove_leftovers()  # of workers that were killed meanwhile
     store.check_complete()
 
 
