@@ -216,7 +216,7 @@ def info(store: Path) -> None:
 
 @commands.command()
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--repair", metavar="SAMPLES", help="Recompute damaged tiles from these samples.")
+@click.option("--repair", metavar="SAMPLES", help="Recompute what is damaged from these samples.")
 @drop_option
 @cluster_options
 def verify(
@@ -227,7 +227,7 @@ def verify(
     workers: int | None,
     memory: str | None,
 ) -> None:
-    """Test the checksum of every tile of a store."""
+    """Test every checksum of a store: of its tiles, of the samples in it, of its description."""
     opened = GramStore.open(store)
     if repair is None:
         opened.check_sound()
