@@ -1,5 +1,6 @@
 """The commands of `dhsk`: parse, call one function, print."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -339,6 +340,18 @@ def _connected(cluster: str, workers: int | None) -> Iterator[Client]:
         if cluster == "local" and find_spec("bokeh"):
             click.echo(f"dashboard: {client.dashboard_link}", err=True)
         yield client
+        _close_undisturbed(client)
+
+
+def _close_undisturbed(client: Client) -> None:
+    """End what was connected: interrupted in this, Dask takes ten seconds and prints tracebacks."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        client.close()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -126,3 +126,14 @@ def test_interrupted_command_says_so_and_resumes(tmp_path: Path, counts: Any) ->
     for path in (store, tmp_path / "whole"):
         dhsk.compute_gram(tmp_path / "x.npy", kernel, store=path, tile=128)
     assert contents(store) == contents(tmp_path / "whole")
+
+
+def test_signal_while_the_workers_end_changes_nothing(folder: Path) -> None:
+    """All tiles are done, so the command ends as done or as interrupted: at once, without noise."""
+    process = start(folder, WORDS)
+    wait_for_tiles(process, folder / "killed", 78)
+    time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode in (0, 130), output
+    assert "Traceback" not in output
