@@ -14,6 +14,8 @@ DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 2 bad input, 3 does not fit, 4 bad store, 130 interrupted.
 
+    Ctrl-C and SIGTERM, which batch systems send before the time limit, both interrupt.
+
     Parameters
     ----------
     arguments

@@ -1,5 +1,6 @@
 """The commands of `dhsk`: parse, call one function, print."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -13,7 +14,7 @@ from dhsk.cluster import connect
 from dhsk.console import print_pairs, print_table, say, show_progress
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.gram import GramMatrix, compute_gram, open_gram
-from dhsk.gram.compute import check_kernels
+from dhsk.gram.prepare import check_kernels
 from dhsk.gram.repair import repair_gram
 from dhsk.gram.sizes import human_bytes, human_seconds, parse_bytes
 from dhsk.gram.store import GramStore
@@ -166,7 +167,7 @@ def info(store: Path) -> None:
 
 @commands.command()
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--repair", metavar="SAMPLES", help="Recompute damaged tiles from these samples.")
+@click.option("--repair", metavar="SAMPLES", help="Recompute what is damaged from these samples.")
 @drop_option
 @cluster_options
 def verify(
@@ -177,7 +178,7 @@ def verify(
     workers: int | None,
     memory: str | None,
 ) -> None:
-    """Test the checksum of every tile of a store."""
+    """Test every checksum of a store: of its tiles, of the samples in it, of its description."""
     opened = GramStore.open(store)
     if repair is None:
         opened.check_sound()
@@ -289,6 +290,18 @@ def _connected(cluster: str, workers: int | None) -> Iterator[Client]:
         if cluster == "local" and find_spec("bokeh"):
             click.echo(f"dashboard: {client.dashboard_link}", err=True)
         yield client
+        _close_undisturbed(client)
+
+
+def _close_undisturbed(client: Client) -> None:
+    """End what was connected: interrupted in this, Dask takes ten seconds and prints tracebacks."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        client.close()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -73,19 +73,21 @@ def _local(**options: Any) -> Client:
         "dashboard_address": "127.0.0.1:0",
         "silence_logs": 40,  # errors only: a worker that stops on request is no news
     }
-    with _interrupts_blocked():
+    with _signals_blocked():
         return Client(**(defaults | options))
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Start worker processes deaf to Ctrl-C: a terminal sends it to them too, and it is ours.
+def _signals_blocked() -> Iterator[None]:
+    """Start worker processes deaf to Ctrl-C and SIGTERM: they end with us, or at our word.
 
-    The mask passes to the thread that starts them and from there to the processes; an interrupt
-    that arrives meanwhile is delivered at the end.
+    Terminals and batch systems send both to the whole group, and a worker that dies of one prints
+    tracebacks. The mask passes to the thread that starts them and from there to the processes; a
+    signal that arrives meanwhile is delivered at the end. A worker that has outgrown its memory
+    is sent SIGTERM by its nanny, and SIGKILL as that has no effect.
     """
     resource_tracker.ensure_running()  # its first start would lift the mask again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:

@@ -12,10 +12,10 @@ import psutil
 
 from dhsk.console import print_table
 from dhsk.gram import GramMatrix
-from dhsk.gram.compute import plan_for
 from dhsk.gram.overlap import measured_overlap
 from dhsk.gram.plan import DtypeName, Resources
 from dhsk.gram.predict import Prediction
+from dhsk.gram.prepare import plan_for
 from dhsk.gram.rates import kernel_seconds
 from dhsk.gram.sizes import human_bytes, human_seconds
 from dhsk.kernels import Kernel

@@ -1,6 +1,7 @@
 """The command, run as a person runs it: exit codes, sentences, files."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from scipy.sparse import csr_array, save_npz
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, INTERRUPTED, TOO_BIG, main
+from dhsk.gram.lock import sole_writer
 from dhsk.gram.rates import measure_rates
 from dhsk.gram.rates_cache import save_rates
 
@@ -269,6 +271,24 @@ def test_damage_is_found_and_repaired(run: Any, samples: Any) -> None:
     assert (code, "5 of 6 done" in out) == (DONE, True)
     code, _, err = run("cv", "g", "--labels", "y.txt", "--out", "o")
     assert (code, "lacks 1 of 6 tiles" in err) == (BAD_STORE, True)
+
+
+def test_store_in_use_is_refused_to_writers(run: Any, samples: Any) -> None:
+    """While one process writes to a store, others may look at it: exit code 4 for the rest."""
+    run("gram", "x.npy", "--out", "g", "--tile", 30)
+    with sole_writer(Path("g")), sole_writer(Path("o/gram/cosine")):
+        for words in (
+            ("gram", "x.npy", "--out", "g"),
+            ("verify", "g", "--repair", "x.npy"),
+            ("cv", "x.npy", "--labels", "y.txt", "--out", "o"),
+        ):
+            code, _, err = run(*words)
+            held = f"is being written by process {os.getpid()} on "
+            assert (code, held in err, err.count("\n")) == (BAD_STORE, True, 1)
+        assert run("info", "g", cluster=False)[0] == DONE
+        assert run("verify", "g")[0] == DONE
+        assert run("cv", "g", "--labels", "y.txt", "--out", "read")[0] == DONE
+    assert run("gram", "x.npy", "--out", "g")[0] == DONE
 
 
 @pytest.mark.parametrize("command", [["info"], ["verify"]])

@@ -5,12 +5,15 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
+import dhsk
 from dhsk.gram.store import GramStore
 
 WORDS = ["gram", "x.npy", "--out", "killed", "--time-scale", "0.3", "--tile", "128"]
@@ -58,9 +61,8 @@ def test_killed_process_tree_resumes(folder: Path, seed: int) -> None:
     """SIGKILL to all processes, twice; what was finished is not computed again."""
     rng = np.random.default_rng(seed)
     store, reference = folder / "killed", folder / "whole"
-    whole = start(folder, [*WORDS[:3], "whole", *WORDS[4:]])
-    assert whole.wait() == 0, whole.communicate()[0]
-    whole.communicate()
+    kernel = dhsk.HeatKernel.at_scale(dim=64, time_scale=0.3)
+    dhsk.compute_gram(folder / "x.npy", kernel, store=reference, tile=128)
     for count in np.sort(rng.choice(np.arange(1, 60), 2, replace=False)):
         process = start(folder, WORDS)
         wait_for_tiles(process, store, int(count))
@@ -82,21 +84,56 @@ def is_whole(store: Path, tile: str) -> bool:
     return (i, j) not in GramStore.open(store).missing_tiles()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
-def test_interrupted_command_says_so_and_resumes(folder: Path, number: signal.Signals) -> None:
-    """Ctrl-C, which a terminal sends to workers too, and SIGTERM: 130, one sentence, resumable."""
+def members(session: int) -> list[psutil.Process]:
+    """Processes of a session that have not ended, zombies included."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            if os.getsid(process.pid) == session:
+                found.append(process)
+    return found
+
+
+def wait_until_alone(session: int) -> None:
+    """Return once no process of a session is left."""
+    deadline = time.monotonic() + 30
+    while left := members(session):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.02)
+
+
+def test_interrupted_command_says_so_and_resumes(tmp_path: Path, counts: Any) -> None:
+    """Ctrl-C and SIGTERM, which workers hear too: 130, one sentence, nobody left, resumable."""
+    np.save(tmp_path / "x.npy", counts(2200, 64))
+    store = tmp_path / "killed"
+    for number, send in (
+        (signal.SIGINT, os.killpg),  # a terminal
+        (signal.SIGTERM, os.killpg),  # Slurm at the time limit
+        (signal.SIGTERM, os.kill),
+    ):
+        before = len(chunks(store))
+        process = start(tmp_path, WORDS)
+        wait_for_tiles(process, store, before + 1)
+        send(process.pid, number)
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 130, output
+        words = [line for line in output.splitlines() if line and "dashboard" not in line]
+        assert len(words) == 1, output
+        assert "interrupted; what is finished is kept: run the same command" in words[0]
+        wait_until_alone(process.pid)
+        assert before < len(chunks(store)) < 171
+    kernel = dhsk.HeatKernel.at_scale(dim=64, time_scale=0.3)
+    for path in (store, tmp_path / "whole"):
+        dhsk.compute_gram(tmp_path / "x.npy", kernel, store=path, tile=128)
+    assert contents(store) == contents(tmp_path / "whole")
+
+
+def test_signal_while_the_workers_end_changes_nothing(folder: Path) -> None:
+    """All tiles are done, so the command ends as done or as interrupted: at once, without noise."""
     process = start(folder, WORDS)
-    wait_for_tiles(process, folder / "killed", 5)
-    if number == signal.SIGINT:
-        os.killpg(process.pid, number)
-    else:
-        process.send_signal(number)
-    output, _ = process.communicate(timeout=30)
-    assert process.returncode == 130, output
-    assert "run the same command again" in output
+    wait_for_tiles(process, folder / "killed", 78)
+    time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode in (0, 130), output
     assert "Traceback" not in output
-    assert 0 < len(GramStore.open(folder / "killed").missing_tiles()) < 78
-    process = start(folder, WORDS)
-    output, _ = process.communicate()
-    assert (process.returncode, "78 tiles" in output) == (0, True), output
-    assert not GramStore.open(folder / "killed").damaged_tiles()

@@ -2,32 +2,30 @@
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, overload
 
 from distributed import Client
 
-from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.header import Header
+from dhsk.gram.lock import sole_writer
 from dhsk.gram.matrix import GramMatrices, GramMatrix
 from dhsk.gram.passes import grouped
-from dhsk.gram.plan import GramPlan, Resources, Tiling, make_plan
+from dhsk.gram.plan import GramPlan, Tiling
+from dhsk.gram.prepare import check_kernels, plan_for, scan_side
 from dhsk.gram.sizes import parse_bytes
-from dhsk.gram.staged import Side
-from dhsk.gram.store import GramStore
+from dhsk.gram.staging import stage_samples
+from dhsk.gram.store import GramStore, is_occupied
 from dhsk.gram.tiles import Group, TileSource, extent
-from dhsk.gram.workers import borrow_client, resources_of, run_tasks
-from dhsk.kernels import Kernel, RowKernel
+from dhsk.gram.workers import borrow_client, full_disk_is_budget, resources_of, run_tasks
+from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.samples import Samples, Scan, SphereMap, apply_map, open_samples, parse_sphere_map, scan
-
-BLOCK_BYTES = 16_000_000
-"""Samples are mapped and staged in blocks of about this size."""
+from dhsk.samples import Scan, SphereMap, open_samples
 
 
 @overload
@@ -103,6 +101,8 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         It does not fit the memory or the disk.
     StoreMismatchError
         The store is of other samples or of another kernel.
+    StoreError
+        The store cannot be written, or another process writes to it.
 
     References
     ----------
@@ -132,11 +132,12 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         worker_client = stack.enter_context(borrow_client(client))
         resources = resources_of(worker_client, limit)
         plan = plan_for(sides, resources, tile=tile, **options)
-        plan.check()
+        path, folder = _place(store, plan)
+        stack.enter_context(full_disk_is_budget())
+        stack.enter_context(sole_writer(path))
         scans = [scan_side(side, kernels, chosen_map, report) for side in sides]
-        path, folder = _place(store)
         header = _header(plan, kernels, chosen_map, scans)
-        opened = _open_store(path, plan, header)
+        opened = GramStore.create(path, header)
         if opened.header.tile != plan.tiling.tile:  # that of an earlier run wins
             plan = plan_for(sides, resources, tile=opened.header.tile, **options)
             plan.check()
@@ -149,159 +150,19 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
     return matrices[0] if isinstance(kernel, Kernel) else GramMatrices(matrices)
 
 
-def check_kernels(
-    kernels: Sequence[Kernel],
-    sides: list[Samples],
-    sphere_map: str | None,
-    product_dtype: str = "float64",
-) -> SphereMap:
-    """Make sure that kernels, samples and map go together, before any row is read.
-
-    Parameters
-    ----------
-    kernels
-        The kernels.
-    sides
-        The samples of rows and, if rectangular, of columns.
-    sphere_map
-        The map asked for; None for the kernels' own.
-    product_dtype
-        Type in which samples are to be multiplied.
-
-    Returns
-    -------
-    SphereMap
-        The map to use.
-
-    Raises
-    ------
-    InputError
-        They do not.
-    """
-    if not kernels:
-        raise InputError("no kernel was given: pass one, or a list of them")
-    own = {kernel.default_map for kernel in kernels}
-    if sphere_map is None and len(own) > 1:
-        raise InputError(
-            f"these kernels take samples by different maps ({', '.join(sorted(own))}): "
-            "give sphere_map, or compute them apart"
-        )
-    chosen = parse_sphere_map(sphere_map or own.pop())
-    for kernel in kernels:
-        _check_kernel(kernel, sides, chosen, product_dtype)
-    return chosen
-
-
-def _check_kernel(
-    kernel: Kernel, sides: list[Samples], chosen: SphereMap, product_dtype: str
-) -> None:
-    if product_dtype == "float32" and not (kernel.spherical or kernel.name == "linear"):
-        raise InputError(
-            f"a {kernel.name} kernel loses too many digits in float32: "
-            "leave product_dtype at float64"
-        )
-    if isinstance(kernel, RowKernel) and chosen != "identity":
-        raise InputError(
-            f"a {kernel.name} kernel takes samples as they are, not mapped to a sphere: leave out "
-            f"the {chosen} map"
-        )
-    dims = {side.shape[1] for side in sides}
-    if len(dims) > 1:
-        raise InputError(
-            f"{sides[0].source} has {sides[0].shape[1]} features but "
-            f"{sides[1].source} has {sides[1].shape[1]}: both sides need the same"
-        )
-    dim = getattr(kernel, "dim", None)
-    if dim is not None and dims != {dim}:
-        raise InputError(
-            f"the kernel is for dim {dim} but {sides[0].source} has {sides[0].shape[1]} features: "
-            f"make the kernel with dim={sides[0].shape[1]}"
-        )
-
-
-def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> GramPlan:
-    """Plan the Gram matrix of opened samples.
-
-    Parameters
-    ----------
-    sides
-        The samples of rows and, if rectangular, of columns.
-    resources
-        Workers and memory.
-    **options
-        Passed to `make_plan`.
-
-    Returns
-    -------
-    GramPlan
-        The plan, not yet checked.
-    """
-    n_rows, dim = sides[0].shape
-    nnz = sum(side.nnz or 0 for side in sides) if any(side.is_sparse for side in sides) else None
-    return make_plan(
-        n_rows,
-        dim,
-        resources,
-        n_cols=sides[1].shape[0] if len(sides) > 1 else None,
-        nnz=nnz,
-        **options,
-    )
-
-
-def scan_side(
-    side: Samples, kernels: Sequence[Kernel], sphere_map: SphereMap, report: OnProgress
-) -> Scan:
-    """Read all samples once: refuse what the map or the kernel cannot take, and fingerprint them.
-
-    Parameters
-    ----------
-    side
-        The samples.
-    kernels
-        If any is spherical, unmapped samples must be unit vectors; a `RowKernel` checks them
-        itself.
-    sphere_map
-        The map to be applied.
-    report
-        Receives progress.
-
-    Returns
-    -------
-    Scan
-        Counts and fingerprint.
-
-    Raises
-    ------
-    InputError
-        A row cannot be used.
-    """
-    checks = [kernel.check_rows for kernel in kernels if isinstance(kernel, RowKernel)]
-
-    def check(block: Rows, first: int) -> None:
-        for check_rows in checks:
-            check_rows(block, first)
-
-    return scan(
-        side,
-        sphere_map,
-        unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
-        check=check if checks else None,
-        on_rows=_rows_reporter("reading", side.shape[0], report),
-    )
-
-
-def _rows_reporter(stage: str, total: int, report: OnProgress) -> Callable[[int], None]:
-    return lambda done: report(Progress(stage, done, total))
-
-
-def _place(store: str | Path | None) -> tuple[Path, TemporaryFolder | None]:
-    """Where the store goes; a folder that ends with its last user if none was named."""
-    if store is None:
-        folder = TemporaryFolder()
-        return folder.path, folder
+def _place(store: str | Path | None, plan: GramPlan) -> tuple[Path, TemporaryFolder | None]:
+    """Where the store goes, with room for it; a folder that ends with its last user if unnamed."""
+    plan.check()
+    folder = TemporaryFolder() if store is None else None
     if "://" in str(store):
         raise InputError(f"{store}: object stores are not supported yet, give a local folder")
-    return Path(store), None
+    path = Path(str(store)) if folder is None else folder.path
+    if is_occupied(path):
+        GramStore.open(path)  # anything else is refused before it is locked
+    else:
+        parent = next(p for p in (path, *path.absolute().parents) if p.exists())
+        plan.check(disk_free=shutil.disk_usage(parent).free)
+    return path, folder
 
 
 def _header(
@@ -320,65 +181,6 @@ def _header(
         fingerprints=tuple(s.fingerprint for s in scans),
         nnz=tuple(s.nnz for s in scans),
         product_dtype=plan.product_dtype,
-    )
-
-
-def _open_store(path: Path, plan: GramPlan, header: Header) -> GramStore:
-    if not path.exists():
-        parent = next(p for p in path.absolute().parents if p.exists())
-        plan.check(disk_free=shutil.disk_usage(parent).free)
-    return GramStore.create(path, header)
-
-
-def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> Iterator[int]:
-    """Put the mapped samples into a store, from where every task reads its blocks.
-
-    Parameters
-    ----------
-    store
-        The store; sides that it holds already are left alone.
-    sides
-        The samples of rows and, if rectangular, of columns.
-    report
-        Receives progress.
-
-    Yields
-    ------
-    int
-        How many samples of the last side are there, whenever more are.
-    """
-    names: tuple[Side, Side] = ("rows", "cols")
-    for name, side in zip(names, sides, strict=False):
-        n_samples = side.shape[0]
-        last = side is sides[-1]
-        if not store.samples.has(name):
-            for staged in _stage_side(store, name, side):
-                report(Progress("staging", staged, n_samples))
-                if last:
-                    yield staged
-        elif last:
-            yield n_samples
-
-
-def _stage_side(store: GramStore, name: Side, side: Samples) -> Iterator[int]:
-    store.samples.start(name)
-    first = entry = 0
-    for block in side.blocks(_stage_rows(store, side)):
-        mapped = apply_map(store.header.sphere_map, block, first)
-        store.samples.write(name, first, entry, mapped)
-        first += mapped.shape[0]
-        entry += getattr(mapped, "nnz", 0)
-        if first == side.shape[0]:
-            store.samples.finish(name)
-        yield first
-
-
-def _stage_rows(store: GramStore, side: Samples) -> int:
-    """Rows to stage at a time: whole chunks of about `BLOCK_BYTES`."""
-    n, dim = side.shape
-    row_bytes = 8 * dim if side.nnz is None else 16 * side.nnz / n + 8
-    return (
-        max(int(BLOCK_BYTES / row_bytes) // store.samples.chunk_rows, 1) * store.samples.chunk_rows
     )
 
 
@@ -414,10 +216,12 @@ def compute_tiles(
     source = TileSource(store.path.absolute(), kernels, compute=True)
     groups = grouped(missing, plan.group)
     tasks = _when_staged(source, groups, store.header.tiling, staging)
-    for count in run_tasks(client, compute_group, tasks, plan.window):
-        done += count
-        report(Progress("tiles", done, total))
+    with closing(run_tasks(client, compute_group, tasks, plan.window)) as counts:
+        for count in counts:
+            done += count
+            report(Progress("tiles", done, total))
     deque(staging, maxlen=0)
+    store.remove_leftovers()  # of workers that were killed meanwhile
     store.check_complete()
 
 

@@ -6,23 +6,30 @@ from typing import Any
 from distributed import Client
 
 from dhsk.errors import InputError, StoreMismatchError
-from dhsk.gram.compute import compute_tiles, plan_for, scan_side, stage_samples
+from dhsk.gram.compute import compute_tiles
+from dhsk.gram.lock import sole_writer
+from dhsk.gram.plan import GramPlan, Resources
+from dhsk.gram.prepare import plan_for, scan_side
 from dhsk.gram.sizes import parse_bytes
+from dhsk.gram.staging import stage_samples
 from dhsk.gram.store import GramStore
-from dhsk.gram.workers import borrow_client, resources_of
+from dhsk.gram.workers import borrow_client, full_disk_is_budget, resources_of
 from dhsk.progress import OnProgress, ignore
-from dhsk.samples import open_samples
+from dhsk.samples import Samples, open_samples
 
 
 def repair_gram(
     path: str | Path,
     X: Any,
+    Y: Any = None,
     *,
     memory: int | str | None = None,
     client: Client | None = None,
     progress: OnProgress | None = None,
 ) -> list[tuple[int, int]]:
-    """Compute the damaged and missing tiles of a square store again; the others stay.
+    """Compute the damaged and missing tiles of a store again; the others stay.
+
+    Damaged samples in the store, and damaged descriptions of its arrays, are written again too.
 
     Parameters
     ----------
@@ -30,6 +37,8 @@ def repair_gram(
         Folder of the store.
     X
         The samples that it was made from, as for `compute_gram`.
+    Y
+        The other samples of a rectangular store.
     memory
         Most bytes that all processes together may hold.
     client
@@ -44,36 +53,61 @@ def repair_gram(
 
     Raises
     ------
+    InputError
+        The store is of two sets of samples and one was given, or the other way round.
     StoreMismatchError
         These are other samples; the store is left as it is.
+    StoreError
+        The store cannot be written, or another process writes to it.
     """
-    report = progress or ignore
     store = GramStore.open(Path(path))
-    header, side = store.header, open_samples(X)
-    if not header.symmetric:
-        raise InputError(f"{path} is of two sets of samples: run compute_gram with both again")
-    damaged = store.damaged_tiles()
-    found = scan_side(side, store.kernels, header.sphere_map, report)
-    if found.fingerprint != header.fingerprints[0]:
-        raise StoreMismatchError(
-            f"{path} was made from other samples than {side.source} "
-            f"({header.fingerprints[0][:8]}, now {found.fingerprint[:8]})"
+    sides = [open_samples(X)] if Y is None else [open_samples(X), open_samples(Y)]
+    if len(sides) != len(store.samples.sides):
+        raise InputError(
+            f"{path} was made from {len(store.samples.sides)} sets of samples, {len(sides)} given: "
+            "repair it in Python with dhsk.gram.repair.repair_gram(store, X), or (store, X, Y)"
         )
+    limit = None if memory is None else parse_bytes(memory)
+    with full_disk_is_budget(), sole_writer(store.path), borrow_client(client) as workers:
+        plan = _plan(store, sides, resources_of(workers, limit))
+        _check_samples(store, sides, progress or ignore)
+        return _repair(store, sides, workers, plan, progress or ignore)
+
+
+def _plan(store: GramStore, sides: list[Samples], resources: Resources) -> GramPlan:
+    header = store.header
+    plan = plan_for(
+        sides,
+        resources,
+        dtype=header.dtype,
+        product_dtype=header.product_dtype,
+        n_kernels=len(store.kernels),
+        tile=header.tile,
+    )
+    plan.check()
+    return plan
+
+
+def _check_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> None:
+    for side, made_from in zip(sides, store.header.fingerprints, strict=True):
+        found = scan_side(side, store.kernels, store.header.sphere_map, report).fingerprint
+        if found != made_from:
+            raise StoreMismatchError(
+                f"{store.path} was made from other samples than {side.source} "
+                f"({made_from[:8]}, now {found[:8]})"
+            )
+
+
+def _repair(
+    store: GramStore, sides: list[Samples], workers: Client, plan: GramPlan, report: OnProgress
+) -> list[tuple[int, int]]:
+    damaged = store.damaged_tiles()
     for tile in damaged:
         store.remove_tile(*tile)
-    with borrow_client(client) as workers:
-        resources = resources_of(workers, None if memory is None else parse_bytes(memory))
-        plan = plan_for(
-            [side],
-            resources,
-            dtype=header.dtype,
-            product_dtype=header.product_dtype,
-            n_kernels=len(store.kernels),
-            tile=header.tile,
-        )
-        plan.check()
-        if damaged:  # the staged samples may be damaged too
-            store.samples.start("rows")
-        staging = stage_samples(store, [side], report)
-        compute_tiles(store, store.kernels, staging, workers, plan, report)
+    store.remove_leftovers()
+    store.describe_arrays()
+    for side in store.damaged_sides():
+        store.samples.start(side)
+    staging = stage_samples(store, sides, report)
+    compute_tiles(store, store.kernels, staging, workers, plan, report)
     return damaged

@@ -1,5 +1,6 @@
 """The samples of a store, mapped to the sphere: what every task reads its rows from."""
 
+import json
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -38,11 +39,28 @@ class StagedSamples:
         self._header = header
         self._dtype = np.dtype(header.product_dtype)
 
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Sides that a store of these samples has."""
+        return ("rows",) if self._header.symmetric else ("rows", "cols")
+
     def has(self, side: Side) -> bool:
         """Whether all samples of a side are stored."""
-        if not (self.path / side / "zarr.json").exists():
+        try:
+            attributes = json.loads((self.path / side / "zarr.json").read_text())["attributes"]
+            return attributes.get("complete") is True
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+            return False  # never begun, or damaged
+
+    def is_sound(self, side: Side) -> bool:
+        """Read all samples of a side; whether they are there with the right checksums."""
+        count = self._header.n_rows if side == "rows" else self._header.n_cols
+        try:
+            for start in range(0, count, self._header.tile):
+                self.read(side, slice(start, min(start + self._header.tile, count)))
+        except CorruptTileError:
             return False
-        return bool(self._group(side).attrs.get("complete", False))
+        return self.has(side)
 
     @property
     def chunk_rows(self) -> int:
@@ -93,7 +111,7 @@ class StagedSamples:
         if not isinstance(block, csr_array):
             rows: Any = block.astype(self._dtype, copy=False)
             for start in range(0, count, self.chunk_rows):
-                path = self._dense_path(side, (first + start) // self.chunk_rows)
+                path = self._chunk_path(side, "dense", (first + start) // self.chunk_rows)
                 write_chunk(path, rows[start : start + self.chunk_rows], self._dense_shape)
             return
         group = self._group(side, "r+")
@@ -131,34 +149,47 @@ class StagedSamples:
         except (ValueError, CorruptTileError, IncompleteStoreError) as error:
             raise CorruptTileError(
                 f"the samples ({side}) in {self.path} are damaged ({error}): "
-                "compute with the samples again, or run dhsk verify --repair SAMPLES"
+                "put them right with dhsk verify --repair SAMPLES"
             ) from error
 
     def _read_dense(self, side: Side, part: slice) -> Rows:
-        """Rows of whole chunks, read in place; then the part of them that was asked for."""
-        step = self.chunk_rows
-        chunks = range(part.start // step, -(-part.stop // step))
-        out: Any = np.empty((len(chunks) * step, self._header.dim), self._dtype)
-        for place, number in enumerate(chunks):
-            read_chunk(self._dense_path(side, number), out[place * step : (place + 1) * step])
-        first = part.start - chunks.start * step
-        return np.asarray(out[first : first + part.stop - part.start])
+        rows: Rows = self._read_array(side, "dense", part, self._dense_shape, self._dtype)
+        return rows
 
     def _read_csr(self, side: Side, part: slice) -> Rows:
-        group = self._group(side)
-        indptr = np.asarray(array(group, "indptr")[part.start : part.stop + 1])
+        def read(name: str, part: slice, dtype: Any) -> Any:
+            return self._read_array(side, name, part, (CSR_CHUNK,), dtype)
+
+        indptr = read("indptr", slice(part.start, part.stop + 1), np.int64)
         entries = slice(int(indptr[0]), int(indptr[-1]))
-        data = np.asarray(array(group, "data")[entries])
-        indices = np.asarray(array(group, "indices")[entries])
+        data = read("data", entries, self._dtype)
+        indices = read("indices", entries, np.int64)
         shape = (len(indptr) - 1, self._header.dim)
         return csr_array((data, indices, indptr - indptr[0]), shape=shape)
+
+    def _read_array(
+        self, side: Side, name: str, part: slice, chunk_shape: tuple[int, ...], dtype: Any
+    ) -> Any:
+        """Part of an array, from its chunk files: zarr would read a missing one as zeros.
+
+        Whole chunks are read in place; the result is the part of them that was asked for.
+        """
+        step = chunk_shape[0]
+        chunks = range(part.start // step, -(-part.stop // step))
+        out: Any = np.empty((len(chunks) * step, *chunk_shape[1:]), dtype)
+        for place, number in enumerate(chunks):
+            path = self._chunk_path(side, name, number)
+            read_chunk(path, out[place * step : (place + 1) * step])
+        first = part.start - chunks.start * step
+        return out[first : first + part.stop - part.start]
 
     @property
     def _dense_shape(self) -> tuple[int, int]:
         return self.chunk_rows, self._header.dim
 
-    def _dense_path(self, side: Side, number: int) -> Path:
-        return self.path / side / "dense" / "c" / str(number) / "0"
+    def _chunk_path(self, side: Side, name: str, number: int) -> Path:
+        folder = self.path / side / name / "c" / str(number)
+        return folder / "0" if name == "dense" else folder
 
     def _group(self, side: Side, mode: Literal["r", "r+"] = "r") -> zarr.Group:
         return zarr.open_group(str(self.path / side), mode=mode)

@@ -1,6 +1,7 @@
 """A Gram matrix on disk: one zarr group, tile = chunk.
 
-Layout of a store, schema 2 (attributes of the group, under "dhsk": the header)::
+Layout of a store, schema 2 (attributes of the group: "dhsk", the header, and "dhsk_crc32c", the
+checksum of its JSON with sorted keys, which stores of earlier versions lack)::
 
     gram, gram-1, …  one array a kernel: (n_rows, n_cols), chunks (tile, tile), fill NaN, crc32c;
                      triangle layout: the chunks (i, j) with i <= j only
@@ -15,12 +16,14 @@ zarr, `chunks` knows its chunk files; no other room does.
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import google_crc32c
 import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec
+from zarr.storage import MemoryStore
 
 from dhsk.errors import (
     CorruptTileError,
@@ -31,8 +34,15 @@ from dhsk.errors import (
 )
 from dhsk.gram.chunks import chunk_size, read_chunk, write_chunk
 from dhsk.gram.header import Header
-from dhsk.gram.staged import StagedSamples
+from dhsk.gram.lock import LOCK_NAME
+from dhsk.gram.staged import Side, StagedSamples
 from dhsk.kernels import Kernel, kernel_from_spec
+
+_SUM: Final = "dhsk_crc32c"
+_DESCRIPTION: Final = (
+    "the description of {} is damaged (zarr.json): restore that file from a copy, or compute the "
+    "store again in another folder"
+)
 
 
 class GramStore:
@@ -75,7 +85,7 @@ class GramStore:
         StoreError
             The path holds something else.
         """
-        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        if is_occupied(path):
             store = cls.open(path)
             differences = store.header.differences(header)
             if differences:
@@ -84,10 +94,11 @@ class GramStore:
                     "choose another path, or delete it first"
                 )
         else:
-            attributes = {"dhsk": dataclasses.asdict(header)}
+            described = dataclasses.asdict(header)
+            attributes = {"dhsk": described, _SUM: _checksum(described)}
             zarr.create_group(str(path), attributes=attributes)
             store = cls(path, header)
-        store._remove_leftovers()
+        store.remove_leftovers()
         store._ensure_arrays()
         return store
 
@@ -111,7 +122,8 @@ class GramStore:
             There is no store, or it has another schema.
         """
         try:
-            attributes = json.loads((path / "zarr.json").read_text())["attributes"]["dhsk"]
+            attributes = json.loads((path / "zarr.json").read_text())["attributes"]
+            described = attributes["dhsk"]
         except FileNotFoundError as error:
             what = "exists but is not a Gram store" if path.exists() else "does not exist"
             raise StoreError(
@@ -120,31 +132,65 @@ class GramStore:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{path} is not a Gram store of dhsk: check the path") from error
         try:
-            return cls(path, Header.of_json(attributes))
+            store = cls(path, Header.of_json(described))
         except StoreMismatchError as error:
             raise StoreMismatchError(f"{path} cannot be read: {error}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CorruptTileError(_DESCRIPTION.format(path)) from error
+        if attributes.get(_SUM, _checksum(described)) != _checksum(described):
+            raise CorruptTileError(_DESCRIPTION.format(path))
+        return store
 
-    def _remove_leftovers(self) -> None:
+    def remove_leftovers(self) -> None:
         """Delete what writes that were killed left beside the chunks."""
         for file in self.path.rglob("*.partial"):
             file.unlink(missing_ok=True)
 
     def _ensure_arrays(self) -> None:
         """Make the arrays of tiles unless an earlier run, killed or not, has made them."""
+        for name in self._array_names:
+            if not (self.path / name / "zarr.json").exists():
+                self._create_array(str(self.path), name)
+
+    @property
+    def _array_names(self) -> list[str]:
+        stored = self.header.layout != "none"
+        return [_array_name(index) for index in range(len(self.kernels))] if stored else []
+
+    def _create_array(self, place: Any, name: str) -> "zarr.Array[Any]":
         h = self.header
-        for index in range(len(h.kernels) if h.layout != "none" else 0):
-            if (self.path / _array_name(index) / "zarr.json").exists():
-                continue
-            zarr.create_array(
-                str(self.path),
-                name=_array_name(index),
-                shape=(h.n_rows, h.n_cols),
-                chunks=(h.tile, h.tile),
-                dtype=h.dtype,
-                fill_value=float("nan"),
-                filters=None,
-                compressors=[Crc32cCodec()],
-            )
+        return zarr.create_array(
+            place,
+            name=name,
+            shape=(h.n_rows, h.n_cols),
+            chunks=(h.tile, h.tile),
+            dtype=h.dtype,
+            fill_value=float("nan"),
+            filters=None,
+            compressors=[Crc32cCodec()],
+        )
+
+    def damaged_arrays(self) -> list[str]:
+        """Names of arrays whose description, for other readers of zarr, is missing or wrong."""
+        return [name for name in self._array_names if not self._is_described(name)]
+
+    def _is_described(self, name: str) -> bool:
+        try:
+            found = zarr.open_array(str(self.path / name), mode="r", zarr_format=3)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):  # by what is wrong in it
+            return False
+        expected = self._create_array(MemoryStore(), name)
+        return found.metadata.to_dict() == expected.metadata.to_dict()  # as text, NaN equals itself
+
+    def describe_arrays(self) -> None:
+        """Write the missing and wrong descriptions of arrays again; their tiles stay."""
+        for name in self.damaged_arrays():
+            (self.path / name / "zarr.json").unlink(missing_ok=True)
+        self._ensure_arrays()
+
+    def damaged_sides(self) -> list[Side]:
+        """Read all staged samples; sides that are missing or fail a checksum."""
+        return [side for side in self.samples.sides if not self.samples.is_sound(side)]
 
     def index_of(self, kernel: Kernel) -> int | None:
         """Number of the array that holds a kernel's tiles; None if none does."""
@@ -243,23 +289,34 @@ class GramStore:
         return [tile for tile in self.header.tiling.tiles() if not self._is_sound(tile)]
 
     def check_sound(self) -> None:
-        """Read every tile.
+        """Read all tiles, samples and descriptions.
+
+        A sound chunk in the place of another is not noticed: checksums are of the content alone.
 
         Raises
         ------
         IncompleteStoreError
-            Tiles are missing.
+            Tiles are missing, the others are sound.
         CorruptTileError
-            Tiles are damaged; the message names them.
+            Something is damaged; the message names it.
         """
-        self.check_complete()
-        damaged = self.damaged_tiles()
+        missing = self.missing_tiles()
+        damaged = [tile for tile in self.damaged_tiles() if tile not in set(missing)]
+        sides, arrays = self.damaged_sides(), self.damaged_arrays()
+        if not (damaged or sides or arrays):
+            self.check_complete()
+            return
+        total, parts = self.header.tiling.n_tiles, []
         if damaged:
             named = ", ".join(map(str, damaged[:8])) + (", ..." if len(damaged) > 8 else "")
-            raise CorruptTileError(
-                f"{len(damaged)} of {self.header.tiling.n_tiles} tiles of {self.path} are damaged: "
-                f"{named}; recompute them with dhsk verify --repair SAMPLES"
-            )
+            parts.append(f"{len(damaged)} of {total} tiles of {self.path} are damaged: {named}")
+        if missing:
+            parts.append(f"{len(missing)} of {total} tiles of {self.path} are missing")
+        parts += [f"the samples ({side}) in {self.path} are damaged" for side in sides]
+        parts += [f"{self.path / name / 'zarr.json'} is damaged" for name in arrays]
+        raise CorruptTileError(
+            f"{', and '.join(parts)}; recompute them with dhsk verify --repair SAMPLES"
+        )
 
     def _is_sound(self, tile: tuple[int, int]) -> bool:
         try:
@@ -291,6 +348,19 @@ class GramStore:
 
     def _chunk_path(self, i: int, j: int, index: int) -> Path:
         return self.path / _array_name(index) / "c" / str(i) / str(j)
+
+
+def is_occupied(path: Path) -> bool:
+    """Whether there is anything at a path but an empty folder, or one that is just being locked."""
+    if not path.is_dir():
+        return path.exists()
+    return any(entry.name != LOCK_NAME for entry in path.iterdir())
+
+
+def _checksum(described: object) -> str:
+    """CRC-32C of what describes a store, as eight hexadecimal digits."""
+    text = json.dumps(described, sort_keys=True, separators=(",", ":"))
+    return f"{google_crc32c.value(text.encode()):08x}"
 
 
 def _array_name(index: int) -> str:

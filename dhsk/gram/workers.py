@@ -28,6 +28,26 @@ LOST_SCHEDULER = (
     "the connection to the scheduler is lost: finished tiles are kept, run the same command again"
 )
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL_DISK = "the disk is full ({}): finished tiles are kept, make room and run the same again"
+
+
+@contextmanager
+def full_disk_is_budget() -> Iterator[None]:
+    """Turn what the system says of a full disk into a `BudgetError`.
+
+    Raises
+    ------
+    BudgetError
+        There was no room, or the quota is used up.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise BudgetError(_FULL_DISK.format(error)) from error
+
 
 @contextmanager
 def borrow_client(client: Client | None) -> Iterator[Client]:
@@ -216,6 +236,6 @@ def _result(future: Any) -> Any:
             f"give more memory, fewer workers or a smaller tile ({error})"
         ) from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise BudgetError(f"the disk is full ({error}): finished tiles are kept") from error
+        if error.errno in _FULL:
+            raise BudgetError(_FULL_DISK.format(error)) from error
         raise StoreError(f"a worker cannot use the store: {error}") from error

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -186,9 +187,10 @@ def _fit_all(
     total = plan.n_fits * plan.c_values
     report(Progress("fits", 0, total))
     cells: list[_Cells] = []
-    for found in run_tasks(client, fit_cells, tasks, plan.window):
-        cells.append(found)
-        report(Progress("fits", len(cells) * plan.c_values, total))
+    with closing(run_tasks(client, fit_cells, tasks, plan.window)) as results:
+        for found in results:
+            cells.append(found)
+            report(Progress("fits", len(cells) * plan.c_values, total))
     return sorted(cells, key=lambda c: (c.kernel, c.fold))
 
 

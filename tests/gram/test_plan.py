@@ -116,7 +116,7 @@ def test_dense_strips_are_counted_where_they_may_be(product_dtype: str) -> None:
         )  # fmt: skip
         assert plan.row_entries == entries
         results = 2 * 500**2 * np.dtype(product_dtype).itemsize
-        return plan.task_bytes - results - (plan.group + 1) * 500 * plan.row_bytes
+        return plan.task_bytes - results - 2 * plan.group * 500 * plan.row_bytes
 
     entry_bytes = np.dtype(product_dtype).itemsize + 8
     copies = 4 * 500 * (999 * entry_bytes + 8) + 16 * 500**2

@@ -1,0 +1,137 @@
+"""One writer a store: a lock that ends with its process, however that ends."""
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from dhsk.errors import StoreError
+
+LOCK_NAME: Final = ".lock"
+
+_TAKEN: Final = (errno.EWOULDBLOCK, errno.EACCES)
+_WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+@contextmanager
+def sole_writer(path: Path) -> Iterator[None]:
+    """Be the only one that writes to a store; readers, and the workers of the writer, are free.
+
+    The lock is the kernel's (`flock`) on a file ``.lock`` in the folder, so it ends with the
+    process that holds it, even one that was killed; what such a process leaves is an unlocked file,
+    which the next writer takes over. The file, and a folder that stayed empty, go at the end.
+
+    Between machines it holds where the file system carries it: NFS from version 4 on, or 3 with
+    lockd, as Linux turns `flock` into a lock at the server; Lustre mounted with ``flock``. With the
+    mount options ``local_lock`` or ``localflock`` it holds on each machine alone. Where there are
+    no locks at all a warning says so, and the work goes on.
+
+    Parameters
+    ----------
+    path
+        Folder of the store, made with its parents if absent.
+
+    Raises
+    ------
+    StoreError
+        Another process, or another thread of this one, writes to it; or the folder cannot be
+        written.
+    """
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    file = path / LOCK_NAME
+    descriptor = None
+    try:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            descriptor = _acquire(file)
+            _sign(descriptor)
+        except PermissionError as error:
+            raise _not_writable(path, error) from error
+        except OSError as error:
+            if error.errno != errno.EROFS:
+                raise
+            raise _not_writable(path, error) from error
+        yield
+    finally:
+        if descriptor is not None:
+            with suppress(OSError):
+                file.unlink()  # before the lock ends: afterwards it may be another's
+            os.close(descriptor)
+        with suppress(OSError):  # not empty: it is a store now
+            for folder in made:
+                folder.rmdir()
+
+
+def _acquire(file: Path) -> int:
+    """Open and lock the file; again if its last holder removed it in between."""
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            _lock(descriptor, file)
+            if _is_at(descriptor, file):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, file: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _WITHOUT_LOCKS:
+            warnings.warn(
+                f"the file system of {file.parent} has no locks: make sure that no other command "
+                "writes to this store",
+                stacklevel=2,
+            )
+        elif error.errno in _TAKEN:
+            raise StoreError(
+                f"{file.parent} is being written by {_holder(file)}: wait until it has ended, "
+                "stop it, or choose another folder"
+            ) from error
+        else:
+            raise
+
+
+def _is_at(descriptor: int, file: Path) -> bool:
+    """Whether an open file is still the one of its name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), file.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _sign(descriptor: int) -> None:
+    """Write down who holds the lock, for people: the lock itself does not depend on it."""
+    who = {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "since": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+    }
+    os.truncate(descriptor, 0)
+    with suppress(OSError):  # a full disk must not hinder a repair that needs no room
+        os.pwrite(descriptor, json.dumps(who).encode(), 0)
+
+
+def _holder(file: Path) -> str:
+    try:
+        who = json.loads(file.read_text())
+        return f"process {who['pid']} on {who['host']} since {who['since']}"
+    except (OSError, ValueError, KeyError, TypeError):  # just made, or just gone
+        return "another process"
+
+
+def _not_writable(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{path} cannot be written ({error.strerror}): choose another folder, or make it writable; "
+        "a finished store can be read as it is"
+    )

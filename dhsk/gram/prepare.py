@@ -1,0 +1,156 @@
+"""What is checked before any tile is computed: kernels, maps, plan, and every row of samples."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError
+from dhsk.gram.plan import GramPlan, Resources, make_plan
+from dhsk.kernels import Kernel, RowKernel
+from dhsk.progress import OnProgress, Progress
+from dhsk.samples import Samples, Scan, SphereMap, parse_sphere_map, scan
+
+
+def check_kernels(
+    kernels: Sequence[Kernel],
+    sides: list[Samples],
+    sphere_map: str | None,
+    product_dtype: str = "float64",
+) -> SphereMap:
+    """Make sure that kernels, samples and map go together, before any row is read.
+
+    Parameters
+    ----------
+    kernels
+        The kernels.
+    sides
+        The samples of rows and, if rectangular, of columns.
+    sphere_map
+        The map asked for; None for the kernels' own.
+    product_dtype
+        Type in which samples are to be multiplied.
+
+    Returns
+    -------
+    SphereMap
+        The map to use.
+
+    Raises
+    ------
+    InputError
+        They do not.
+    """
+    if not kernels:
+        raise InputError("no kernel was given: pass one, or a list of them")
+    own = {kernel.default_map for kernel in kernels}
+    if sphere_map is None and len(own) > 1:
+        raise InputError(
+            f"these kernels take samples by different maps ({', '.join(sorted(own))}): "
+            "give sphere_map, or compute them apart"
+        )
+    chosen = parse_sphere_map(sphere_map or own.pop())
+    for kernel in kernels:
+        _check_kernel(kernel, sides, chosen, product_dtype)
+    return chosen
+
+
+def _check_kernel(
+    kernel: Kernel, sides: list[Samples], chosen: SphereMap, product_dtype: str
+) -> None:
+    if product_dtype == "float32" and not (kernel.spherical or kernel.name == "linear"):
+        raise InputError(
+            f"a {kernel.name} kernel loses too many digits in float32: "
+            "leave product_dtype at float64"
+        )
+    if isinstance(kernel, RowKernel) and chosen != "identity":
+        raise InputError(
+            f"a {kernel.name} kernel takes samples as they are, not mapped to a sphere: leave out "
+            f"the {chosen} map"
+        )
+    dims = {side.shape[1] for side in sides}
+    if len(dims) > 1:
+        raise InputError(
+            f"{sides[0].source} has {sides[0].shape[1]} features but "
+            f"{sides[1].source} has {sides[1].shape[1]}: both sides need the same"
+        )
+    dim = getattr(kernel, "dim", None)
+    if dim is not None and dims != {dim}:
+        raise InputError(
+            f"the kernel is for dim {dim} but {sides[0].source} has {sides[0].shape[1]} features: "
+            f"make the kernel with dim={sides[0].shape[1]}"
+        )
+
+
+def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> GramPlan:
+    """Plan the Gram matrix of opened samples.
+
+    Parameters
+    ----------
+    sides
+        The samples of rows and, if rectangular, of columns.
+    resources
+        Workers and memory.
+    **options
+        Passed to `make_plan`.
+
+    Returns
+    -------
+    GramPlan
+        The plan, not yet checked.
+    """
+    n_rows, dim = sides[0].shape
+    nnz = sum(side.nnz or 0 for side in sides) if any(side.is_sparse for side in sides) else None
+    return make_plan(
+        n_rows,
+        dim,
+        resources,
+        n_cols=sides[1].shape[0] if len(sides) > 1 else None,
+        nnz=nnz,
+        **options,
+    )
+
+
+def scan_side(
+    side: Samples, kernels: Sequence[Kernel], sphere_map: SphereMap, report: OnProgress
+) -> Scan:
+    """Read all samples once: refuse what the map or the kernel cannot take, and fingerprint them.
+
+    Parameters
+    ----------
+    side
+        The samples.
+    kernels
+        If any is spherical, unmapped samples must be unit vectors; a `RowKernel` checks them
+        itself.
+    sphere_map
+        The map to be applied.
+    report
+        Receives progress.
+
+    Returns
+    -------
+    Scan
+        Counts and fingerprint.
+
+    Raises
+    ------
+    InputError
+        A row cannot be used.
+    """
+    checks = [kernel.check_rows for kernel in kernels if isinstance(kernel, RowKernel)]
+
+    def check(block: Rows, first: int) -> None:
+        for check_rows in checks:
+            check_rows(block, first)
+
+    return scan(
+        side,
+        sphere_map,
+        unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
+        check=check if checks else None,
+        on_rows=_rows_reporter("reading", side.shape[0], report),
+    )
+
+
+def _rows_reporter(stage: str, total: int, report: OnProgress) -> Callable[[int], None]:
+    return lambda done: report(Progress(stage, done, total))

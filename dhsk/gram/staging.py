@@ -1,0 +1,63 @@
+"""Samples on their way into a store: mapped to the sphere, block by block."""
+
+from collections.abc import Iterator
+
+from dhsk.gram.staged import Side
+from dhsk.gram.store import GramStore
+from dhsk.progress import OnProgress, Progress
+from dhsk.samples import Samples, apply_map
+
+BLOCK_BYTES = 16_000_000
+"""Samples are mapped and staged in blocks of about this size."""
+
+
+def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> Iterator[int]:
+    """Put the mapped samples into a store, from where every task reads its blocks.
+
+    Parameters
+    ----------
+    store
+        The store; sides that it holds already are left alone.
+    sides
+        The samples of rows and, if rectangular, of columns.
+    report
+        Receives progress.
+
+    Yields
+    ------
+    int
+        How many samples of the last side are there, whenever more are.
+    """
+    names: tuple[Side, Side] = ("rows", "cols")
+    for name, side in zip(names, sides, strict=False):
+        n_samples = side.shape[0]
+        last = side is sides[-1]
+        if not store.samples.has(name):
+            for staged in _stage_side(store, name, side):
+                report(Progress("staging", staged, n_samples))
+                if last:
+                    yield staged
+        elif last:
+            yield n_samples
+
+
+def _stage_side(store: GramStore, name: Side, side: Samples) -> Iterator[int]:
+    store.samples.start(name)
+    first = entry = 0
+    for block in side.blocks(_stage_rows(store, side)):
+        mapped = apply_map(store.header.sphere_map, block, first)
+        store.samples.write(name, first, entry, mapped)
+        first += mapped.shape[0]
+        entry += getattr(mapped, "nnz", 0)
+        if first == side.shape[0]:
+            store.samples.finish(name)
+        yield first
+
+
+def _stage_rows(store: GramStore, side: Samples) -> int:
+    """Rows to stage at a time: whole chunks of about `BLOCK_BYTES`."""
+    n, dim = side.shape
+    row_bytes = 8 * dim if side.nnz is None else 16 * side.nnz / n + 8
+    return (
+        max(int(BLOCK_BYTES / row_bytes) // store.samples.chunk_rows, 1) * store.samples.chunk_rows
+    )
