@@ -54,7 +54,7 @@ def task_bytes(
         Bytes, besides those of the idle process.
     """
     # A single kernel of the stored type overwrites its product in the result itself.
-    products = 0 if n_kernels == 1 and item == product_item else min(n_kernels, 2)
+    products = 0 if n_kernels == 1 and item == product_item else 1
     # Two results take turns; memory that is never touched is never there.
     results = min(RESULT_COPIES, group**2 * n_kernels)
     entries = (results * item + products * product_item) * tile**2

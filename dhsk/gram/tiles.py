@@ -141,34 +141,35 @@ def _computed(
 
 def _evaluator(kernels: Sequence[Kernel], header: Header, in_strips: bool) -> _Evaluate:
     """How the values of some kernels come from two blocks of samples."""
-    spherical = all(kernel.spherical for kernel in kernels)
-    entries = header.tile**2
-    product = _Arrays(entries, header.product_dtype, 1)
-    if not spherical or any(isinstance(kernel, RowKernel) for kernel in kernels):
+    entries, same_type = header.tile**2, header.dtype == header.product_dtype
+    if not all(kernel.spherical and not isinstance(kernel, RowKernel) for kernel in kernels):
         results = _Arrays(entries, header.dtype, 2)
+        product = results if same_type else _Arrays(entries, header.product_dtype, 1)
         return lambda rows, cols: _apart(kernels, rows, cols, product, results)
-    if in_strips:
-        itemsize = np.dtype(header.product_dtype).itemsize
-        entries = min(entries, max(STRIP_BYTES // itemsize, header.tile))
-    results = _Arrays(entries, header.dtype, 1 if in_strips else 2)
-    scratch = results
-    if header.dtype != header.product_dtype:
-        scratch = _Arrays(entries, header.product_dtype, 1)
-    elif len(kernels) == 1 and not in_strips:
-        # A single kernel overwrites its product: two of them take turns.
-        product = results
+    if len(kernels) == 1 and same_type and not in_strips:
+        results = _Arrays(entries, header.dtype, 2)
+        return lambda rows, cols: _apart(kernels, rows, cols, results, results)
+    product = _Arrays(entries, header.product_dtype, 1)
+    strip = max(STRIP_BYTES // np.dtype(header.product_dtype).itemsize, header.tile)
+    scratch = _Arrays(min(entries, strip), header.product_dtype, 1)
+    results = scratch if same_type else _Arrays(scratch.entries, header.dtype, 1)
+    if not in_strips:
+        results = _Arrays(entries, header.dtype, 2)
     return lambda rows, cols: _together(kernels, rows, cols, product, scratch, results)
 
 
 def _apart(
     kernels: Sequence[Kernel], rows: Rows, cols: Rows | None, product: _Arrays, results: _Arrays
 ) -> Iterator[tuple[int, slice, NDArray[Any]]]:
-    """Values of each kernel from a product of its own."""
+    """Values of each kernel from a product of its own, which they overwrite."""
     shape = _shape(rows, cols)
     for number, kernel in enumerate(kernels):
-        result = results.take(shape)
-        np.copyto(result, kernel.of_rows(rows, cols, product.take(shape)), casting="same_kind")
-        yield number, slice(0, shape[0]), result
+        values = kernel.of_rows(rows, cols, product.take(shape))
+        if product is not results:
+            result = results.take(shape)
+            np.copyto(result, values, casting="same_kind")
+            values = result
+        yield number, slice(0, shape[0]), values
 
 
 def _together(
@@ -179,26 +180,28 @@ def _together(
     scratch: _Arrays,
     results: _Arrays,
 ) -> Iterator[tuple[int, slice, NDArray[Any]]]:
-    """Values of spherical kernels from one product, entry by entry."""
+    """Values of spherical kernels from one product, in strips of as many rows as fit a result."""
     shape = _shape(rows, cols)
     cosines = kernels[0].product(rows, rows if cols is None else cols, product.take(shape))
     if cols is None:
         kernels[0].make_symmetric(cosines)
-    step = max(1, results.entries // shape[1])
-    for start in range(0, shape[0], step):
-        part = slice(start, min(start + step, shape[0]))
-        ones = np.ones(part.stop - part.start), np.ones(shape[1])
+    for part in _strips(slice(0, shape[0]), results.entries // shape[1]):
         for number, kernel in enumerate(kernels):
-            values = cosines[part]
-            if product is not results:
-                values = scratch.take(values.shape)
-                np.copyto(values, cosines[part])
-            values = kernel.of_product(values, *ones)
-            if scratch is not results:
-                result = results.take(values.shape)
-                np.copyto(result, values, casting="same_kind")
-                values = result
-            yield number, part, values
+            result = results.take((part.stop - part.start, shape[1]))
+            for strip in _strips(part, scratch.entries // shape[1]):
+                values = scratch.take((strip.stop - strip.start, shape[1]))
+                np.copyto(values, cosines[strip])
+                values = kernel.of_product(values, np.ones(len(values)), np.ones(shape[1]))
+                if scratch is not results:
+                    into = slice(strip.start - part.start, strip.stop - part.start)
+                    np.copyto(result[into], values, casting="same_kind")
+            yield number, part, result
+
+
+def _strips(rows: slice, step: int) -> Iterator[slice]:
+    """Cut a slice into parts of a length, at least of one."""
+    step = max(1, step)
+    return (slice(i, min(i + step, rows.stop)) for i in range(rows.start, rows.stop, step))
 
 
 def _shape(rows: Rows, cols: Rows | None) -> tuple[int, int]:

@@ -30,6 +30,7 @@ JOBS: dict[str, Job] = {
     "float64, tile 500": (["--tile", "500"], 9_000, 393, None),
     "float64, tile 500, wide": (["--tile", "500"], 2_000, 20_000, None),
     "float64, 600 MB allowed": (["--memory", "600MB"], 9_100, 393, None),
+    "50000, float32, 2 GB allowed": (["--memory", "2GB", "--dtype", "float32"], 50_000, 393, None),
     "sparse, 12 % of 400": ([], 9_100, 400, 0.12),
     "sparse, 30 % of 2000": ([], 8_000, 2_000, 0.3),
     "sparse, 0.5 % of 20000": ([], 9_100, 20_000, 0.005),

@@ -89,9 +89,9 @@ def test_task_memory_grows_with_tile_and_rows() -> None:
 
     assert task() < task(dim=200)
     assert task() < task(tile=513)
-    assert task(dtype="float32") == task()  # two halves, and the product in float64
+    assert task(dtype="float32") == task()  # two results of half the size, and the product
     assert task(dtype="float32", product_dtype="float32") < 0.6 * task()
-    assert task() < task(n_kernels=7) == task(n_kernels=2)  # two products, one to overwrite
+    assert task() < task(n_kernels=7) == task(n_kernels=2)  # one product for all
     assert task(dim=100_000, nnz=10**6) < task(dim=100_000)
 
 
