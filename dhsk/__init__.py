@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         StoreError,
         StoreMismatchError,
     )
-    from dhsk.gram import GramMatrix, compute_gram, open_gram
+    from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram
     from dhsk.kernels import (
         CosineKernel,
         GaussianKernel,
@@ -46,7 +46,7 @@ _HOME = {
         "AccuracyError", "BudgetError", "CorruptTileError", "DhskError", "IncompleteStoreError",
         "InputError", "StoreError", "StoreMismatchError",
     ],
-    "gram": ["GramMatrix", "compute_gram", "open_gram"],
+    "gram": ["GramMatrices", "GramMatrix", "compute_gram", "open_gram"],
     "kernels": [
         "CosineKernel", "GaussianKernel", "HeatKernel", "HyperbolicHeatKernel", "Kernel",
         "LinearKernel", "ParametrixKernel", "PolynomialKernel", "SmoothedKernel",
@@ -60,11 +60,11 @@ _HOME = {
 
 __all__ = [
     "AccuracyError", "BudgetError", "CorruptTileError", "CosineKernel", "CvResult", "DhskError",
-    "GaussianKernel", "GramMatrix", "HeatKernel", "HyperbolicHeatKernel", "IncompleteStoreError",
-    "InputError", "Kernel", "LinearKernel", "ParametrixKernel", "PolynomialKernel", "Progress",
-    "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram", "connect",
-    "cross_validate", "hyperspherical_map", "multinomial_map", "open_gram", "open_samples",
-    "projective_map", "read_labels",
+    "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HyperbolicHeatKernel",
+    "IncompleteStoreError", "InputError", "Kernel", "LinearKernel", "ParametrixKernel",
+    "PolynomialKernel", "Progress", "SmoothedKernel", "StoreError", "StoreMismatchError",
+    "compute_gram", "connect", "cross_validate", "hyperspherical_map", "multinomial_map",
+    "open_gram", "open_samples", "projective_map", "read_labels",
 ]  # fmt: skip
 
 

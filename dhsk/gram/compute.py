@@ -14,7 +14,8 @@ from dhsk.errors import InputError
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.header import Header
 from dhsk.gram.lock import sole_writer
-from dhsk.gram.matrix import GramMatrices, GramMatrix
+from dhsk.gram.matrices import GramMatrices
+from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.passes import grouped
 from dhsk.gram.plan import GramPlan, Tiling
 from dhsk.gram.prepare import check_kernels, plan_for, scan_side

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from dhsk.arrays import Floats
 from dhsk.errors import IncompleteStoreError, InputError
+from dhsk.gram.derive import check_derivable
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.header import Header
 from dhsk.gram.indexing import Part, Selector, by_block, grid, to_indices
@@ -19,7 +20,7 @@ from dhsk.gram.passes import diagonal, multiply
 from dhsk.gram.plan import Tiling
 from dhsk.gram.store import GramStore
 from dhsk.gram.tiles import TileSource
-from dhsk.kernels import CosineKernel, Kernel, LinearKernel, RowKernel
+from dhsk.kernels import Kernel
 
 
 class GramMatrix:
@@ -75,7 +76,8 @@ class GramMatrix:
         return self._store.kernels[0]
 
     @cached_property
-    def _source(self) -> TileSource:
+    def source(self) -> TileSource:
+        """What gives the tiles, here or on a worker."""
         norms2 = None
         if not self._compute and self._store.index_of(self.kernel) is None:
             norms2 = self._stored_norms2()
@@ -146,35 +148,8 @@ class GramMatrix:
             The store holds no products, or products that do not determine this kernel.
         """
         if kernel not in self._store.kernels:
-            self._check_derivable(kernel)
+            check_derivable(self.header, self._products, kernel, computed=self._compute)
         return GramMatrix(self._store, kernel, compute=self._compute, folder=self._folder)
-
-    def _check_derivable(self, kernel: Kernel) -> None:
-        stored, needed = self._products, "cosine" if kernel.spherical else "linear"
-        if isinstance(kernel, RowKernel):
-            raise InputError(
-                f"a {kernel.name} kernel cannot be derived from stored values, it needs the "
-                "samples: compute its matrix with compute_gram"
-            )
-        dim = getattr(kernel, "dim", None)
-        if dim is not None and dim != self.dim:
-            raise InputError(f"the kernel is for dim {dim}, the samples have dim {self.dim}")
-        if self._compute:
-            if isinstance(stored, RowKernel) or kernel.spherical != stored.spherical:
-                raise InputError(
-                    f"a {kernel.name} kernel takes other rows than these, which were mapped for a "
-                    f"{stored.name} kernel: compute its matrix with compute_gram"
-                )
-        elif stored.name != needed:
-            raise InputError(
-                f"a {kernel.name} matrix cannot be derived from stored {stored.name} "
-                f"values: compute the store with the {needed} kernel"
-            )
-        elif needed == "linear" and not self.symmetric:
-            raise InputError(
-                "only the stored inner products of samples with themselves determine distances: "
-                f"compute the {kernel.name} kernel directly"
-            )
 
     def _stored_norms2(self) -> tuple[Floats, Floats]:
         """Squared norms of row and column samples, from the stored products."""
@@ -187,7 +162,7 @@ class GramMatrix:
 
     def _tile(self, i: int, j: int) -> NDArray[Any]:
         """Tile (i, j) of the kernel's values; of a symmetric matrix only i <= j."""
-        (tile,) = self._source(((i, j),))
+        (tile,) = self.source(((i, j),))
         return tile.values
 
     # Reading
@@ -287,20 +262,19 @@ class GramMatrix:
         """Diagonal entries, (min(N, M),)."""
         if self.symmetric and self.kernel.unit_diagonal:
             return np.ones(self.shape[0], self.dtype)
-        return diagonal(self._source, self.tiling)
+        return diagonal(self.source, self.tiling)
 
     # Products
 
     def __matmul__(self, V: NDArray[Any]) -> NDArray[Any]:
         """Product with a vector (M,) or matrix (M, k), in one pass, memory O((N + M) k)."""
-        return self._multiply(np.asarray(V), transposed=False)
+        return np.asarray(multiply(self.source, self.tiling, V, self.dtype)[0])
 
     def __rmatmul__(self, V: NDArray[Any]) -> NDArray[Any]:
         """Product ``V @ G`` of a vector (N,) or matrix (k, N), in one pass."""
-        return self._multiply(np.asarray(V).T, transposed=not self.symmetric).T
-
-    def _multiply(self, V: NDArray[Any], *, transposed: bool) -> NDArray[Any]:
-        return np.asarray(_multiply([self], V, transposed=transposed)[0])
+        V, transposed = np.asarray(V).T, not self.symmetric
+        product = multiply(self.source, self.tiling, V, self.dtype, transposed=transposed)[0]
+        return np.asarray(product.T)
 
     def mean(self, axis: int | None = None) -> Any:
         """Mean of all entries, of each column (axis 0) or of each row (axis 1), in one pass.
@@ -377,52 +351,6 @@ class GramMatrix:
         return self.tiling.n_tiles
 
 
-class GramMatrices(Sequence[GramMatrix]):
-    """Gram matrices of several kernels on the same samples, with products in one pass.
-
-    Parameters
-    ----------
-    matrices
-        Matrices of one store.
-    """
-
-    __array_priority__ = 100
-
-    def __init__(self, matrices: Sequence[GramMatrix]) -> None:
-        self._matrices = list(matrices)
-
-    def __len__(self) -> int:
-        """Number of kernels."""
-        return len(self._matrices)
-
-    def __getitem__(self, index: Any) -> Any:
-        """Matrix of one kernel, or a list of some."""
-        return self._matrices[index]
-
-    def __matmul__(self, V: NDArray[Any]) -> NDArray[Any]:
-        """Product of each matrix with V, (M,) or (M, k): (kernels, N) or (kernels, N, k).
-
-        One pass: matrices that are computed on demand share each product of samples.
-        """
-        return _multiply(self._matrices, np.asarray(V), transposed=False)
-
-
-def _multiply(matrices: Sequence[GramMatrix], V: NDArray[Any], *, transposed: bool) -> NDArray[Any]:
-    """Products of matrices of one store with the same V, in one pass."""
-    first = matrices[0]
-    if V.ndim not in (1, 2) or V.shape[0] != first.shape[0 if transposed else 1]:
-        raise InputError(f"cannot multiply {first.shape} by {V.shape}")
-    dtype = np.result_type(first.dtype, V.dtype)
-    columns = V.reshape(V.shape[0], -1).astype(dtype, copy=False)
-    sources = [matrix._source for matrix in matrices]
-    norms2 = next((s.norms2 for s in sources if s.norms2 is not None), None)
-    source = TileSource(
-        first.path, [m.kernel for m in matrices], compute=sources[0].compute, norms2=norms2
-    )
-    result = multiply(source, first.tiling, columns, dtype, transposed=transposed)
-    return np.asarray(result.reshape(len(matrices), -1, *V.shape[1:]))
-
-
 def open_gram(path: str | Path) -> GramMatrix:
     """Open a finished Gram store.
 
@@ -449,13 +377,6 @@ def open_gram(path: str | Path) -> GramMatrix:
         raise IncompleteStoreError(f"{path} holds samples but no tiles: compute it with a store")
     store.check_complete()
     return GramMatrix(store, store.kernels[0])
-
-
-def product_kernel(kernel: Kernel) -> Kernel:
-    """Kernel whose stored values determine a given one: cosines, inner products, or itself."""
-    if isinstance(kernel, RowKernel):
-        return kernel
-    return CosineKernel() if kernel.spherical else LinearKernel()
 
 
 def _read_block(G: GramMatrix, block_id: tuple[int, int] = (0, 0)) -> NDArray[Any]:

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import dask
 import numpy as np
 import psutil
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from dhsk.errors import InputError
 from dhsk.gram.plan import LARGEST_GROUP, TASKS_PER_THREAD, Tiling
 from dhsk.gram.tiles import Group, TileSource, extent, within
 from dhsk.gram.workers import (
@@ -52,7 +53,7 @@ def grouped(tiles: Iterable[tuple[int, int]], edge: int) -> list[Group]:
 
 
 def multiply(
-    source: TileSource, tiling: Tiling, V: NDArray[Any], dtype: Any, *, transposed: bool = False
+    source: TileSource, tiling: Tiling, V: ArrayLike, dtype: Any, *, transposed: bool = False
 ) -> NDArray[Any]:
     """Multiply the matrices of a source with the same vectors, in one pass over the tiles.
 
@@ -63,19 +64,38 @@ def multiply(
     tiling
         How the matrix is cut.
     V
-        Vectors, (M, k).
+        Vectors, (M,) or (M, k).
     dtype
-        Type in which products are summed.
+        Type of the matrices; sums are of this or of V's, whichever is wider.
     transposed
         Multiply with the transposed matrices; then V is (N, k).
 
     Returns
     -------
     ndarray
-        G V of each kernel, (kernels, N, k), the same to the last bit wherever it is computed.
+        G V of each kernel, (kernels, N) or (kernels, N, k), the same to the last bit wherever it
+        is computed.
+
+    Raises
+    ------
+    InputError
+        The shapes do not go together.
     """
+    vectors, shape = np.asarray(V), (tiling.n_rows, tiling.n_cols)
+    if vectors.ndim not in (1, 2) or len(vectors) != shape[0 if transposed else 1]:
+        raise InputError(f"cannot multiply {shape} by {vectors.shape}")
+    total = np.result_type(dtype, vectors.dtype)
+    columns = vectors.reshape(len(vectors), -1).astype(total, copy=False)
+    product = _multiply_columns(source, tiling, columns, transposed=transposed)
+    return product.reshape(*product.shape[:2], *vectors.shape[1:])
+
+
+def _multiply_columns(
+    source: TileSource, tiling: Tiling, V: NDArray[Any], *, transposed: bool
+) -> NDArray[Any]:
+    """Products with (M, k) in its own type."""
     n_out = tiling.n_cols if transposed else tiling.n_rows
-    result = np.zeros((len(source.kernels), n_out, V.shape[1]), dtype)
+    result = np.zeros((len(source.kernels), n_out, V.shape[1]), V.dtype)
     groups = grouped(tiling.tiles(), LARGEST_GROUP)
 
     def tasks() -> Iterator[tuple[Any, ...]]:
@@ -84,7 +104,7 @@ def multiply(
             forward = None if transposed else (cols, V[cols])
             mirrored = tiling.symmetric and any(i != j for i, j in group)
             backward = (rows, V[rows]) if transposed or mirrored else None
-            yield number, source, tiling, group, forward, backward, dtype
+            yield number, source, tiling, group, forward, backward, V.dtype
 
     for parts in _in_order(_run(_multiply_group, tasks())):
         for part, values in parts:

@@ -74,6 +74,14 @@ class TileSource:
         self.compute = compute
         self.norms2 = norms2
 
+    @classmethod
+    def joined(cls, sources: Sequence["TileSource"]) -> "TileSource":
+        """One source of all the kernels of several on the same store."""
+        first = sources[0]
+        norms2 = next((s.norms2 for s in sources if s.norms2 is not None), None)
+        kernels = [kernel for source in sources for kernel in source.kernels]
+        return cls(first.path, kernels, compute=first.compute, norms2=norms2)
+
     def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
         """Give the values of a group's tiles, for each tile one kernel after the other.
 

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Indices
 from dhsk.gram.compute import compute_gram
+from dhsk.gram.derive import product_kernel
 from dhsk.gram.folder import TemporaryFolder
-from dhsk.gram.matrix import GramMatrix, product_kernel
+from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.ops import leading_eigenvalues
 from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks

@@ -1,0 +1,43 @@
+"""Gram matrices of several kernels on the same samples."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.passes import multiply
+from dhsk.gram.tiles import TileSource
+
+
+class GramMatrices(Sequence[GramMatrix]):
+    """Gram matrices of several kernels on the same samples, with products in one pass.
+
+    Get them from `compute_gram` with a list of kernels.
+
+    Parameters
+    ----------
+    matrices
+        Matrices of one store.
+    """
+
+    __array_priority__ = 100  # numpy leaves `array @ grams` to this class
+
+    def __init__(self, matrices: Sequence[GramMatrix]) -> None:
+        self._matrices = list(matrices)
+
+    def __len__(self) -> int:
+        """Number of kernels."""
+        return len(self._matrices)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Matrix of one kernel, or a list of some."""
+        return self._matrices[index]
+
+    def __matmul__(self, V: ArrayLike) -> NDArray[Any]:
+        """Product of each matrix with V, (M,) or (M, k): (kernels, N) or (kernels, N, k).
+
+        One pass: matrices that are computed on demand share each product of samples.
+        """
+        first, sources = self._matrices[0], [matrix.source for matrix in self._matrices]
+        return multiply(TileSource.joined(sources), first.tiling, V, first.dtype)
