@@ -14,8 +14,8 @@ from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError
 from dhsk.gram.chunks import read_chunk, write_chunk
 from dhsk.gram.header import Header
 
-CSR_CHUNK: Final = 1 << 20
-"""Entries in a chunk of the CSR arrays."""
+CSR_CHUNK: Final = 1 << 18
+"""Most entries in a chunk of the CSR arrays."""
 
 DENSE_CHUNK_BYTES: Final = 1 << 24
 """Size of a chunk of dense samples at most, or of one sample."""
@@ -89,9 +89,10 @@ class StagedSamples:
         if nnz is None:
             create("dense", (count, h.dim), (self.chunk_rows, h.dim), self._dtype)
         else:
-            create("indptr", (count + 1,), (CSR_CHUNK,), "int64")
-            create("indices", (nnz,), (CSR_CHUNK,), "int64")
-            create("data", (nnz,), (CSR_CHUNK,), self._dtype)
+            create("indptr", (count + 1,), (min(CSR_CHUNK, count + 1),), "int64")
+            chunk = min(CSR_CHUNK, max(1, nnz))
+            create("indices", (nnz,), (chunk,), "int64")
+            create("data", (nnz,), (chunk,), self._dtype)
 
     def write(self, side: Side, first: int, entry: int, block: Rows) -> None:
         """Write a block of samples, rounded to the type in which they are multiplied.
@@ -146,19 +147,25 @@ class StagedSamples:
         nnz = self._header.nnz[0 if side == "rows" else 1]
         try:
             return self._read_dense(side, part) if nnz is None else self._read_csr(side, part)
-        except (ValueError, CorruptTileError, IncompleteStoreError) as error:
+        except (
+            ValueError,
+            KeyError,
+            FileNotFoundError,
+            CorruptTileError,
+            IncompleteStoreError,
+        ) as error:
             raise CorruptTileError(
                 f"the samples ({side}) in {self.path} are damaged ({error}): "
                 "put them right with dhsk verify --repair SAMPLES"
             ) from error
 
     def _read_dense(self, side: Side, part: slice) -> Rows:
-        rows: Rows = self._read_array(side, "dense", part, self._dense_shape, self._dtype)
+        rows: Rows = self._read_array(side, "dense", part, self._dtype)
         return rows
 
     def _read_csr(self, side: Side, part: slice) -> Rows:
         def read(name: str, part: slice, dtype: Any) -> Any:
-            return self._read_array(side, name, part, (CSR_CHUNK,), dtype)
+            return self._read_array(side, name, part, dtype)
 
         indptr = read("indptr", slice(part.start, part.stop + 1), np.int64)
         entries = slice(int(indptr[0]), int(indptr[-1]))
@@ -167,16 +174,15 @@ class StagedSamples:
         shape = (len(indptr) - 1, self._header.dim)
         return csr_array((data, indices, indptr - indptr[0]), shape=shape)
 
-    def _read_array(
-        self, side: Side, name: str, part: slice, chunk_shape: tuple[int, ...], dtype: Any
-    ) -> Any:
+    def _read_array(self, side: Side, name: str, part: slice, dtype: Any) -> Any:
         """Part of an array, from its chunk files: zarr would read a missing one as zeros.
 
         Whole chunks are read in place; the result is the part of them that was asked for.
         """
-        step = chunk_shape[0]
+        metadata = json.loads((self.path / side / name / "zarr.json").read_text())
+        step, *others = metadata["chunk_grid"]["configuration"]["chunk_shape"]
         chunks = range(part.start // step, -(-part.stop // step))
-        out: Any = np.empty((len(chunks) * step, *chunk_shape[1:]), dtype)
+        out: Any = np.empty((len(chunks) * step, *others), dtype)
         for place, number in enumerate(chunks):
             path = self._chunk_path(side, name, number)
             read_chunk(path, out[place * step : (place + 1) * step])

@@ -173,3 +173,16 @@ def test_golden_store_opens_for_ever() -> None:
     np.testing.assert_allclose(G[:, :], expected, rtol=0, atol=2.0**-25 + 1e-15)
     assert G[3, 8] == 1.0
     assert G.verify() == 6
+
+
+def test_golden_store_of_schema_2_opens_for_ever() -> None:
+    """So does a rectangular store of two kernels on CSR samples, of the second format."""
+    G = dhsk.open_gram(GOLDEN / "schema-2")
+    X = np.add.outer(np.arange(10), np.arange(5)) % 7 + 1.0
+    X[3], X[:, 2] = X[8], 0.0
+    unit = dhsk.hyperspherical_map(X)
+    for kernel in (dhsk.HeatKernel(dim=5, time=0.25), dhsk.CosineKernel()):
+        other = G.with_kernel(kernel)
+        np.testing.assert_allclose(other[:, :], kernel(unit, unit[:6]), rtol=0, atol=1e-15)
+    assert (G.dtype, G.shape, G.tiling.tile) == (np.float64, (10, 6), 4)
+    assert G.verify() == 6
