@@ -23,8 +23,83 @@ CHECKSUM_BYTES: Final = 4
 _STRIP_BYTES: Final = 1 << 20  # summed while it is in the cache, then written
 
 
+class ChunkWriter:
+    """Writes one chunk from top to bottom, beside its place; `commit` puts it there.
+
+    So a chunk is there whole or not at all, after a crash too.
+
+    Parameters
+    ----------
+    path
+        Its file; folders are made as needed.
+    shape
+        Shape of a full chunk.
+    dtype
+        Type of the array.
+    """
+
+    def __init__(self, path: Path, shape: tuple[int, int], dtype: Any) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path, self.shape = path, shape
+        self._dtype = np.dtype(dtype).newbyteorder("<")
+        self._partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+        self._file = self._partial.open("wb", buffering=0)
+        self._checksum = 0
+        self.rows = 0
+        """Rows written so far."""
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Write the next rows, (a, b), C-ordered; what lacks of the width is filled with NaN."""
+        step = max(1, _STRIP_BYTES // (self.shape[1] * self._dtype.itemsize))
+        for start in range(0, len(values), step):
+            strip = values[start : start + step]
+            if strip.shape[1] < self.shape[1]:
+                padded = np.full((len(strip), self.shape[1]), np.nan, self._dtype)
+                padded[:, : strip.shape[1]] = strip
+                strip = padded
+            strip = np.ascontiguousarray(strip, dtype=self._dtype)
+            self._checksum = google_crc32c.extend(self._checksum, strip)
+            self._write(strip)
+            self.rows += len(strip)
+
+    def finish(self) -> None:
+        """Fill up the rows that lack, and write the checksum."""
+        missing = self.shape[0] - self.rows
+        if missing > 0:
+            self.append(np.full((missing, self.shape[1]), np.nan, self._dtype))
+        self._write(np.array([self._checksum], dtype="<u4"))
+
+    def commit(self) -> None:
+        """Flush what was written to the disk, and put it in its place."""
+        try:
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._partial.replace(self.path)
+        except OSError as error:
+            self.discard()
+            raise self._named(error) from None
+
+    def discard(self) -> None:
+        """Remove what was written, unless it is in its place."""
+        self._file.close()
+        self._partial.unlink(missing_ok=True)
+
+    def _write(self, strip: NDArray[Any]) -> None:
+        rest = memoryview(strip.reshape(-1).view(np.uint8).data)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise self._named(error) from None
+
+    def _named(self, error: OSError) -> OSError:
+        if error.errno and not error.filename:
+            error.filename = str(self.path)  # Python names no file where it was opened before
+        return error
+
+
 def write_chunk(path: Path, values: NDArray[Any], shape: tuple[int, int]) -> None:
-    """Write a chunk in one step: it is there whole or not at all, after a crash too.
+    """Write a chunk in one step.
 
     Parameters
     ----------
@@ -35,42 +110,13 @@ def write_chunk(path: Path, values: NDArray[Any], shape: tuple[int, int]) -> Non
     shape
         Shape of a full chunk, at least (a, b); the rest is filled with NaN.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    writer = ChunkWriter(path, shape, values.dtype)
     try:
-        with partial.open("wb", buffering=0) as file:
-            checksum = 0
-            for strip in _strips(values, shape):
-                checksum = google_crc32c.extend(checksum, strip)
-                _write_all(file, strip)
-            _write_all(file, np.array([checksum], dtype="<u4"))
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno and not error.filename:
-            error.filename = str(path)  # Python names no file where it was opened before
-        raise
-
-
-def _strips(values: NDArray[Any], shape: tuple[int, int]) -> Any:
-    """Parts of a full chunk from top to bottom, C-ordered."""
-    little = values.dtype.newbyteorder("<")
-    step = max(1, _STRIP_BYTES // max(1, shape[1] * values.itemsize))
-    for start in range(0, shape[0], step):
-        stop = min(start + step, shape[0])
-        strip = values[start:stop]
-        if strip.shape != (stop - start, shape[1]):
-            padded = np.full((stop - start, shape[1]), np.nan, little)
-            padded[: strip.shape[0], : strip.shape[1]] = strip
-            strip = padded
-        yield np.ascontiguousarray(strip, dtype=little)
-
-
-def _write_all(file: Any, strip: NDArray[Any]) -> None:
-    rest = memoryview(strip.reshape(-1).view(np.uint8).data)
-    while rest:
-        rest = rest[file.write(rest) :]
+        writer.append(values)
+        writer.finish()
+        writer.commit()
+    finally:
+        writer.discard()
 
 
 def chunk_size(shape: tuple[int, int], dtype: "np.dtype[Any]") -> int:

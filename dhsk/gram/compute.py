@@ -3,12 +3,11 @@
 import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, overload
 
-from distributed import Client
+from distributed import Client, secede
 
 from dhsk.errors import InputError
 from dhsk.gram.folder import TemporaryFolder
@@ -23,7 +22,8 @@ from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.staging import stage_samples
 from dhsk.gram.store import GramStore, is_occupied
 from dhsk.gram.tiles import Group, TileSource, extent
-from dhsk.gram.workers import borrow_client, full_disk_is_budget, resources_of, run_tasks
+from dhsk.gram.workers import borrow_client, full_disk_is_budget, in_task, resources_of, run_tasks
+from dhsk.gram.writing import TileWriter
 from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Scan, SphereMap, open_samples
@@ -238,7 +238,7 @@ def _when_staged(
 
 
 def compute_group(source: TileSource, group: Group) -> int:
-    """Compute tiles and write them, one while the next is computed: the task that workers run.
+    """Compute tiles and write them: the task that workers run.
 
     Parameters
     ----------
@@ -253,12 +253,9 @@ def compute_group(source: TileSource, group: Group) -> int:
         Number of tiles.
     """
     store = GramStore.open(source.path)
-    with ThreadPoolExecutor(1) as writer:
-        before: Future[None] | None = None
-        for tile in source(group):
-            if before is not None:
-                before.result()
-            before = writer.submit(store.write_tile, tile.i, tile.j, tile.values, tile.kernel)
-        if before is not None:
-            before.result()
+    with TileWriter(store) as writer:
+        for values in source(group, in_strips=store.header.layout != "full"):
+            writer.put(values)
+        if in_task():
+            secede()  # only waiting for the disk is left: the next task may start
     return len(group)

@@ -4,9 +4,6 @@ import math
 
 from dhsk.kernels.rows import DENSE_BYTES, sparse_is_cheaper
 
-RESULT_COPIES = 2
-"""Tile-sized arrays of the stored type in a running task: one is computed, one is written."""
-
 CHUNK_BYTES = 2 * 2**24
 """What reading chunks of samples holds besides the samples. CSR arrays are read in whole chunks of
 a million numbers, however few are wanted, as bytes and as numbers."""
@@ -29,7 +26,6 @@ def task_bytes(
     row_entries: float | None,
     item: int,
     product_item: int,
-    n_kernels: int,
 ) -> int:
     """Peak memory of a task that computes and writes the tiles of a group, in bytes.
 
@@ -45,19 +41,14 @@ def task_bytes(
         Entries of a sparse sample on average; None if the samples are dense.
     item, product_item
         Bytes of a stored entry and of an entry of a product.
-    n_kernels
-        Kernels computed from each product.
 
     Returns
     -------
     int
         Bytes, besides those of the idle process.
     """
-    # A single kernel of the stored type overwrites its product in the result itself.
-    products = 0 if n_kernels == 1 and item == product_item else 1
-    # Two results take turns; memory that is never touched is never there.
-    results = min(RESULT_COPIES, group**2 * n_kernels)
-    entries = (results * item + products * product_item) * tile**2
+    # The product, its values in strips, and a whole tile of them where kernels or layout need it.
+    entries = (product_item + item) * tile**2
     block = tile * row_bytes
     if row_entries is None:
         temporary = min(2 * block, CHUNK_BYTES)

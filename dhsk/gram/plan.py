@@ -41,7 +41,7 @@ TASKS_PER_THREAD = 2
 LARGEST_GROUP = 4
 """Edge, in tiles, of the groups that a task computes: it reads 2/4 blocks of samples a tile."""
 
-GROUPS_PER_THREAD = 4
+GROUPS_PER_THREAD = 3
 """Fewest groups for each thread, so that the last ones end together."""
 
 # The figures below were measured by tests/benchmarks/memory.py, over the whole process tree.
@@ -185,7 +185,6 @@ class GramPlan:
             self.row_entries,
             np.dtype(self.dtype).itemsize,
             np.dtype(self.product_dtype).itemsize,
-            self.n_kernels,
         )
 
     @property

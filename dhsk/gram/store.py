@@ -32,7 +32,7 @@ from dhsk.errors import (
     StoreError,
     StoreMismatchError,
 )
-from dhsk.gram.chunks import chunk_size, read_chunk, write_chunk
+from dhsk.gram.chunks import ChunkWriter, chunk_size, read_chunk, write_chunk
 from dhsk.gram.header import Header
 from dhsk.gram.lock import LOCK_NAME
 from dhsk.gram.staged import Side, StagedSamples
@@ -216,6 +216,10 @@ class GramStore:
         for r, c in self.header.chunks_of(i, j):
             part = values if (r, c) == (i, j) else np.ascontiguousarray(values.T)
             write_chunk(self._chunk_path(r, c, index), part, self._chunk_shape)
+
+    def chunk_writer(self, i: int, j: int, index: int = 0) -> ChunkWriter:
+        """Writer of chunk (i, j) of a kernel, strip by strip."""
+        return ChunkWriter(self._chunk_path(i, j, index), self._chunk_shape, self.header.dtype)
 
     def read_tile(
         self, i: int, j: int, index: int = 0, out: NDArray[Any] | None = None

@@ -96,8 +96,7 @@ class TileSource:
         Yields
         ------
         TileValues
-            A tile, or strip, of a kernel. Of tiles the one before stays valid while the next is
-            computed.
+            A tile, or strip, of a kernel.
         """
         store = GramStore.open(self.path)
         if self.compute:
@@ -120,19 +119,16 @@ class TileSource:
         return kernel.of_product(products, rows, cols).astype(store.header.dtype, copy=False)
 
 
-class _Arrays:
-    """Arrays of the size of a tile that are used again and again."""
+class _Array:
+    """An array of up to some entries that is used again and again."""
 
-    def __init__(self, entries: int, dtype: Any, count: int) -> None:
+    def __init__(self, entries: int, dtype: Any) -> None:
         self.entries = entries
-        self._flat = [np.empty(entries, dtype) for _ in range(count)]
-        self._next = 0
+        self._flat = np.empty(entries, dtype)
 
     def take(self, shape: tuple[int, int]) -> NDArray[Any]:
-        """Give the array that was taken longest ago, as a C-ordered block."""
-        flat = self._flat[self._next]
-        self._next = (self._next + 1) % len(self._flat)
-        return flat[: shape[0] * shape[1]].reshape(shape)
+        """Give it as a C-ordered block."""
+        return self._flat[: shape[0] * shape[1]].reshape(shape)
 
 
 def _computed(
@@ -151,23 +147,23 @@ def _evaluator(kernels: Sequence[Kernel], header: Header, in_strips: bool) -> _E
     """How the values of some kernels come from two blocks of samples."""
     entries, same_type = header.tile**2, header.dtype == header.product_dtype
     if not all(kernel.spherical and not isinstance(kernel, RowKernel) for kernel in kernels):
-        results = _Arrays(entries, header.dtype, 2)
-        product = results if same_type else _Arrays(entries, header.product_dtype, 1)
+        results = _Array(entries, header.dtype)
+        product = results if same_type else _Array(entries, header.product_dtype)
         return lambda rows, cols: _apart(kernels, rows, cols, product, results)
     if len(kernels) == 1 and same_type and not in_strips:
-        results = _Arrays(entries, header.dtype, 2)
+        results = _Array(entries, header.dtype)
         return lambda rows, cols: _apart(kernels, rows, cols, results, results)
-    product = _Arrays(entries, header.product_dtype, 1)
+    product = _Array(entries, header.product_dtype)
     strip = max(STRIP_BYTES // np.dtype(header.product_dtype).itemsize, header.tile)
-    scratch = _Arrays(min(entries, strip), header.product_dtype, 1)
-    results = scratch if same_type else _Arrays(scratch.entries, header.dtype, 1)
+    scratch = _Array(min(entries, strip), header.product_dtype)
+    results = scratch if same_type else _Array(scratch.entries, header.dtype)
     if not in_strips:
-        results = _Arrays(entries, header.dtype, 2)
+        results = _Array(entries, header.dtype)
     return lambda rows, cols: _together(kernels, rows, cols, product, scratch, results)
 
 
 def _apart(
-    kernels: Sequence[Kernel], rows: Rows, cols: Rows | None, product: _Arrays, results: _Arrays
+    kernels: Sequence[Kernel], rows: Rows, cols: Rows | None, product: _Array, results: _Array
 ) -> Iterator[tuple[int, slice, NDArray[Any]]]:
     """Values of each kernel from a product of its own, which they overwrite."""
     shape = _shape(rows, cols)
@@ -184,9 +180,9 @@ def _together(
     kernels: Sequence[Kernel],
     rows: Rows,
     cols: Rows | None,
-    product: _Arrays,
-    scratch: _Arrays,
-    results: _Arrays,
+    product: _Array,
+    scratch: _Array,
+    results: _Array,
 ) -> Iterator[tuple[int, slice, NDArray[Any]]]:
     """Values of spherical kernels from one product, in strips of as many rows as fit a result."""
     shape = _shape(rows, cols)

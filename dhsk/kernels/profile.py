@@ -77,8 +77,12 @@ _SHAPES: Final = sorted(
 _SHAPES_SINGLE: Final = tuple(shape for shape in _SHAPES if shape[2] == 0 and shape[0] <= 12)
 _NO_ZERO_NEAR: Final = 0.25  # distance of the next zero from which factors do not pay
 _POLYNOMIALS_FROM: Final = 0.5  # and over the interval's length, up to which polynomials do not
-_FINE: Final = 1.8, 1.0, 3e-15, 0.0  # up to that cost, errors of log K that sink in rounding;
-_COARSE: Final = math.inf, 0.15, 1e-13, 0.5  # after it, larger ones, and most where K is small
+# Cost, lightest weight, largest error of log K, and where A lies, tried in turn. An error of some
+# eps is smooth where rounding is not: in small dimensions it shows as eigenvalues of Gram matrices
+# below 0, by so many N eps. So the first trial asks for errors below rounding.
+_FINEST: Final = 1.5, 1.0, 1e-16, 0.0
+_FINE: Final = 1.8, 1.0, 3e-15, 0.0
+_COARSE: Final = math.inf, 0.15, 1e-13, 0.5  # larger errors, and most where K is small
 _HOPELESS: Final = 10.0  # an error expected to be so many times too large is not looked at
 _SEEN_ERROR_SINGLE: Final = 4e-8  # of log K in float32, weighed
 _LIGHTEST_SINGLE: Final = 2.0**-18
@@ -210,7 +214,7 @@ def _flat_form(number: type[_Number]) -> Form:
 def _double_form(exponent: Exponent) -> Form:
     factored = cache(lambda n_factors: _factored(exponent, n_factors))
     seen = proven = math.inf
-    for slowest, lightest, largest_error, share in (_FINE, _COARSE):
+    for slowest, lightest, largest_error, share in (_FINEST, _FINE, _COARSE):
         errors: dict[_Shape, float] = {}
         for shape in _SHAPES:
             if _cost(shape) > slowest or not _is_promising(exponent, shape):

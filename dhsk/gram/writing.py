@@ -1,0 +1,69 @@
+"""Tiles on their way to the disk: written as they are computed, flushed while others are."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.gram.chunks import ChunkWriter
+from dhsk.gram.store import GramStore
+from dhsk.gram.tiles import TileValues
+
+
+class TileWriter:
+    """Writes the strips of tiles where they belong; a context, at whose end all are on the disk.
+
+    The copy to the page cache is made by the thread that computes, while a strip is in its cache;
+    only flushing, which waits, goes to another. So one processor never runs two of its threads.
+
+    Parameters
+    ----------
+    store
+        The store; in the full layout strips must be whole tiles.
+    """
+
+    def __init__(self, store: GramStore) -> None:
+        self._store = store
+        self._open: dict[tuple[int, int, int], ChunkWriter] = {}
+        self._flusher = ThreadPoolExecutor(1)
+        self._flushing: Future[None] | None = None
+
+    def __enter__(self) -> "TileWriter":
+        return self
+
+    def put(self, tile: TileValues) -> None:
+        """Write a strip of a tile of a kernel, from top to bottom one after the other."""
+        self._append((tile.i, tile.j, tile.kernel), tile.values)
+        if len(self._store.header.chunks_of(tile.i, tile.j)) > 1:
+            self._append((tile.j, tile.i, tile.kernel), np.ascontiguousarray(tile.values.T))
+
+    def _append(self, place: tuple[int, int, int], values: NDArray[Any]) -> None:
+        if place not in self._open:
+            self._open[place] = self._store.chunk_writer(*place)
+        chunk = self._open[place]
+        chunk.append(values)
+        tiling = self._store.header.tiling
+        rows = tiling.rows(place[0])
+        if chunk.rows == rows.stop - rows.start:
+            chunk.finish()
+            self._wait()
+            self._flushing = self._flusher.submit(chunk.commit)
+            del self._open[place]
+
+    def _wait(self) -> None:
+        if self._flushing is not None:
+            self._flushing.result()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._flusher.shutdown()
+        for chunk in self._open.values():
+            chunk.discard()
+        if error is None:
+            self._wait()
