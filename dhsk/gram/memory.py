@@ -26,6 +26,7 @@ def task_bytes(
     row_entries: float | None,
     item: int,
     product_item: int,
+    whole: bool,
 ) -> int:
     """Peak memory of a task that computes and writes the tiles of a group, in bytes.
 
@@ -41,14 +42,17 @@ def task_bytes(
         Entries of a sparse sample on average; None if the samples are dense.
     item, product_item
         Bytes of a stored entry and of an entry of a product.
+    whole
+        Tiles are written whole, as the full layout needs them, not strip by strip.
 
     Returns
     -------
     int
         Bytes, besides those of the idle process.
     """
-    # The product, its values in strips, and a whole tile of them where kernels or layout need it.
-    entries = (product_item + item) * tile**2
+    # Kernels that are not spherical convert whole tiles too.
+    results = item if whole or item != product_item else 0
+    entries = (product_item + results) * tile**2
     block = tile * row_bytes
     if row_entries is None:
         temporary = min(2 * block, CHUNK_BYTES)

@@ -185,6 +185,7 @@ class GramPlan:
             self.row_entries,
             np.dtype(self.dtype).itemsize,
             np.dtype(self.product_dtype).itemsize,
+            self.layout == "full",
         )
 
     @property

@@ -89,7 +89,9 @@ def test_task_memory_grows_with_tile_and_rows() -> None:
 
     assert task() < task(dim=200)
     assert task() < task(tile=513)
-    assert task(dtype="float32", product_dtype="float32") < task(dtype="float32") < task()
+    single = task(dtype="float32", product_dtype="float32")
+    assert single < task() < task(dtype="float32")  # the last converts a tile
+    assert task() < task(layout="full")  # and this transposes one
     assert task() == task(n_kernels=7)  # they are written strip by strip
     assert task(dim=100_000, nnz=10**6) < task(dim=100_000)
 
@@ -114,8 +116,8 @@ def test_dense_strips_are_counted_where_they_may_be(product_dtype: str) -> None:
             product_dtype=product_dtype,
         )  # fmt: skip
         assert plan.row_entries == entries
-        results = 2 * 500**2 * np.dtype(product_dtype).itemsize
-        return plan.task_bytes - results - 2 * plan.group * 500 * plan.row_bytes
+        product = 500**2 * np.dtype(product_dtype).itemsize
+        return plan.task_bytes - product - 2 * plan.group * 500 * plan.row_bytes
 
     entry_bytes = np.dtype(product_dtype).itemsize + 8
     copies = 4 * 500 * (999 * entry_bytes + 8) + 16 * 500**2
