@@ -78,9 +78,8 @@ class GramMatrix:
     @cached_property
     def source(self) -> TileSource:
         """What gives the tiles, here or on a worker."""
-        norms2 = None
-        if not self._compute and self._store.index_of(self.kernel) is None:
-            norms2 = self._stored_norms2()
+        derived = not self._compute and self._store.index_of(self.kernel) is None
+        norms2 = None if not derived or self.kernel.spherical else self._stored_norms2()
         return TileSource(self.path, [self.kernel], compute=self._compute, norms2=norms2)
 
     @property
@@ -152,10 +151,7 @@ class GramMatrix:
         return GramMatrix(self._store, kernel, compute=self._compute, folder=self._folder)
 
     def _stored_norms2(self) -> tuple[Floats, Floats]:
-        """Squared norms of row and column samples, from the stored products."""
-        n, m = self.shape
-        if self._products.name == "cosine":
-            return np.ones(n), np.ones(m)
+        """Squared norms of the samples, the diagonal of their inner products."""
         stored = TileSource(self.path, [self._products])
         norms2 = diagonal(stored, self.tiling).astype(np.float64)
         return norms2, norms2

@@ -58,7 +58,8 @@ class TileSource:
     compute
         Compute all tiles from the samples, whatever is stored.
     norms2
-        Squared norms of row and column samples, where kernels are derived from stored products.
+        Squared norms of row and column samples, where kernels are derived from stored products of
+        samples that are not unit vectors.
     """
 
     def __init__(
@@ -112,10 +113,11 @@ class TileSource:
         index = store.index_of(kernel)
         if index is not None:
             return store.read_tile(i, j, index)
-        assert self.norms2 is not None
         tiling = store.header.tiling
-        rows, cols = self.norms2[0][tiling.rows(i)], self.norms2[1][tiling.cols(j)]
         products = np.ascontiguousarray(store.read_tile(i, j), dtype=np.float64)
+        rows, cols = np.ones(products.shape[0]), np.ones(products.shape[1])
+        if self.norms2 is not None:
+            rows, cols = self.norms2[0][tiling.rows(i)], self.norms2[1][tiling.cols(j)]
         return kernel.of_product(products, rows, cols).astype(store.header.dtype, copy=False)
 
 
