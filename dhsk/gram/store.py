@@ -28,11 +28,10 @@ from zarr.storage import MemoryStore
 from dhsk.errors import (
     CorruptTileError,
     IncompleteStoreError,
-    InputError,
     StoreError,
     StoreMismatchError,
 )
-from dhsk.gram.chunks import ChunkWriter, chunk_size, read_chunk, write_chunk
+from dhsk.gram.chunks import ChunkWriter, chunk_size, read_chunk
 from dhsk.gram.header import Header
 from dhsk.gram.lock import LOCK_NAME
 from dhsk.gram.staged import Side, StagedSamples
@@ -199,31 +198,11 @@ class GramStore:
 
     # Tiles
 
-    def write_tile(self, i: int, j: int, values: NDArray[Any], index: int = 0) -> None:
-        """Write tile (i, j) of a kernel, and its mirror image in the full layout.
-
-        Parameters
-        ----------
-        i, j
-            Indices of the tile.
-        values
-            Its entries, (rows of i, columns of j), of the stored type.
-        index
-            Number of the kernel.
-        """
-        if values.dtype != self.header.dtype:
-            raise InputError(f"tiles are {self.header.dtype}, these values are {values.dtype}")
-        for r, c in self.header.chunks_of(i, j):
-            part = values if (r, c) == (i, j) else np.ascontiguousarray(values.T)
-            write_chunk(self._chunk_path(r, c, index), part, self._chunk_shape)
-
     def chunk_writer(self, i: int, j: int, index: int = 0) -> ChunkWriter:
         """Writer of chunk (i, j) of a kernel, strip by strip."""
         return ChunkWriter(self._chunk_path(i, j, index), self._chunk_shape, self.header.dtype)
 
-    def read_tile(
-        self, i: int, j: int, index: int = 0, out: NDArray[Any] | None = None
-    ) -> NDArray[Any]:
+    def read_tile(self, i: int, j: int, index: int = 0) -> NDArray[Any]:
         """Read tile (i, j) of a kernel and test its checksum.
 
         Parameters
@@ -232,8 +211,6 @@ class GramStore:
             Indices of a stored tile.
         index
             Number of the kernel.
-        out
-            Array of the size of a whole tile that may hold the result; None for a new one.
 
         Returns
         -------
@@ -248,7 +225,7 @@ class GramStore:
             Its checksum or size is wrong.
         """
         tiling = self.header.tiling
-        whole: NDArray[Any] = np.empty(self._chunk_shape, self.header.dtype) if out is None else out
+        whole: NDArray[Any] = np.empty(self._chunk_shape, self.header.dtype)
         try:
             read_chunk(self._chunk_path(i, j, index), whole)
         except IncompleteStoreError as error:

@@ -1,8 +1,7 @@
 """Values of tiles where they are needed: computed from samples, read from disk, or derived.
 
 A pass over a matrix goes through groups of neighbouring tiles, one task a group: the rows of a
-group are read once, its columns once, and its arrays are used again from tile to tile, because
-fresh memory costs as much as the kernel does (2 µs a page on the machine where this was measured).
+group are read once, its columns once, and its arrays are used again from tile to tile.
 """
 
 from collections.abc import Callable, Iterator, Sequence

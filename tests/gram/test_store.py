@@ -12,6 +12,8 @@ from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError, Stor
 from dhsk.gram.chunks import CHECKSUM_BYTES
 from dhsk.gram.header import Header
 from dhsk.gram.store import GramStore
+from dhsk.gram.tiles import TileValues
+from dhsk.gram.writing import TileWriter
 
 N, TILE, DIM = 10, 4, 5
 
@@ -36,6 +38,13 @@ def header(**changes: Any) -> Header:
     )
 
 
+def write_tile(store: GramStore, i: int, j: int, values: Any) -> None:
+    """Write a tile as the tasks do."""
+    tiling = store.header.tiling
+    with TileWriter(store) as writer:
+        writer.put(TileValues(i, j, 0, tiling.rows(i), tiling.cols(j), values))
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> GramStore:
     """A store without tiles."""
@@ -48,7 +57,7 @@ def full(store: GramStore, rng: np.random.Generator) -> GramStore:
     for i, j in store.header.tiling.tiles():
         tiling = store.header.tiling
         shape = [part.stop - part.start for part in (tiling.rows(i), tiling.cols(j))]
-        store.write_tile(i, j, rng.random(shape))
+        write_tile(store, i, j, rng.random(shape))
     return store
 
 
@@ -58,7 +67,7 @@ def test_tiles_come_back_bit_for_bit(tmp_path: Path, dtype: str, rng: Any) -> No
     store = GramStore.create(tmp_path / "g", header(dtype=dtype))
     for i, j, shape in ((0, 1, (4, 4)), (1, 2, (4, 2)), (2, 2, (2, 2))):
         values = rng.random(shape).astype(dtype)
-        store.write_tile(i, j, values)
+        write_tile(store, i, j, values)
         np.testing.assert_array_equal(store.read_tile(i, j), values, strict=True)
 
 
@@ -66,7 +75,7 @@ def test_full_layout_writes_the_mirror_image(tmp_path: Path, rng: Any) -> None:
     """Tile (0, 1) also appears, transposed, as (1, 0)."""
     store = GramStore.create(tmp_path / "g", header(layout="full"))
     values = rng.random((4, 4))
-    store.write_tile(0, 1, values)
+    write_tile(store, 0, 1, values)
     np.testing.assert_array_equal(store.read_tile(1, 0), values.T)
     store.remove_tile(0, 1)
     with pytest.raises(IncompleteStoreError):
@@ -75,15 +84,15 @@ def test_full_layout_writes_the_mirror_image(tmp_path: Path, rng: Any) -> None:
 
 def test_constant_tiles_are_written(store: GramStore) -> None:
     """A tile of zeros is a tile: it does not look missing."""
-    store.write_tile(0, 1, np.zeros((4, 4)))
+    write_tile(store, 0, 1, np.zeros((4, 4)))
     assert (0, 1) not in store.missing_tiles()
     assert not store.read_tile(0, 1).any()
 
 
 def test_missing_tiles_are_listed(store: GramStore, rng: Any) -> None:
     """What was not written is missing, the rest is not."""
-    store.write_tile(0, 0, rng.random((4, 4)))
-    store.write_tile(1, 2, rng.random((4, 2)))
+    write_tile(store, 0, 0, rng.random((4, 4)))
+    write_tile(store, 1, 2, rng.random((4, 2)))
     assert store.missing_tiles() == [(0, 1), (0, 2), (1, 1), (2, 2)]
     with pytest.raises(IncompleteStoreError, match="lacks 4 of 6 tiles: run the command"):
         store.check_complete()
