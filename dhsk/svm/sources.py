@@ -1,0 +1,133 @@
+"""Where a solver gets its matrix from: an array, rows in memory, or a Gram matrix."""
+
+from collections.abc import Iterator
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices, Rows
+from dhsk.gram.matrix import GramMatrix
+from dhsk.kernels import Kernel
+from dhsk.svm.smo import padded
+
+_EDGE: Final = 2048
+"""Edge of the blocks in which kernels are computed."""
+
+
+class Source(Protocol):
+    """A symmetric matrix of N samples that is read in parts."""
+
+    n: int
+    """Number of samples."""
+    dtype: "np.dtype[Any]"
+    """Type of the entries."""
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Entries between some samples, (n, padded(n)), as `smo.ascend` takes them."""
+
+    def product(self, V: Floats) -> Floats:
+        """Product of the matrix with V, (N, k)."""
+
+
+class ArraySource:
+    """A matrix in memory, or memory-mapped.
+
+    Parameters
+    ----------
+    K
+        Symmetric, (N, N).
+    """
+
+    def __init__(self, K: NDArray[Any]) -> None:
+        self.n = len(K)
+        self.dtype = K.dtype
+        self._K = K
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Entries between some samples."""
+        return self._K[members[:, None], _pad(members)]
+
+    def product(self, V: Floats) -> Floats:
+        """Product with V."""
+        out = np.empty((self.n, V.shape[1]))
+        for part in _parts(self.n):
+            out[part] = self._K[part].astype(np.float64, copy=False) @ V
+        return out
+
+
+class RowsSource:
+    """The matrix of a kernel on rows in memory, computed when it is asked for.
+
+    Parameters
+    ----------
+    rows
+        Samples by row, checked and mapped, (N, dim); float32 computes in float32.
+    kernel
+        The kernel.
+    """
+
+    def __init__(self, rows: Rows, kernel: Kernel) -> None:
+        self.n = rows.shape[0]
+        self.dtype = rows.dtype
+        self._rows = rows
+        self._kernel = kernel
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Entries between some samples."""
+        rows = self._rows[members]
+        K = np.zeros((len(members), padded(len(members))), self.dtype)
+        for i, j, values in self._blocks(rows):
+            K[i, j] = values
+            if i != j:
+                K[j, i] = values.T
+        return K
+
+    def product(self, V: Floats) -> Floats:
+        """Product with V."""
+        out = np.zeros((self.n, V.shape[1]))
+        for i, j, values in self._blocks(self._rows):
+            out[i] += values @ V[j]
+            if i != j:
+                out[j] += values.T @ V[i]
+        return out
+
+    def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
+        """Blocks on and above the diagonal."""
+        parts = list(_parts(rows.shape[0]))
+        for number, i in enumerate(parts):
+            above = rows[i]
+            for j in parts[number:]:
+                yield i, j, self._kernel.of_rows(above, None if i == j else rows[j])
+
+
+class GramSource:
+    """A Gram matrix: stored, derived, or computed from its samples on demand.
+
+    Parameters
+    ----------
+    G
+        Symmetric.
+    """
+
+    def __init__(self, G: GramMatrix) -> None:
+        self.n = G.shape[0]
+        self.dtype = G.dtype
+        self.G = G
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Entries between some samples."""
+        return self.G.submatrix(members, _pad(members))
+
+    def product(self, V: Floats) -> Floats:
+        """Product with V, on the workers of the current client if there is one."""
+        return self.G @ V
+
+
+def _pad(members: Indices) -> Indices:
+    """Repeat the first one to the length that the solver takes: it never uses those columns."""
+    return np.concatenate([members, np.repeat(members[:1], padded(len(members)) - len(members))])
+
+
+def _parts(n: int) -> Iterator[slice]:
+    return (slice(start, min(start + _EDGE, n)) for start in range(0, n, _EDGE))
