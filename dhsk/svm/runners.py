@@ -1,0 +1,101 @@
+"""Where the tasks of a fit run: threads of this process, or the workers of a Dask client."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from itertools import islice
+from typing import Any
+
+import psutil
+from distributed import Client
+from threadpoolctl import threadpool_limits
+
+from dhsk.gram.workers import run_tasks
+from dhsk.svm.pairs import Run
+
+USABLE_MEMORY = 0.5
+"""Part of the free memory that matrices may take where no limit is given."""
+
+
+def share_memory(memory: int, largest: int, threads: int) -> tuple[int, int]:
+    """Divide memory among tasks: fewer at a time if then each has its whole matrix.
+
+    Parameters
+    ----------
+    memory
+        Bytes for all matrices together.
+    largest
+        Bytes of the largest matrix.
+    threads
+        Tasks that could run at a time.
+
+    Returns
+    -------
+    int
+        Tasks at a time.
+    int
+        Bytes for each.
+    """
+    at_once = max(1, min(threads, memory // max(1, largest)))
+    return at_once, memory // at_once
+
+
+def free_memory() -> int:
+    """Bytes that matrices may take in this process where nothing else was said."""
+    return int(USABLE_MEMORY * psutil.virtual_memory().available)
+
+
+def in_threads(at_once: int) -> Run:
+    """Run tasks on threads of this process, BLAS on one thread each if there are several.
+
+    Parameters
+    ----------
+    at_once
+        Tasks at a time; one is run in the calling thread.
+
+    Returns
+    -------
+    Run
+        The runner.
+    """
+
+    def run(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        waiting = iter(tasks)
+        first = list(islice(waiting, 2))
+        if at_once == 1 or len(first) < 2:
+            yield from (function(*task) for task in (*first, *waiting))
+            return
+        with threadpool_limits(limits=1), ThreadPoolExecutor(at_once) as pool:
+            running: deque[Future[Any]] = deque()
+            for task in (*first, *waiting):
+                running.append(pool.submit(function, *task))
+                if len(running) > at_once:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+
+    return run
+
+
+def on_workers(client: Client, at_once: int) -> Run:
+    """Run tasks on the workers of a Dask client.
+
+    Parameters
+    ----------
+    client
+        The client.
+    at_once
+        Tasks in flight.
+
+    Returns
+    -------
+    Run
+        The runner.
+    """
+
+    def run(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        with closing(run_tasks(client, function, tasks, at_once)) as results:
+            yield from results
+
+    return run
