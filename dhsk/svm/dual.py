@@ -231,6 +231,27 @@ def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tu
     return max(0.0, float(highest - lowest)), float(intercept)
 
 
+def unfinished(dual: Dual, b: Floats, f: Floats, tol: float) -> list[int]:
+    """Columns whose violation is above a tolerance.
+
+    Parameters
+    ----------
+    dual
+        The problems.
+    b, f
+        Coefficients and gradients, (columns, n).
+    tol
+        The tolerance.
+
+    Returns
+    -------
+    list of int
+        Their numbers, ascending.
+    """
+    columns = range(len(b))
+    return [c for c in columns if violation_and_intercept(dual, c, b[c], f[c])[0] > tol]
+
+
 def _certify(dual: Dual, column: int, b: Floats, f: Floats, steps: int, tol: float) -> Fit:
     violation, intercept = violation_and_intercept(dual, column, b, f)
     norm2 = float(b @ (dual.sign - f))
