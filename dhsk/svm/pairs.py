@@ -97,12 +97,12 @@ def solve_block(K: NDArray[Any], dual: Dual, tol: float) -> list[Fit]:
     """
     b = np.zeros(dual.shape)
     f = np.broadcast_to(dual.sign, dual.shape).copy()
-    steps = improve(K, dual, b, f, range(len(b)), tol)
+    work = improve(K, dual, b, f, range(len(b)), tol)
+    f = gradient(K, dual, b)
     for _ in range(_POLISHES):
-        f = gradient(K, dual, b)
         left = unfinished(dual, b, f, tol)
-        more = improve(K, dual, b, f, left, tol)
-        steps += more
-        if not more.any():
+        if not left:
             break
-    return certify(dual, b, gradient(K, dual, b) if steps.any() else f, steps, tol)
+        work += improve(K, dual, b, f, left, tol)
+        f = gradient(K, dual, b)
+    return certify(dual, b, f, work, tol)

@@ -45,7 +45,7 @@ class State:
         self.pair = pair
         self.b = np.zeros(pair.dual.shape)
         self.f = np.broadcast_to(pair.dual.sign, pair.dual.shape).copy()
-        self.steps = np.zeros(len(self.b), np.int64)
+        self.work = np.zeros((2, len(self.b)))
         self.left = unfinished(pair.dual, self.b, self.f, 0.0)
 
     def worst(self, count: int) -> Indices:
@@ -105,7 +105,7 @@ def solve_in_rounds(
         ended = [k for k, s in states.items() if not s.left or not moved or passes > MAX_PASSES]
         for k in ended:
             state = states.pop(k)
-            yield k, certify(state.pair.dual, state.b, state.f, state.steps, tol)
+            yield k, certify(state.pair.dual, state.b, state.f, state.work, tol)
         lines = [_Line(state, c, tol) for state in states.values() for c in state.left]
         passes += 1 + _ascend_within_bounds(source, lines)
 
@@ -120,10 +120,10 @@ def _improve_parts(
         for chosen in [state.worst(largest)]
     ]
     moved = False
-    for k, chosen, b, steps in run(improve_part, tasks):
+    for k, chosen, b, work in run(improve_part, tasks):
         states[k].b[:, chosen] = b
-        states[k].steps += steps
-        moved |= bool(steps.any())
+        states[k].work += work
+        moved |= bool(work.any())
     return moved
 
 
@@ -136,7 +136,7 @@ def improve_part(
     f: Floats,
     columns: list[int],
     tol: float,
-) -> tuple[int, Indices, Floats, Indices]:
+) -> tuple[int, Indices, Floats, Floats]:
     """Solve the problems of a pair in some of their variables: the task that workers run.
 
     Parameters
@@ -164,13 +164,13 @@ def improve_part(
         The variables.
     Floats
         Their new coefficients.
-    Indices
-        Steps of each column.
+    Floats
+        Steps and seconds of each column, (2, columns).
     """
     K = source.block(pair.members[chosen])
     b, f = b.copy(), f.copy()  # what came with the task may be read-only
-    steps = improve(K, pair.dual.part(chosen), b, f, columns, tol / 2)
-    return number, chosen, b, steps
+    work = improve(K, pair.dual.part(chosen), b, f, columns, tol / 2)
+    return number, chosen, b, work
 
 
 def _renew_gradients(source: Source, states: list[State]) -> None:
