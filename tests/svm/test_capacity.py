@@ -10,7 +10,7 @@ import dhsk
 from dhsk.svm.capacity import Ball, ball_of_source, capacity, smallest_ball
 from dhsk.svm.dual import Dual
 from dhsk.svm.pairs import solve_block
-from dhsk.svm.smo import padded
+from dhsk.svm.smo import ascend, padded
 from dhsk.svm.sources import ArraySource, RowsSource
 
 TOL = 1e-6
@@ -128,12 +128,13 @@ def test_tolerance_is_relative(scale: float) -> None:
 
 
 def test_tolerance_is_kept() -> None:
-    """A looser one saves steps, a tighter one is reached."""
+    """A looser one saves steps, a tighter one is reached, and the mean may be good enough."""
     K = gaussian(np.random.default_rng(3).normal(size=(200, 5)))
     loose, tight = ball_of(K, 1e-2), ball_of(K, 1e-11)
     assert loose.gap <= 1e-2
     assert tight.gap <= 1e-11
     assert 0 < loose.steps < tight.steps
+    assert ball_of(K, 0.5).steps == 0
     assert tight.radius2 * (1 - ROUNDING) <= loose.radius2 <= tight.radius2 * (1 + 1e-2)
 
 
@@ -158,6 +159,29 @@ def test_all_samples_the_same(n: int) -> None:
     assert ball.steps == 0
 
 
+def test_nearly_the_same_samples() -> None:
+    """Differences in the last place of a matrix are not a geometry to be solved."""
+    n, eps = 300, np.finfo(np.float64).eps
+    noise = np.random.default_rng(9).uniform(-eps, eps, (n, n))
+    ball = ball_of(1 + noise + noise.T)
+    assert 0 <= ball.radius2 <= n * eps
+    assert ball.steps == 0
+
+
+def test_certificate_does_not_trust_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gradient that drifted during the steps is computed anew, and the ball goes on from it."""
+
+    def drifting(K: Any, lower: Any, upper: Any, b: Any, f: Any, *limits: Any) -> Any:
+        made = ascend(K, lower, upper, b, f, *limits)
+        f += np.linspace(-1, 1, len(f))
+        return made
+
+    K = linear(np.random.default_rng(10).normal(size=(30, 3)))
+    expected = ball_of(K)
+    monkeypatch.setattr("dhsk.svm.capacity.ascend", drifting)
+    assert ball_of(K) == expected
+
+
 @pytest.mark.parametrize("n", [2, 10, 100])
 def test_indefinite_matrices_end(n: int) -> None:
     """No feature space, but an end, and numbers within their ranges."""
@@ -176,6 +200,15 @@ def test_indefinite_matrices_end(n: int) -> None:
         assert 0 <= ball.gap <= 1
         assert ball.steps < 100 * n
     assert ball_of(-np.eye(n)).radius2 == 0
+
+
+def test_indefinite_matrix_that_does_not_fit() -> None:
+    """The dual of the mean is below 0 here, at -2/3, which bounds nothing: all may be gap."""
+    K = np.zeros((3, 3))
+    K[1, 2] = K[2, 1] = 3.0
+    ball = ball_of_source(ArraySource(K), np.arange(3), room=0, diagonal=0.0)
+    assert ball.radius2 == pytest.approx(2 / 3, rel=ROUNDING)
+    assert ball.gap == 1
 
 
 def test_source_that_fits_gives_the_smallest_ball() -> None:
@@ -228,7 +261,7 @@ def test_no_more_than_all_samples_are_shattered(norm2: float) -> None:
     assert (found.vc, found.effective) == (7, 1.0)
 
 
-@pytest.mark.parametrize("norm2", [0.0, -1e-17])
+@pytest.mark.parametrize("norm2", [0.0, -1e-17, -4.0])
 def test_without_support_vectors_there_is_no_margin(norm2: float) -> None:
     """A constant decision shatters at most one sample."""
     found = capacity(norm2, 0.9, 7)
