@@ -216,16 +216,36 @@ def test_partner_is_chosen_by_second_order() -> None:
     np.testing.assert_allclose(b, [2.0, 0.0, -2.0, 0.0], rtol=4 * EPS)
 
 
+@pytest.mark.parametrize(
+    ("near", "far", "wanted"),
+    [((0.2, -1.0), (1.7, -1.0), "far"), ((0.2, -1.0), (1.9, -1.0), "near"),
+     ((0.2, -1.0), (2.1, -2.0), "far")],
+)  # fmt: skip
+@pytest.mark.parametrize("places", [(1, 70), (70, 1), (129, 3)])
+def test_partner_is_chosen_by_second_order_in_other_blocks(
+    near: Any, far: Any, wanted: str, places: Any
+) -> None:
+    """Points on a line, one of gradient 1 at 1: the gain of x is d^2 over 1 + x^2 - 2 x."""
+    x, s = np.full(130, 50.0), np.full(130, -1.0)
+    x[0], s[0] = 1.0, 1.0
+    for place, (point, linear) in zip(places, (near, far), strict=True):
+        x[place], s[place] = point, linear
+    b, _, _, _ = solve(np.outer(x, x), s, np.full(130, -1e3), np.full(130, 1e3), 1e-9, most=1)
+    assert np.flatnonzero(b).tolist() == [0, places[0] if wanted == "near" else places[1]]
+
+
 def test_bounds_are_reached_exactly(rng: np.random.Generator) -> None:
-    """With a small C nearly all coefficients are at bounds that no float sums hit by chance."""
-    K, s = problem(rng, 101, noise=2.0)
-    C = rng.uniform(0.01, 0.02, 101)
-    lower, upper = box(s, C)
-    b = solve(K, s, lower, upper, 1e-6)[0]
-    at_bounds = (b == lower) | (b == upper)
-    assert at_bounds.mean() > 0.9
-    assert not (np.isclose(b, lower, atol=1e-12) & (b != lower)).any()
-    assert not (np.isclose(b, upper, rtol=1e-12, atol=0) & (b != upper)).any()
+    """From points whose distance to the bound, added to them, rounds beside it."""
+    n = 400
+    side = np.where(np.arange(n) % 2, 1.0, -1.0)
+    start, s = side * rng.uniform(1, 2, n), -side * rng.uniform(1, 2, n)
+    close = -side * rng.uniform(0.01, 0.1, n)  # where each will go
+    lower, upper = np.minimum(close, start - 1), np.maximum(close, start + 1)
+    lower[side > 0], upper[side < 0] = close[side > 0], close[side < 0]
+    assert (start + (close - start) != close).mean() > 0.5
+    b = solve(1e-9 * np.eye(n), s, lower, upper, 1e-6, start)[0]
+    within = (b > lower) & (b < upper)
+    assert within.sum() <= 1  # what the sum leaves over
 
 
 @pytest.mark.parametrize("n", [2, 64, 66, 200])
