@@ -123,9 +123,9 @@ def _improve_parts(
     ]
     moved = False
     for k, chosen, b, work in run(improve_part, tasks):
+        moved |= bool((states[k].b[:, chosen] != b).any())
         states[k].b[:, chosen] = b
         states[k].work += work
-        moved |= bool(work.any())
     return moved
 
 
