@@ -118,6 +118,8 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
     >>> G.shape
     (300, 300)
     """
+    if layout not in ("triangle", "full"):
+        raise InputError(f"layout must be triangle or full, got {layout!r}")
     report = progress or ignore
     limit = None if memory is None else parse_bytes(memory)
     kernels = [kernel] if isinstance(kernel, Kernel) else list(kernel)

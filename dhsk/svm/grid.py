@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ def make_grid(
     InputError
         Something cannot be used.
     """
-    counted = isinstance(cv, int)
+    counted = isinstance(cv, Integral)
     if counted and cv < 2:
         raise InputError(f"cv must be at least 2 folds, got {cv}")
     labels = check_labels(y, n, cv if counted and groups is None else None)
@@ -104,7 +105,8 @@ def make_grid(
         used = train[samples[train] > 0]
         if len(np.unique(codes[used])) < 2:
             raise InputError(f"the training part of fold {number} has one class only")
-        weights[number, used] = samples[used] * _class_weights(class_weight, labels, used)
+        factors = samples[used] * _class_weights(class_weight, labels, used)
+        np.add.at(weights[number], used, factors)  # a fold may name a sample twice
     return Grid(classes, codes, folds, splitter, weights, values, tolerance, scorer)
 
 
@@ -113,7 +115,7 @@ def _split(
 ) -> tuple[str, list[tuple[Indices, Indices]]]:
     """Folds, and the name of what made them."""
     n = len(labels)
-    if isinstance(cv, int):
+    if isinstance(cv, Integral):
         from sklearn.model_selection import StratifiedGroupKFold
 
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
@@ -133,7 +135,10 @@ def _split(
 
 def _indices(train: Any, test: Any, number: int, n: int) -> tuple[Indices, Indices]:
     """A fold as index arrays, checked."""
-    parts = [np.arange(n)[np.asarray(part)] for part in (train, test)]
+    try:
+        parts = [np.arange(n)[np.asarray(part)] for part in (train, test)]
+    except IndexError as error:
+        raise InputError(f"fold {number} does not name samples 0 to {n - 1}: {error}") from error
     if not len(parts[1]):
         raise InputError(f"fold {number} has no test samples")
     both = np.intersect1d(*parts)
@@ -166,6 +171,12 @@ def _class_weights(class_weight: Any, labels: NDArray[Any], used: Indices) -> Fl
         weights = compute_class_weight(class_weight, classes=classes, y=labels[used])
     except (ValueError, TypeError) as error:
         raise InputError(f"class_weight cannot be used: {error}") from error
+    bad = np.flatnonzero(~((weights > 0) & (weights < np.inf)))
+    if len(bad):
+        raise InputError(
+            f"class_weight must be positive and finite, but it is {weights[bad[0]]} for class "
+            f"{classes[bad[0]]}"
+        )
     return np.asarray(weights, dtype=np.float64)[codes]
 
 

@@ -57,14 +57,18 @@ class State:
         """
         dual = self.pair.dual
         best = np.full(dual.shape[1], dual.shape[1])
+        worst = max(self.left, key=self._violation, default=-1)  # is served, so something moves
         for c in self.left:
             lower, upper = dual.bounds(c)
             for order, open_ in ((-self.f[c], self.b[c] < upper), (self.f[c], self.b[c] > lower)):
                 some = self._spread[open_[self._spread]]
                 ranked = some[np.argsort(order[some], kind="stable")]
-                rank = np.arange(len(ranked)) - (c == self.left[0])  # its worst pair is always in
+                rank = np.arange(len(ranked)) - (c == worst)
                 best[ranked] = np.minimum(best[ranked], rank)
         return np.sort(np.argsort(best, kind="stable")[:count])
+
+    def _violation(self, column: int) -> float:
+        return violation_and_intercept(self.pair.dual, column, self.b[column], self.f[column])[0]
 
     @cached_property
     def _spread(self) -> Indices:
@@ -98,9 +102,9 @@ def solve_in_rounds(
         One for each of its columns.
     """
     states = {k: State(pair) for k, pair in pairs.items()}
-    passes = 0
+    passes = ascents = 0
     while states:
-        moved = _improve_parts(source, states, tol, largest, run)
+        moved = _improve_parts(source, states, tol, largest, run) or ascents
         _renew_gradients(source, list(states.values()))
         for state in states.values():
             state.left = unfinished(state.pair.dual, state.b, state.f, tol)
@@ -109,7 +113,8 @@ def solve_in_rounds(
             state = states.pop(k)
             yield k, certify(state.pair.dual, state.b, state.f, state.work, tol)
         lines = [_Line(state, c, tol) for state in states.values() for c in state.left]
-        passes += 1 + _ascend_within_bounds(source, lines)
+        ascents = _ascend_within_bounds(source, lines)
+        passes += 1 + ascents
 
 
 def _improve_parts(
