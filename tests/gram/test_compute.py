@@ -119,6 +119,12 @@ def test_diagonal_is_exactly_one(counts: Any, client: Any) -> None:
     np.testing.assert_array_equal(G.diagonal(), np.ones(50))
 
 
+def test_layout_without_tiles_is_no_choice(tmp_path: Path, counts: Any) -> None:
+    """A store that lacks its tiles would be read as if other kernels followed from them."""
+    with pytest.raises(dhsk.InputError, match="layout must be triangle or full, got 'none'"):
+        dhsk.compute_gram(counts(5, 8), KERNEL, layout="none", store=tmp_path / "g")
+
+
 def test_full_layout_opens_in_zarr(tmp_path: Path, counts: Any, client: Any) -> None:
     """The full layout is a plain zarr array of the whole matrix."""
     import zarr
