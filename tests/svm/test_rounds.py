@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dhsk.svm.dual import Fit
 from dhsk.svm.pairs import largest_block, solve_pairs
 from dhsk.svm.problems import Pair, make_pairs
-from dhsk.svm.rounds import State
+from dhsk.svm.rounds import State, _Line
 from dhsk.svm.runners import in_threads
 from dhsk.svm.sources import ArraySource
 
@@ -334,3 +334,23 @@ def test_problem_that_does_not_move_ends(monkeypatch: pytest.MonkeyPatch) -> Non
     ((fit,),) = solve(source, pairs, 64**2 * 8)
     assert not fit.converged
     assert len(source.products) == 1
+
+
+def test_gradients_that_drifted_in_conjugate_gradients_do_not_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where they say that all is solved nothing moves in a part, but new ones tell the truth."""
+    move, lies = _Line.move, [True]
+
+    def lying(line: Any, product: Any) -> None:
+        move(line, product)
+        if lies:
+            line._f[:] = 0.0
+            lies.pop()
+
+    K, y = overlapping(8, flipped=0.4)
+    pairs = make_pairs(y, np.ones((1, len(y))), [1000.0])
+    K = K + 0.1 * np.eye(len(K))
+    monkeypatch.setattr(_Line, "move", lying)
+    assert_same(pairs, solve(K, pairs, 64**2 * 8), solve(K, pairs, PLENTY))
+    assert not lies
