@@ -223,11 +223,11 @@ def test_what_is_not_determined_is_refused(
 
 
 @pytest.mark.parametrize("chosen", [[5, 44, 3, 3], slice(None), np.arange(N) % 7 == 0])
-def test_samples_come_back_as_they_were_multiplied(
-    stored: dhsk.GramMatrix, counts: Any, chosen: Any
-) -> None:
+def test_samples_come_back_as_they_were_multiplied(counts: Any, chosen: Any) -> None:
     """Mapped, in the order asked for, dense or CSR."""
-    expected = dhsk.hyperspherical_map(counts(N, DIM))
-    np.testing.assert_array_equal(stored.samples(chosen), expected[chosen])
-    sparse = dhsk.compute_gram(csr_array(counts(N, DIM)), KERNEL, tile=TILE).samples(chosen)
-    np.testing.assert_array_equal(sparse.toarray(), expected[chosen])
+    X = counts(N, DIM)
+    expected = dhsk.hyperspherical_map(X)[chosen]
+    dense = dhsk.compute_gram(X, KERNEL, tile=TILE).samples(chosen)
+    np.testing.assert_array_equal(dense, expected)
+    sparse = dhsk.compute_gram(csr_array(X), KERNEL, tile=TILE).samples(chosen)
+    np.testing.assert_allclose(sparse.toarray(), expected, rtol=4 * np.finfo(float).eps)
