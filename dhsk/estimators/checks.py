@@ -1,0 +1,35 @@
+"""What the estimators check in the words that scikit-learn expects."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from dhsk.errors import InputError
+
+
+@contextmanager
+def in_scikit_words(X: Any, name: str) -> Iterator[None]:
+    """Begin what the hyperspherical map says of negative samples as scikit-learn's checks want it.
+
+    Parameters
+    ----------
+    X
+        The samples, array or sparse matrix.
+    name
+        Of the estimator.
+
+    Raises
+    ------
+    InputError
+        With the words "Negative values in data" if there are some.
+    """
+    try:
+        yield
+    except InputError as error:
+        values: Any = X.tocsr().data if issparse(X) else np.asarray(X)
+        if "non-negative" in str(error) and (values < 0).any():
+            raise InputError(f"Negative values in data passed to {name}: {error}") from None
+        raise
