@@ -4,9 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-from scipy.sparse import issparse
-
 from dhsk.errors import InputError
 
 
@@ -17,7 +14,7 @@ def in_scikit_words(X: Any, name: str) -> Iterator[None]:
     Parameters
     ----------
     X
-        The samples, array or sparse matrix.
+        The samples, an array or a sparse matrix that scikit-learn has validated.
     name
         Of the estimator.
 
@@ -29,7 +26,6 @@ def in_scikit_words(X: Any, name: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        values: Any = X.tocsr().data if issparse(X) else np.asarray(X)
-        if "non-negative" in str(error) and (values < 0).any():
+        if "non-negative" in str(error) and X.min() < 0:
             raise InputError(f"Negative values in data passed to {name}: {error}") from None
         raise

@@ -69,8 +69,8 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         return tags
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        # One feature maps to a point or two.
-        return validate_data(self, X, accept_sparse="csr", ensure_min_features=2, reset=reset)
+        least = 2 if reset else 1  # one feature maps to a point or two; later its number decides
+        return validate_data(self, X, accept_sparse="csr", ensure_min_features=least, reset=reset)
 
     def _map(self, X: Any) -> Rows:
         raise NotImplementedError

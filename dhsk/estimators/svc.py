@@ -236,8 +236,6 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _has_probabilities(self) -> bool:
         if not self.probability:
             raise AttributeError("predict_proba is not available when probability=False")
-        if hasattr(self, "model_") and self.model_.sigmoids is None:
-            raise NotFittedError("predict_proba needs a fit with probability=True")
         return True
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
@@ -252,6 +250,8 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
         X
             Samples by row, (N, dim).
         """
+        if self._model.sigmoids is None:
+            raise NotFittedError("predict_proba needs a fit with probability=True")
         return self._by_blocks(X, self._model.probabilities)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
