@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dhsk.errors import InputError
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the layout of results.json that this room reads."""
 
 

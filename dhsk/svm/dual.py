@@ -8,6 +8,7 @@ with a box of 0 where a sample is held out: a column.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
@@ -81,7 +82,7 @@ class Fit:
         KKT violation over all samples, from a gradient computed anew.
     gap
         Primal less dual objective, as a part of the primal.
-    steps
+    steps, seconds
         Of the solver.
     converged
         Whether the violation is at most the tolerance.
@@ -95,12 +96,13 @@ class Fit:
     violation: float
     gap: float
     steps: int
+    seconds: float
     converged: bool
 
 
 def improve(
     K: NDArray[Any], dual: Dual, b: Floats, f: Floats, columns: Sequence[int], tol: float
-) -> Indices:
+) -> Floats:
     """Solve columns in place; one that is still 0 starts from the one before in its chain.
 
     Parameters
@@ -118,19 +120,21 @@ def improve(
 
     Returns
     -------
-    Indices
-        Steps of each column, (columns,).
+    Floats
+        Steps and seconds of each column, (2, columns).
     """
-    steps = np.zeros(dual.shape[0], np.int64)
+    work = np.zeros((2, dual.shape[0]))
     most = max(MAX_STEPS, 100 * dual.shape[1])
     for column in columns:
         if dual.trivial(column):
             continue
+        begin = perf_counter()
         if column % dual.chain and not b[column].any():
             _start_from_smaller_box(dual, b, f, column)
         lower, upper = dual.bounds(column)
-        steps[column], _ = ascend(K, lower, upper, b[column], f[column], tol, most)
-    return steps
+        steps, _ = ascend(K, lower, upper, b[column], f[column], tol, most)
+        work[:, column] = steps, perf_counter() - begin
+    return work
 
 
 def _start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> None:
@@ -178,7 +182,7 @@ def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
     return f
 
 
-def certify(dual: Dual, b: Floats, f: Floats, steps: Indices, tol: float) -> list[Fit]:
+def certify(dual: Dual, b: Floats, f: Floats, work: Floats, tol: float) -> list[Fit]:
     """Say of each column what its solution is worth.
 
     Parameters
@@ -187,8 +191,8 @@ def certify(dual: Dual, b: Floats, f: Floats, steps: Indices, tol: float) -> lis
         The problems.
     b, f
         Coefficients and their exact gradients, (columns, n).
-    steps
-        Of the solver, (columns,).
+    work
+        Steps and seconds of the solver, (2, columns).
     tol
         Greatest violation of a solution that counts as converged.
 
@@ -197,7 +201,7 @@ def certify(dual: Dual, b: Floats, f: Floats, steps: Indices, tol: float) -> lis
     list of Fit
         One for each column.
     """
-    return [_certify(dual, c, b[c], f[c], int(steps[c]), tol) for c in range(dual.shape[0])]
+    return [_certify(dual, c, b[c], f[c], work[:, c], tol) for c in range(dual.shape[0])]
 
 
 def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tuple[float, float]:
@@ -231,7 +235,28 @@ def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tu
     return max(0.0, float(highest - lowest)), float(intercept)
 
 
-def _certify(dual: Dual, column: int, b: Floats, f: Floats, steps: int, tol: float) -> Fit:
+def unfinished(dual: Dual, b: Floats, f: Floats, tol: float) -> list[int]:
+    """Columns whose violation is above a tolerance.
+
+    Parameters
+    ----------
+    dual
+        The problems.
+    b, f
+        Coefficients and gradients, (columns, n).
+    tol
+        The tolerance.
+
+    Returns
+    -------
+    list of int
+        Their numbers, ascending.
+    """
+    columns = range(len(b))
+    return [c for c in columns if violation_and_intercept(dual, c, b[c], f[c])[0] > tol]
+
+
+def _certify(dual: Dual, column: int, b: Floats, f: Floats, work: Floats, tol: float) -> Fit:
     violation, intercept = violation_and_intercept(dual, column, b, f)
     norm2 = float(b @ (dual.sign - f))
     objective = float(b @ (dual.sign + f)) / 2
@@ -246,6 +271,7 @@ def _certify(dual: Dual, column: int, b: Floats, f: Floats, steps: int, tol: flo
         norm2=norm2,
         violation=violation,
         gap=(primal - objective) / primal if primal > 0 else 0.0,
-        steps=steps,
+        steps=int(work[0]),
+        seconds=float(work[1]),
         converged=violation <= tol,
     )

@@ -1,4 +1,4 @@
-"""The grid of a cross-validation, checked, and the memory that its fits need."""
+"""The grid of a cross-validation, checked before anything runs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,21 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils.class_weight import compute_class_weight
 
-from dhsk.arrays import Indices
-from dhsk.errors import BudgetError, InputError
+from dhsk.arrays import Floats, Indices
+from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
-from dhsk.gram.plan import TASKS_PER_THREAD, Resources, make_plan
-from dhsk.gram.sizes import human_bytes
 from dhsk.kernels import TIME_SCALES, CosineKernel, HeatKernel, Kernel
 from dhsk.samples import Samples, check_labels
-from dhsk.svm.exact import CACHE_MB
+from dhsk.svm.scores import Scorer, make_scorer
 
 DEFAULT_C = (0.1, 1.0, 10.0)
-
-FIT_BASE_BYTES = 120_000_000
-"""What a fit holds beside kernel values and cache: scikit-learn itself (measured: 75 MB), a tile as
-it is read and mapped (3 x 8 MB)."""
 
 
 @dataclass(frozen=True)
@@ -29,32 +24,61 @@ class Grid:
     """What is to be fitted, checked."""
 
     classes: NDArray[Any]
-    y: Indices  # labels as numbers of classes, (N,)
-    folds: list[tuple[Indices, Indices]]  # training and test samples
+    y: Indices
+    """Labels as numbers of classes, (N,)."""
+    folds: list[tuple[Indices, Indices]]
+    """Training and test samples."""
     splitter: str
-    kernels: list[Kernel]
+    weights: Floats
+    """Factors of C, one row a fold, (folds, N); 0 for samples that are held out."""
     C: list[float]
+    """Ascending."""
+    tol: float
+    scorer: Scorer
+
+    @property
+    def columns(self) -> int:
+        """Problems of each pair of classes."""
+        return len(self.folds) * len(self.C)
 
 
 def make_grid(
-    source: GramMatrix | Samples, y: Any, cv: Any, seed: int, C: Any, kernels: list[Kernel]
+    n: int,
+    y: Any,
+    *,
+    cv: Any,
+    groups: Any,
+    seed: int,
+    C: Any,
+    class_weight: Any,
+    sample_weight: Any,
+    scoring: str,
+    tol: float,
 ) -> Grid:
-    """Check labels, folds and values of C before any sample is read.
+    """Check labels, folds, weights and values of C before any sample is read.
 
     Parameters
     ----------
-    source
-        What is to be cross-validated.
+    n
+        Number of samples.
     y
         Labels, (N,).
     cv
         Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
+    groups
+        Group of each sample, (N,), for splitters that keep groups together; or None.
     seed
         Of the shuffled folds.
     C
         Bounds of the dual coefficients.
-    kernels
-        From `candidates`.
+    class_weight
+        Factors of C by class: a dict, "balanced" or None, as scikit-learn has them.
+    sample_weight
+        Factors of C by sample, (N,), or None.
+    scoring
+        Name of a scikit-learn scorer.
+    tol
+        Greatest KKT violation.
 
     Returns
     -------
@@ -66,24 +90,105 @@ def make_grid(
     InputError
         Something cannot be used.
     """
-    n = source.shape[0]
-    if isinstance(source, GramMatrix) and not source.symmetric:
-        raise InputError(f"cross-validation needs a square Gram matrix, got {source.shape}")
     counted = isinstance(cv, int)
     if counted and cv < 2:
         raise InputError(f"cv must be at least 2 folds, got {cv}")
-    labels = check_labels(y, n, cv if counted else None)
+    labels = check_labels(y, n, cv if counted and groups is None else None)
     classes, codes = np.unique(labels, return_inverse=True)
-    stratified = StratifiedKFold(cv, shuffle=True, random_state=seed) if counted else cv
-    splitter = check_cv(stratified, labels, classifier=True)
-    folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.zeros(n), labels)]
+    values, (tolerance,) = sorted(positive("C", C)), positive("tol", tol)
+    scorer = make_scorer(scoring, classes)
+    splitter, folds = _split(labels, cv, groups, seed)
+    samples = _sample_weights(sample_weight, n)
+    weights = np.zeros((len(folds), n))
     for number, (train, _) in enumerate(folds):
-        if len(np.unique(codes[train])) < 2:
+        used = train[samples[train] > 0]
+        if len(np.unique(codes[used])) < 2:
             raise InputError(f"the training part of fold {number} has one class only")
-    return Grid(classes, codes, folds, str(splitter), kernels, _positive("C", C))
+        weights[number, used] = samples[used] * _class_weights(class_weight, labels, used)
+    return Grid(classes, codes, folds, splitter, weights, values, tolerance, scorer)
 
 
-def _positive(name: str, values: float | Iterable[float]) -> list[float]:
+def _split(
+    labels: NDArray[Any], cv: Any, groups: Any, seed: int
+) -> tuple[str, list[tuple[Indices, Indices]]]:
+    """Folds, and the name of what made them."""
+    n = len(labels)
+    if isinstance(cv, int):
+        from sklearn.model_selection import StratifiedGroupKFold
+
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        cv = kind(cv, shuffle=True, random_state=seed)
+    if groups is not None and len(groups) != n:
+        raise InputError(f"there are {len(groups)} groups for {n} samples: give one for each")
+    splitter = check_cv(cv, labels, classifier=True)
+    try:
+        split = list(splitter.split(np.zeros(n), labels, groups))
+    except ValueError as error:
+        raise InputError(f"the samples cannot be split by {splitter}: {error}") from error
+    folds = [_indices(train, test, number, n) for number, (train, test) in enumerate(split)]
+    if not folds:
+        raise InputError("cv has no folds")
+    return str(splitter), folds
+
+
+def _indices(train: Any, test: Any, number: int, n: int) -> tuple[Indices, Indices]:
+    """A fold as index arrays, checked."""
+    parts = [np.arange(n)[np.asarray(part)] for part in (train, test)]
+    if not len(parts[1]):
+        raise InputError(f"fold {number} has no test samples")
+    both = np.intersect1d(*parts)
+    if len(both):
+        raise InputError(
+            f"fold {number} trains and tests on {len(both)} of the same samples, first {both[0]}"
+        )
+    return parts[0], parts[1]
+
+
+def _sample_weights(sample_weight: Any, n: int) -> Floats:
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise InputError(f"sample_weight has the shape {weights.shape}, but there are {n} samples")
+    bad = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    if len(bad):
+        raise InputError(
+            f"sample_weight must be 0 or more and finite, but it is {weights[bad[0]]} "
+            f"for sample {bad[0]}"
+        )
+    return weights
+
+
+def _class_weights(class_weight: Any, labels: NDArray[Any], used: Indices) -> Floats:
+    """Weight of the class of each training sample, as scikit-learn computes it from these."""
+    classes, codes = np.unique(labels[used], return_inverse=True)
+    try:
+        weights = compute_class_weight(class_weight, classes=classes, y=labels[used])
+    except (ValueError, TypeError) as error:
+        raise InputError(f"class_weight cannot be used: {error}") from error
+    return np.asarray(weights, dtype=np.float64)[codes]
+
+
+def positive(name: str, values: float | Iterable[float]) -> list[float]:
+    """Check numbers to be positive and finite.
+
+    Parameters
+    ----------
+    name
+        What they are, for the error.
+    values
+        One or more.
+
+    Returns
+    -------
+    list of float
+        Each once.
+
+    Raises
+    ------
+    InputError
+        One is not, or there are none.
+    """
     numbers = list(dict.fromkeys(np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist()))
     bad = [v for v in numbers if not 0 < v < np.inf]
     if bad or not numbers:
@@ -119,90 +224,5 @@ def candidates(
     if time_scale is None:
         return chosen
     dim = source.shape[1] if isinstance(source, Samples) else source.dim
-    scales = _positive("time_scale", time_scale)
+    scales = positive("time_scale", time_scale)
     return list(dict.fromkeys([*(HeatKernel.at_scale(dim, s) for s in scales), *chosen]))
-
-
-@dataclass(frozen=True)
-class FitPlan:
-    """Memory of the fits, checked."""
-
-    n_fits: int
-    c_values: int
-    task_bytes: int
-    window: int
-    resources: Resources
-
-    def table(self) -> list[list[str]]:
-        """Rows (what, value) for people."""
-        r = self.resources
-        at_once = min(self.window, r.threads)
-        return [
-            [
-                "fits",
-                f"{self.n_fits * self.c_values} SVMs in {self.n_fits} tasks, {at_once} at a time",
-            ],
-            ["memory of a fit", human_bytes(self.task_bytes)],
-            [
-                "memory of the fits",
-                f"{human_bytes(r.idle_bytes + at_once * self.task_bytes)} predicted for all "
-                f"processes together, {human_bytes(r.memory)} allowed",
-            ],
-        ]
-
-
-def plan_fits(grid: Grid, resources: Resources) -> FitPlan:
-    """Bound the tasks in flight by the memory: each holds its kernel values and LIBSVM's cache.
-
-    Parameters
-    ----------
-    grid
-        What is to be fitted.
-    resources
-        Workers and memory.
-
-    Returns
-    -------
-    FitPlan
-        A plan that fits.
-
-    Raises
-    ------
-    BudgetError
-        Not even one fit at a time does.
-    """
-    n = len(grid.y)
-    values = max(8 * len(train) * (len(train) + len(test)) for train, test in grid.folds)
-    task_bytes = values + min(CACHE_MB * 1_000_000, 4 * n * n) + FIT_BASE_BYTES
-    room = (resources.memory - resources.idle_bytes) // task_bytes
-    needed = max(task_bytes, 8 * n * n)  # one fit, or the eigenvalues afterwards
-    if needed > resources.memory - resources.idle_bytes:
-        raise BudgetError(
-            f"an exact fit on {n} samples needs {human_bytes(needed + resources.idle_bytes)} "
-            f"but {human_bytes(resources.memory)} are allowed: give more memory or fewer samples"
-        )
-    enough = room >= resources.threads
-    window = TASKS_PER_THREAD * resources.threads if enough else int(room)
-    return FitPlan(len(grid.kernels) * len(grid.folds), len(grid.C), task_bytes, window, resources)
-
-
-def gram_plan(gram: GramMatrix, resources: Resources) -> list[list[str]]:
-    """Rows (what, value) of the plan of a matrix that is there.
-
-    Parameters
-    ----------
-    gram
-        The matrix.
-    resources
-        Workers and memory.
-
-    Returns
-    -------
-    list of [str, str]
-        For people.
-    """
-    h = gram.header
-    plan = make_plan(
-        h.n_rows, h.dim, resources, nnz=h.nnz[0], dtype=h.dtype, tile=h.tile, layout=h.layout
-    )
-    return [list(row) for row in plan.table()]

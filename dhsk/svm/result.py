@@ -12,7 +12,7 @@ import numpy as np
 from dhsk.errors import InputError
 from dhsk.report import write_report
 
-SCHEMA = 1
+SCHEMA = 2
 
 CELL = ("kernel", "label", "time_scale", "time", "sigma", "C")
 """Columns that name a cell of the grid."""
@@ -32,7 +32,7 @@ class CvResult:
 
     @property
     def results_(self) -> list[dict[str, Any]]:
-        """One row per kernel, C and fold: score, seconds, n_support, kkt."""
+        """One row per kernel, C and fold: score, and what proves and bounds it."""
         return list(self.data["rows"])
 
     @property
@@ -132,13 +132,18 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _over_folds(rows: list[Mapping[str, Any]]) -> dict[str, float]:
+def _over_folds(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
     scores = np.array([row["score"] for row in rows])
     return {
         "mean": float(scores.mean()),
         "std": float(scores.std()),
         "n_support": float(np.mean([row["n_support"] for row in rows])),
         "kkt": float(max(row["kkt"] for row in rows)),
+        "gap": float(max(row["gap"] for row in rows)),
+        "converged": all(row["converged"] for row in rows),
+        "margin": min((row["margin"] for row in rows if row["margin"] is not None), default=None),
+        "vc": int(max(row["vc"] for row in rows)),
+        "effective": float(min(row["effective"] for row in rows)),
         "seconds": float(sum(row["seconds"] for row in rows)),
     }
 

@@ -12,7 +12,7 @@ from distributed import Client
 from threadpoolctl import threadpool_limits
 
 from dhsk.gram.workers import run_tasks
-from dhsk.svm.pairs import Run
+from dhsk.svm.problems import Run
 
 USABLE_MEMORY = 0.5
 """Part of the free memory that matrices may take where no limit is given."""

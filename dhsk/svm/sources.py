@@ -29,6 +29,9 @@ class Source(Protocol):
     def product(self, V: Floats) -> Floats:
         """Product of the matrix with V, (N, k)."""
 
+    def diagonal(self) -> Floats:
+        """Diagonal entries, (N,)."""
+
 
 class ArraySource:
     """A matrix in memory, or memory-mapped.
@@ -54,6 +57,10 @@ class ArraySource:
         for part in _parts(self.n):
             out[part] = self._K[part].astype(np.float64, copy=False) @ V
         return out
+
+    def diagonal(self) -> Floats:
+        """Diagonal entries."""
+        return np.diagonal(self._K).astype(np.float64)
 
 
 class RowsSource:
@@ -92,6 +99,13 @@ class RowsSource:
                 out[j] += values.T @ V[i]
         return out
 
+    def diagonal(self) -> Floats:
+        """Diagonal entries."""
+        if self._kernel.unit_diagonal:
+            return np.ones(self.n)
+        parts = (self._kernel.of_rows(self._rows[part]) for part in _parts(self.n))
+        return np.concatenate([np.diagonal(values) for values in parts]).astype(np.float64)
+
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
         """Blocks on and above the diagonal."""
         parts = list(_parts(rows.shape[0]))
@@ -122,6 +136,10 @@ class GramSource:
     def product(self, V: Floats) -> Floats:
         """Product with V, on the workers of the current client if there is one."""
         return self.G @ V
+
+    def diagonal(self) -> Floats:
+        """Diagonal entries."""
+        return self.G.diagonal().astype(np.float64)
 
 
 def _pad(members: Indices) -> Indices:

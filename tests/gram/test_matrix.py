@@ -9,7 +9,6 @@ import pytest
 from scipy.sparse.linalg import cg, eigsh
 
 import dhsk
-from dhsk.gram.ops import leading_eigenvalues
 
 N, M, DIM, TILE = 53, 31, 12, 10
 KERNEL = dhsk.HeatKernel(DIM, 0.1)
@@ -148,14 +147,6 @@ def test_scipy_solvers_run_on_it(G: dhsk.GramMatrix, R: dhsk.GramMatrix, rng: An
     V = rng.normal(size=N)
     other = R.as_linear_operator()
     np.testing.assert_allclose(other.rmatvec(V), np.asarray(R).T @ V, rtol=0, atol=ROUNDING)
-
-
-@pytest.mark.parametrize("count", [5, 40, 100])
-def test_leading_eigenvalues(G: dhsk.GramMatrix, count: int) -> None:
-    """Few by Lanczos, many by a full decomposition: largest first."""
-    expected = np.linalg.eigvalsh(np.asarray(G))[::-1][:count]
-    found = leading_eigenvalues(G, count)
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=ROUNDING)
 
 
 def test_opened_again_it_is_the_same(stored: dhsk.GramMatrix) -> None:

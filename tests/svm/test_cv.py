@@ -155,7 +155,7 @@ def test_result_survives_json(tmp_path: Path, result: dhsk.CvResult) -> None:
 def test_unknown_result_schema_is_refused(tmp_path: Path) -> None:
     """A file of a later version is not guessed at."""
     (tmp_path / "r.json").write_text(json.dumps({"schema": 99}))
-    with pytest.raises(dhsk.InputError, match="has schema 99, this version reads 1"):
+    with pytest.raises(dhsk.InputError, match="has schema 99, this version reads 2"):
         dhsk.CvResult.from_json(tmp_path / "r.json")
 
 
@@ -185,7 +185,9 @@ def test_bad_input_is_named(digits: Any, options: Any, message: str) -> None:
 
 def test_fits_that_do_not_fit_are_refused(digits: Any) -> None:
     """The refusal has the numbers."""
-    with pytest.raises(dhsk.BudgetError, match=r"300 samples needs \d+ MB but 300 MB are allowed"):
+    with pytest.raises(
+        dhsk.BudgetError, match=r"300 samples need at least \d+ MB but 300 MB are allowed"
+    ):
         dhsk.cross_validate(*digits, memory="300MB")
 
 

@@ -1,0 +1,204 @@
+"""Cells of a grid: the fits of one kernel, and the rows of results that they give."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dhsk.arrays import Floats, Indices
+from dhsk.kernels import Kernel
+from dhsk.svm.capacity import ball_of_source, capacity, smallest_ball
+from dhsk.svm.dual import Dual, Fit
+from dhsk.svm.grid import Grid
+from dhsk.svm.pairs import solve_block
+from dhsk.svm.problems import Pair
+from dhsk.svm.rounds import PRODUCT_BYTES
+from dhsk.svm.scores import score
+from dhsk.svm.sources import Source
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one task solves: a pair of classes on some folds, with every C."""
+
+    kernel: int
+    pair: int
+    folds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Fits of a kernel: of each pair one for every column, and the ball that holds its samples."""
+
+    fits: list[list[Fit]]
+    radii2: list[float]
+
+
+def solve_part(part: Part, source: Source, pair: Pair, tol: float) -> tuple[Part, list[Fit], float]:
+    """Solve some folds of a pair whose matrix fits: the task that workers run.
+
+    Parameters
+    ----------
+    part
+        Which.
+    source
+        The matrix.
+    pair
+        All its problems.
+    tol
+        Greatest KKT violation.
+
+    Returns
+    -------
+    Part
+        The part.
+    list of Fit
+        One for every C of every fold of it.
+    float
+        Squared radius of the ball that holds the samples of the pair; with the first fold only,
+        otherwise 0.
+    """
+    K = source.block(pair.members)
+    chain = pair.dual.chain
+    columns = [fold * chain + c for fold in part.folds for c in range(chain)]
+    fits = solve_block(K, Dual(pair.dual.sign, pair.dual.boxes[columns], chain), tol)
+    return part, fits, smallest_ball(K).radius2 if 0 in part.folds else 0.0
+
+
+def radius2_of(source: Source, members: Indices, room: int, diagonal: Floats) -> float:
+    """Squared radius of a ball that holds some samples; of too many, a ball about their mean.
+
+    Parameters
+    ----------
+    source
+        The matrix.
+    members
+        The samples.
+    room
+        Bytes that their matrix may take.
+    diagonal
+        Of the whole matrix, (N,).
+
+    Returns
+    -------
+    float
+        At least that of the smallest ball.
+    """
+    return ball_of_source(source, members, room, diagonal=diagonal[members]).radius2
+
+
+def rows_of_kernel(
+    source: Source, grid: Grid, pairs: Sequence[Pair], solved: Solved, names: dict[str, Any]
+) -> tuple[list[dict[str, Any]], list[list[int]]]:
+    """Score the fits of a kernel on what each fold held out.
+
+    Parameters
+    ----------
+    source
+        The matrix.
+    grid
+        The grid.
+    pairs
+        The problems.
+    solved
+        Their solutions.
+    names
+        Columns that name the kernel.
+
+    Returns
+    -------
+    list of dict
+        One row for every fold and C.
+    list of list of int
+        Numbers of the classes that each predicted.
+    """
+    rows, predicted = [], []
+    at_once = max(1, PRODUCT_BYTES // (8 * source.n * len(pairs)))
+    for start in range(0, grid.columns, at_once):
+        columns = range(start, min(start + at_once, grid.columns))
+        decisions = _decisions(source, pairs, solved.fits, columns)
+        for place, column in enumerate(columns):
+            fold, c = divmod(column, len(grid.C))
+            test = grid.folds[fold][1]
+            present = np.unique(grid.y[grid.weights[fold] > 0])
+            found, guess = score(
+                grid.scorer, decisions[place][test], present, grid.classes, grid.y[test]
+            )
+            rows.append(
+                {**names, "C": grid.C[c], "fold": fold, "score": found}
+                | _certificate(pairs, [fits[column] for fits in solved.fits], solved.radii2, column)
+            )
+            predicted.append(guess.tolist())
+    return rows, predicted
+
+
+def _decisions(
+    source: Source, pairs: Sequence[Pair], fits: list[list[Fit]], columns: range
+) -> Floats:
+    """Decisions of all pairs for all samples by some columns, (columns, N, pairs), in one pass."""
+    V = np.zeros((source.n, len(columns), len(pairs)))
+    intercepts = np.zeros((len(columns), 1, len(pairs)))
+    for number, (pair, found) in enumerate(zip(pairs, fits, strict=True)):
+        for place, column in enumerate(columns):
+            fit = found[column]
+            V[pair.members[fit.support], place, number] = fit.coef
+            intercepts[place, 0, number] = fit.intercept
+    products = source.product(V.reshape(source.n, -1)).reshape(V.shape)
+    return np.asarray(products.transpose(1, 0, 2) + intercepts)
+
+
+def _certificate(
+    pairs: Sequence[Pair], fits: list[Fit], radii2: list[float], column: int
+) -> dict[str, Any]:
+    """What proves and bounds a fit of all pairs: of each quantity the worst."""
+    support = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
+    capacities = [
+        capacity(fit.norm2, radius2, int((pair.dual.boxes[column] > 0).sum()))
+        for pair, fit, radius2 in zip(pairs, fits, radii2, strict=True)
+        if not pair.dual.trivial(column)
+    ]
+    margins = [found.margin for found in capacities if found.margin is not None]
+    return {
+        "seconds": sum(fit.seconds for fit in fits),
+        "n_support": len(np.unique(np.concatenate(support))),
+        "kkt": max(fit.violation for fit in fits),
+        "gap": max(fit.gap for fit in fits),
+        "steps": sum(fit.steps for fit in fits),
+        "converged": all(fit.converged for fit in fits),
+        "margin": min(margins, default=None),
+        "vc": max(found.vc for found in capacities),
+        "effective": min(found.effective for found in capacities),
+    }
+
+
+def names_of(kernel: Kernel, dim: int) -> dict[str, Any]:
+    """Columns that name a kernel.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    dim
+        Number of features.
+
+    Returns
+    -------
+    dict
+        Plain values.
+    """
+    time = getattr(kernel, "time", None)
+    # Only sphere times are told in units of the sweet spot; twelve digits, so that a scale reads as
+    # it was typed.
+    scale, label = None, kernel.label
+    if time is not None and kernel.spherical:
+        scale = float(f"{time * dim / math.log(dim):.12g}")
+        label = label.replace(f"t={time:.4g}", f"s={scale:g}")
+    return {
+        "kernel": kernel.name,
+        "label": label,
+        "time_scale": scale,
+        "time": time,
+        "sigma": getattr(kernel, "sigma", None),
+    }

@@ -1,0 +1,198 @@
+"""The fits of a grid, kernel by kernel: from the journal, on workers, or in rounds."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dhsk.progress import OnProgress, Progress
+from dhsk.svm.cells import Part, Solved, radius2_of, rows_of_kernel, solve_part
+from dhsk.svm.dual import Fit
+from dhsk.svm.fit_plan import FitPlan
+from dhsk.svm.grid import Grid
+from dhsk.svm.journal import Journal, digest_of
+from dhsk.svm.pairs import solve_pairs
+from dhsk.svm.problems import Pair, Run
+from dhsk.svm.sources import Source
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel of the grid.
+
+    Attributes
+    ----------
+    source
+        Its matrix.
+    names
+        Columns that name it in the results.
+    key
+        What tells its matrix from every other, as a JSON value.
+    """
+
+    source: Source
+    names: dict[str, Any]
+    key: Any
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Results of one kernel: a row for every fold and C, and the classes that each predicted."""
+
+    rows: list[dict[str, Any]]
+    predicted: list[list[int]]
+
+
+class Job:
+    """What is to be fitted, and where.
+
+    Parameters
+    ----------
+    grid
+        Folds, values of C, labels.
+    pairs
+        Its problems.
+    candidates
+        Its kernels.
+    plan
+        Memory of the tasks.
+    journal
+        Keeps what is finished.
+    run
+        Runs the tasks.
+    report
+        Receives progress.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        pairs: Sequence[Pair],
+        candidates: Sequence[Candidate],
+        plan: FitPlan,
+        journal: Journal,
+        run: Run,
+        report: OnProgress,
+    ) -> None:
+        self._grid = grid
+        self._pairs = pairs
+        self._candidates = candidates
+        self._plan = plan
+        self._journal = journal
+        self._run = run
+        self._report = report
+        self._done = 0
+        weights = np.ascontiguousarray(grid.weights)
+        test = [held_out.tolist() for _, held_out in grid.folds]
+        self._name = digest_of(grid.y, weights, test, grid.C, grid.tol, str(grid.scorer))
+
+    def results(self) -> list[Cells]:
+        """Fit and score everything that the journal does not have.
+
+        Returns
+        -------
+        list of Cells
+            One for each kernel, in their order.
+        """
+        found: dict[int, Cells] = {}
+        for k, candidate in enumerate(self._candidates):
+            kept = self._journal.get(digest_of(self._name, candidate.key))
+            if kept is not None:
+                found[k] = Cells(**kept[1])
+        self._advance(len(found) * self._problems)
+        for k, solved in self._solved([k for k in range(len(self._candidates)) if k not in found]):
+            found[k] = self._score(k, solved)
+        return [found[k] for k in range(len(self._candidates))]
+
+    @property
+    def _problems(self) -> int:
+        """Problems of a kernel."""
+        return len(self._pairs) * self._grid.columns
+
+    def _advance(self, count: int) -> None:
+        self._done += count
+        self._report(Progress("fits", self._done, len(self._candidates) * self._problems))
+
+    def _score(self, k: int, solved: Solved) -> Cells:
+        """Rows of a kernel, which take the place of its fits in the journal."""
+        candidate = self._candidates[k]
+        rows, predicted = rows_of_kernel(
+            candidate.source, self._grid, self._pairs, solved, candidate.names
+        )
+        cells = Cells(rows, predicted)
+        self._journal.put(digest_of(self._name, candidate.key), [], vars(cells))
+        self._journal.drop([self._name_of(part) for part in self._parts(k)])
+        return cells
+
+    def _solved(self, wanted: list[int]) -> Iterator[tuple[int, Solved]]:
+        """Fits of kernels, each as soon as all of its pairs are solved."""
+        if self._plan.whole:
+            yield from self._solved_whole(wanted)
+            return
+        for k in wanted:
+            yield k, self._solved_in_rounds(k)
+
+    # Pairs whose matrix fits
+
+    def _parts(self, k: int) -> list[Part]:
+        """Tasks of a kernel."""
+        folds = range(len(self._grid.folds))
+        shares = [(fold,) for fold in folds] if self._plan.split_folds else [tuple(folds)]
+        return [Part(k, p, share) for p in range(len(self._pairs)) for share in shares]
+
+    def _name_of(self, part: Part) -> str:
+        key = self._candidates[part.kernel].key
+        return digest_of(self._name, key, part.pair, list(part.folds))
+
+    def _solved_whole(self, wanted: list[int]) -> Iterator[tuple[int, Solved]]:
+        parts = [part for k in wanted for part in self._parts(k)]
+        found: dict[int, dict[Part, tuple[list[Fit], float]]] = {k: {} for k in wanted}
+        missing = []
+        for part in parts:
+            kept = self._journal.get(self._name_of(part))
+            if kept is None:
+                missing.append(part)
+            else:
+                found[part.kernel][part] = kept[0], kept[1]
+                self._advance(len(kept[0]))
+        for k in wanted:
+            yield from self._complete(found, k)
+        tasks = (
+            (part, self._candidates[part.kernel].source, self._pairs[part.pair], self._grid.tol)
+            for part in missing
+        )
+        for part, fits, radius2 in self._run(solve_part, tasks):
+            self._journal.put(self._name_of(part), fits, radius2)
+            found[part.kernel][part] = fits, radius2
+            self._advance(len(fits))
+            yield from self._complete(found, part.kernel)
+
+    def _complete(
+        self, found: dict[int, dict[Part, tuple[list[Fit], float]]], k: int
+    ) -> Iterator[tuple[int, Solved]]:
+        """The fits of a kernel if every part of it is there, once."""
+        if len(found[k]) == len(self._parts(k)):
+            yield k, self._join(found.pop(k))
+
+    def _join(self, found: dict[Part, tuple[list[Fit], float]]) -> Solved:
+        fits: list[list[Fit]] = [[] for _ in self._pairs]
+        radii2 = [0.0] * len(self._pairs)
+        for part in sorted(found, key=lambda part: (part.pair, part.folds)):
+            own, radius2 = found[part]
+            fits[part.pair] += own
+            radii2[part.pair] = max(radii2[part.pair], radius2)
+        return Solved(fits, radii2)
+
+    # Pairs whose matrix does not fit
+
+    def _solved_in_rounds(self, k: int) -> Solved:
+        candidate, room = self._candidates[k], self._plan.room
+        source = candidate.source
+        fits: list[list[Fit]] = [[] for _ in self._pairs]
+        for number, own in solve_pairs(source, self._pairs, self._grid.tol, room, self._run):
+            fits[number] = own
+            self._advance(len(own))
+        diagonal = source.diagonal()
+        radii2 = [radius2_of(source, pair.members, room, diagonal) for pair in self._pairs]
+        return Solved(fits, radii2)

@@ -1,0 +1,272 @@
+"""Problems whose matrix does not fit the memory, solved in rounds over parts of it.
+
+A round takes the variables that violate the optimality conditions most, as many as memory has room
+for, and solves in them alone; one pass over the whole matrix then gives the gradients of all. Where
+more coefficients lie within their bounds than fit, such rounds creep: conjugate gradients go on in
+all of those at once, a pass each. All pairs, folds and C share every pass.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from dhsk.arrays import Floats, Indices
+from dhsk.svm.dual import Fit, certify, improve, unfinished, violation_and_intercept
+from dhsk.svm.problems import Pair, Run
+from dhsk.svm.sources import Source
+
+MAX_PASSES: Final = 5000
+"""Passes over the matrix after which a problem is given up."""
+
+PATIENCE: Final = 3
+"""Steps of conjugate gradients that end at a bound, one after the other, before the next round."""
+
+WORTHWHILE: Final = 0.3
+"""Part of the violation that lies within the bounds, below which conjugate gradients end."""
+
+GOLDEN_RATIO: Final = 0.6180339887498949
+
+PRODUCT_BYTES: Final = 1 << 28
+"""Vectors that are multiplied with the matrix at a time."""
+
+
+class State:
+    """Where the problems of a pair stand.
+
+    Parameters
+    ----------
+    pair
+        The problems.
+    """
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.b = np.zeros(pair.dual.shape)
+        self.f = np.broadcast_to(pair.dual.sign, pair.dual.shape).copy()
+        self.work = np.zeros((2, len(self.b)))
+        self.left = unfinished(pair.dual, self.b, self.f, 0.0)
+
+    def worst(self, count: int) -> Indices:
+        """As many samples of the highest gradients that may grow as of the lowest that may shrink.
+
+        Those come in order of how much they violate, and after them the coefficients within their
+        bounds; a sample's rank is its best in any column.
+        """
+        dual = self.pair.dual
+        best = np.full(dual.shape[1], dual.shape[1])
+        for c in self.left:
+            lower, upper = dual.bounds(c)
+            for order, open_ in ((-self.f[c], self.b[c] < upper), (self.f[c], self.b[c] > lower)):
+                some = self._spread[open_[self._spread]]
+                ranked = some[np.argsort(order[some], kind="stable")]
+                best[ranked] = np.minimum(best[ranked], np.arange(len(ranked)))
+        return np.sort(np.argsort(best, kind="stable")[:count])
+
+    @cached_property
+    def _spread(self) -> Indices:
+        """All samples, far apart ones first: of equal violators, as at the start, some of each."""
+        return np.argsort(np.arange(self.pair.dual.shape[1]) * GOLDEN_RATIO % 1.0, kind="stable")
+
+
+def solve_in_rounds(
+    source: Source, pairs: dict[int, Pair], tol: float, largest: int, run: Run
+) -> Iterator[tuple[int, list[Fit]]]:
+    """Solve pairs whose matrices do not fit.
+
+    Parameters
+    ----------
+    source
+        The matrix.
+    pairs
+        The problems, by number.
+    tol
+        Greatest KKT violation.
+    largest
+        Variables whose matrix fits.
+    run
+        Runs the tasks.
+
+    Yields
+    ------
+    int
+        Number of a pair.
+    list of Fit
+        One for each of its columns.
+    """
+    states = {k: State(pair) for k, pair in pairs.items()}
+    passes = 0
+    while states:
+        moved = _improve_parts(source, states, tol, largest, run)
+        _renew_gradients(source, list(states.values()))
+        for state in states.values():
+            state.left = unfinished(state.pair.dual, state.b, state.f, tol)
+        ended = [k for k, s in states.items() if not s.left or not moved or passes > MAX_PASSES]
+        for k in ended:
+            state = states.pop(k)
+            yield k, certify(state.pair.dual, state.b, state.f, state.work, tol)
+        lines = [_Line(state, c, tol) for state in states.values() for c in state.left]
+        passes += 1 + _ascend_within_bounds(source, lines)
+
+
+def _improve_parts(
+    source: Source, states: dict[int, State], tol: float, largest: int, run: Run
+) -> bool:
+    """Solve each pair in its worst variables; whether anything moved."""
+    tasks = [
+        (k, source, state.pair, chosen, state.b[:, chosen], state.f[:, chosen], state.left, tol)
+        for k, state in states.items()
+        for chosen in [state.worst(largest)]
+    ]
+    moved = False
+    for k, chosen, b, work in run(improve_part, tasks):
+        states[k].b[:, chosen] = b
+        states[k].work += work
+        moved |= bool(work.any())
+    return moved
+
+
+def improve_part(
+    number: int,
+    source: Source,
+    pair: Pair,
+    chosen: Indices,
+    b: Floats,
+    f: Floats,
+    columns: list[int],
+    tol: float,
+) -> tuple[int, Indices, Floats, Floats]:
+    """Solve the problems of a pair in some of their variables: the task that workers run.
+
+    Parameters
+    ----------
+    number
+        Of the pair.
+    source
+        The matrix.
+    pair
+        The problems.
+    chosen
+        Which variables.
+    b, f
+        Their coefficients and gradients, (columns, chosen).
+    columns
+        Which problems.
+    tol
+        Greatest KKT violation.
+
+    Returns
+    -------
+    int
+        The number.
+    Indices
+        The variables.
+    Floats
+        Their new coefficients.
+    Floats
+        Steps and seconds of each column, (2, columns).
+    """
+    K = source.block(pair.members[chosen])
+    b, f = b.copy(), f.copy()  # what came with the task may be read-only
+    work = improve(K, pair.dual.part(chosen), b, f, columns, tol / 2)
+    return number, chosen, b, work
+
+
+def _renew_gradients(source: Source, states: list[State]) -> None:
+    """Gradients s - K b of the columns that are not finished."""
+    wanted = [(state, c) for state in states for c in state.left]
+    vectors = [(state.pair.members, state.b[c]) for state, c in wanted]
+    for (state, c), product in zip(wanted, _products(source, vectors), strict=True):
+        state.f[c] = state.pair.dual.sign - product
+
+
+def _products(source: Source, vectors: list[tuple[Indices, Floats]]) -> Iterator[Floats]:
+    """Products of the matrix with vectors on some samples each, at those samples."""
+    at_once = max(1, PRODUCT_BYTES // (8 * source.n))
+    for start in range(0, len(vectors), at_once):
+        part = vectors[start : start + at_once]
+        V = np.zeros((source.n, len(part)))
+        for place, (members, values) in enumerate(part):
+            V[members, place] = values
+        products = source.product(V)
+        for place, (members, _) in enumerate(part):
+            yield products[members, place]
+
+
+def _ascend_within_bounds(source: Source, lines: list["_Line"]) -> int:
+    """Go on by conjugate gradients in all columns where that helps; the number of passes."""
+    passes = 0
+    while passes < MAX_PASSES:
+        lines = [line for line in lines if line.worthwhile]
+        if not lines:
+            break
+        vectors = [(line.members, line.direction) for line in lines]
+        for line, product in zip(lines, _products(source, vectors), strict=True):
+            line.move(product)
+        passes += 1
+    return passes
+
+
+class _Line:
+    """Conjugate gradients in the coefficients of a column that lie within their bounds."""
+
+    def __init__(self, state: State, column: int, tol: float) -> None:
+        self.members = state.pair.members
+        self._dual, self._column = state.pair.dual, column
+        self._lower, self._upper = self._dual.bounds(column)
+        self._b, self._f = state.b[column], state.f[column]
+        self._tol = tol
+        self._stops = 0
+        self._start()
+
+    def _start(self) -> None:
+        """Begin anew with those that are within their bounds now."""
+        self._free = (self._b > self._lower) & (self._b < self._upper)
+        self._rest2 = 0.0
+        self.direction = np.zeros(len(self._b))
+        self._turn()
+
+    def _turn(self) -> None:
+        """Next direction: the gradient, with a sum of 0, made conjugate to those before."""
+        within = np.zeros(len(self._b))
+        if self._free.any():
+            within[self._free] = self._f[self._free] - self._f[self._free].mean()
+        rest2 = float(within @ within)
+        self.direction *= rest2 / self._rest2 if self._rest2 else 0.0
+        self.direction += within
+        self._rest2 = rest2
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether enough of the violation is left, and within the bounds."""
+        if self._stops >= PATIENCE or not self._rest2:
+            return False
+        spread = float(np.ptp(self._f[self._free]))
+        violation, _ = violation_and_intercept(self._dual, self._column, self._b, self._f)
+        return spread > self._tol / 2 and spread > WORTHWHILE * violation
+
+    def move(self, product: Floats) -> None:
+        """Go along the direction to the optimum, or to the first bound on the way.
+
+        Parameters
+        ----------
+        product
+            Matrix times direction, (n,).
+        """
+        d = self.direction
+        ends = np.where(d > 0, self._upper, self._lower)
+        room = np.divide(ends - self._b, d, out=np.full(len(d), np.inf), where=d != 0)
+        first = int(room.argmin())
+        curvature = float(d @ product)
+        best = float(d @ self._f) / curvature if curvature > 0 else np.inf
+        step = min(best, float(room[first]))
+        np.clip(self._b + step * d, self._lower, self._upper, out=self._b)
+        self._f -= step * product
+        if step == best:
+            self._stops = 0
+            self._turn()
+        else:
+            self._b[first] = ends[first]
+            self._stops += 1
+            self._start()

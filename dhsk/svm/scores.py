@@ -1,0 +1,124 @@
+"""Scores of held-out samples by scikit-learn's scorers, from decisions that were made elsewhere."""
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer
+
+from dhsk.arrays import Floats, Indices
+from dhsk.errors import InputError
+from dhsk.svm.votes import one_vs_rest, vote
+
+Scorer: TypeAlias = Callable[[Any, Any, Any], float]
+"""Of an estimator, samples and their labels."""
+
+
+class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its bases are untyped
+    """A classifier whose decisions are there: what a scorer asks of an estimator, and no more.
+
+    Parameters
+    ----------
+    decisions
+        Of the samples, (N, n_pairs), see `votes.vote`.
+    classes
+        Labels, (k,).
+    """
+
+    def __init__(self, decisions: Floats, classes: NDArray[Any]) -> None:
+        self.decisions = decisions
+        self.classes = classes
+        self.classes_ = classes  # the scorers look here
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any) -> "Decided":  # noqa: ARG002
+        """Do nothing: scikit-learn wants every classifier to have this."""
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: ARG002
+        """Labels by votes."""
+        return np.asarray(self.classes[vote(self.decisions, len(self.classes))])
+
+    def decision_function(self, X: Any) -> Floats:  # noqa: ARG002
+        """Scores one-vs-rest."""
+        return one_vs_rest(self.decisions, len(self.classes))
+
+
+def make_scorer(scoring: str, classes: NDArray[Any]) -> Scorer:
+    """Scorer by its name, tried on a small example before any long work.
+
+    Parameters
+    ----------
+    scoring
+        As scikit-learn names it: "accuracy", "balanced_accuracy", "roc_auc", "f1_macro".
+    classes
+        Labels, (k,).
+
+    Returns
+    -------
+    Scorer
+        The scorer.
+
+    Raises
+    ------
+    InputError
+        There is none of that name, or it does not suit these classes or this classifier.
+    """
+    try:
+        scorer = get_scorer(scoring)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"scoring {scoring!r} is not known; some that are: accuracy, balanced_accuracy, "
+            "f1_macro, roc_auc"
+        ) from error
+    k = len(classes)
+    pairs = list(combinations(range(k), 2))
+    codes = np.tile(np.arange(k), 2)
+    decisions = np.array([[float(c == a) - float(c == b) for a, b in pairs] for c in codes])
+    try:
+        scorer(Decided(decisions, classes), np.zeros((2 * k, 1)), classes[codes])
+    except (ValueError, AttributeError, TypeError) as error:
+        words = " ".join(str(error).split())
+        raise InputError(
+            f"scoring {scoring!r} does not suit an SVM on {k} classes: {words}"
+        ) from error
+    found: Scorer = scorer
+    return found
+
+
+def score(
+    scorer: Scorer, decisions: Floats, present: Indices, classes: NDArray[Any], y: Indices
+) -> tuple[float, Indices]:
+    """Score the decisions of one fit.
+
+    Parameters
+    ----------
+    scorer
+        From `make_scorer`.
+    decisions
+        Of the held-out samples by all pairs of classes, (n, n_pairs).
+    present
+        Numbers of the classes that the fit was trained on: the others get no votes.
+    classes
+        All labels, (k,).
+    y
+        Numbers of the true classes, (n,).
+
+    Returns
+    -------
+    float
+        The score.
+    Indices
+        Numbers of the predicted classes, (n,).
+    """
+    among = set(present.tolist())
+    pairs = combinations(range(len(classes)), 2)
+    kept = [number for number, (a, b) in enumerate(pairs) if a in among and b in among]
+    decided = Decided(decisions[:, kept], classes[present])
+    found = float(scorer(decided, np.zeros((len(y), 1)), classes[y]))
+    return found, present[vote(decided.decisions, len(present))]
