@@ -64,6 +64,8 @@ def train(
     **kernel: Any,
 ) -> None:
     """Train an exact SVM on SAMPLES, held in memory, and write it to a file."""
+    from sklearn.exceptions import ConvergenceWarning
+
     from dhsk.estimators import HeatSVC
 
     _check_out(out)
@@ -83,6 +85,7 @@ def train(
     )
     begin = perf_counter()
     with show_progress() as progress, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
         estimator.fit_samples(opened, y, progress)
     estimator.save(out)
     for warning in caught:

@@ -1,7 +1,6 @@
 """The exact support vector machine with the heat kernel, as a scikit-learn classifier."""
 
 import copy
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,26 +10,23 @@ import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.class_weight import compute_class_weight
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats
 from dhsk.errors import InputError
-from dhsk.estimators.checks import in_scikit_words
+from dhsk.estimators.checks import check_parameters, in_scikit_words
+from dhsk.estimators.problem import make_problem, warn_unless_converged
 from dhsk.gram.sizes import parse_bytes
 from dhsk.kernels import HeatKernel, Kernel, kernel_from_spec
-from dhsk.kernels.base import positive_parameter
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, open_samples, parse_sphere_map
 from dhsk.svm.model import ROWS, SvcModel
 from dhsk.svm.model_file import load_model, save_model
 from dhsk.svm.rows import RowMap
-from dhsk.svm.train import Means, Problem, train_svc
+from dhsk.svm.train import Means, train_svc
 from dhsk.svm.votes import one_vs_rest
 
 FOLDS: Final = 5
@@ -168,7 +164,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
         BudgetError
             It does not fit the memory or the disk.
         """
-        self._check_parameters()
+        check_parameters(self.get_params(deep=False))
         X, y = validate_data(self, X, y, accept_sparse="csr")
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         with in_scikit_words(X, type(self).__name__):
@@ -198,7 +194,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
         BudgetError
             It does not fit the memory or the disk.
         """
-        self._check_parameters()
+        check_parameters(self.get_params(deep=False))
         opened = open_samples(samples)
         labels = np.asarray(y)
         if labels.shape != opened.shape[:1]:
@@ -329,21 +325,6 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     # Training
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters before any work."""
-        positive_parameter("C", self.C)
-        positive_parameter("tol", self.tol)
-        if self.kernel is None:
-            positive_parameter("time_scale", self.time_scale)
-        elif not isinstance(self.kernel, Kernel):
-            raise InputError(f"kernel must be a kernel of dhsk or None, but it is {self.kernel!r}")
-        if self.sphere_map is not None:
-            parse_sphere_map(self.sphere_map)
-        if self.dtype not in ("float32", "float64"):
-            raise InputError(f"dtype must be 'float32' or 'float64', but it is {self.dtype!r}")
-        if self.memory is not None:
-            parse_bytes(self.memory)
-
     def _row_map(self) -> RowMap:
         kernel, n_features = self.kernel, self.n_features_in_
         if kernel is None:
@@ -363,48 +344,21 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self, samples: Samples, y: NDArray[Any], sample_weights: Floats, report: OnProgress
     ) -> Self:
         row_map = self._row_map()
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        _check_classes(classes, codes, sample_weights)
-        used = sample_weights > 0
-        factors = compute_class_weight(self.class_weight, classes=classes, y=y[used])
-        if not (factors > 0).all():
-            bad = int(np.argmin(factors > 0))
-            raise InputError(
-                f"class {classes[bad]} has the weight {factors[bad]:g}, but class weights are "
-                "above 0: leave its samples out"
-            )
-        problem = Problem(
-            samples=samples,
-            classes=classes,
-            codes=codes,
-            weights=sample_weights * factors[codes],
+        problem = make_problem(
+            samples,
+            y,
+            sample_weights,
+            class_weight=self.class_weight,
             C=float(self.C),
             tol=float(self.tol),
-            fold_of=self._folds(classes, codes, used) if self.probability else None,
-            sample_weights=sample_weights,
+            folds=FOLDS if self.probability else None,
+            random_state=self.random_state,
         )
         memory = None if self.memory is None else parse_bytes(self.memory)
         model = train_svc(problem, row_map, Means(memory, self.client, self.store), report)
         self._take(replace(model, notes=self._notes()))
-        _warn_unless_converged(model)
+        warn_unless_converged(model.certificates)
         return self
-
-    def _folds(self, classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_]) -> Indices:
-        """Stratified fold of each sample, (N,); -1 of those without weight."""
-        counts = np.bincount(codes[used])
-        smallest = int(counts.argmin())
-        if counts[smallest] < 2:
-            raise InputError(
-                f"class {classes[smallest]} has one sample, but probability=True fits sigmoids to "
-                "decisions of samples held out and needs two: drop the class, or probability"
-            )
-        seed = check_random_state(self.random_state)
-        splitter = StratifiedKFold(min(FOLDS, counts[smallest]), shuffle=True, random_state=seed)
-        numbers, fold_of = np.flatnonzero(used), np.full(len(codes), -1)
-        for fold, (_, held_out) in enumerate(splitter.split(numbers[:, None], codes[used])):
-            fold_of[numbers[held_out]] = fold
-        return fold_of
 
     def _notes(self) -> dict[str, Any]:
         """What a model file keeps of the estimator."""
@@ -444,35 +398,3 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
         with in_scikit_words(X, type(self).__name__):
             blocks = self._model.row_map.blocks(open_samples(X), ROWS)
             return np.concatenate([function(rows) for _, rows in blocks])
-
-
-def _check_classes(classes: NDArray[Any], codes: Indices, weights: Floats) -> None:
-    """Refuse labels of one class, and classes whose samples all have weight 0."""
-    if len(classes) < 2:
-        raise InputError(
-            f"The number of classes has to be greater than one; got {len(classes)} class"
-        )
-    present = np.bincount(codes, weights > 0, minlength=len(classes)) > 0
-    if present.sum() < 2:
-        raise InputError(
-            "Invalid input - all samples with positive weights belong to the same class."
-            if present.any()
-            else "Invalid input - all samples have zero or negative weights."
-        )
-    if not present.all():
-        raise InputError(
-            f"all samples of class {classes[np.argmin(present)]} have the weight 0: leave them out"
-        )
-
-
-def _warn_unless_converged(model: SvcModel) -> None:
-    found = model.certificates
-    left = int(np.count_nonzero(~found.converged))
-    if left:
-        warnings.warn(
-            f"{left} of {len(found.converged)} pairs of classes did not converge: the greatest KKT "
-            f"violation is {found.violation.max():.2e} after {found.steps.max():,} steps, above "
-            f"tol={found.tol:g}; raise tol, lower C, or use dtype='float64'",
-            ConvergenceWarning,
-            stacklevel=3,
-        )

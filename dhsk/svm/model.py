@@ -13,8 +13,8 @@ from dhsk.errors import InputError
 from dhsk.kernels import Kernel
 from dhsk.samples import SphereMap
 from dhsk.svm.dual import Fit
-from dhsk.svm.pairs import Pair
 from dhsk.svm.probability import class_probabilities
+from dhsk.svm.problems import Pair
 from dhsk.svm.rows import RowMap
 from dhsk.svm.votes import vote
 

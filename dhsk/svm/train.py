@@ -19,6 +19,7 @@ from dhsk.gram.workers import resources_of
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples
 from dhsk.svm.dual import Fit
+from dhsk.svm.fit_plan import SMALLEST_PART, plan_fits
 from dhsk.svm.model import (
     ROWS,
     Certificates,
@@ -26,8 +27,9 @@ from dhsk.svm.model import (
     SvcModel,
     pairs_of_classes,
 )
-from dhsk.svm.pairs import Pair, Run, make_pairs, solve_pairs
+from dhsk.svm.pairs import solve_pairs
 from dhsk.svm.probability import fit_sigmoid
+from dhsk.svm.problems import Pair, Run, make_pairs
 from dhsk.svm.rows import RowMap
 from dhsk.svm.runners import free_memory, in_threads, on_workers, share_memory
 from dhsk.svm.smo import padded
@@ -140,7 +142,7 @@ def train_svc(
     pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
     in_memory = means.client is None and means.store is None
     prepare = _in_memory if in_memory else _on_gram
-    engine = prepare(problem.samples, row_map, means, max(len(p.members) for p in pairs), report)
+    engine = prepare(problem.samples, row_map, means, pairs, report)
     fits = _solve(engine, pairs, problem.tol, report)
     models = [
         _model(problem, row_map, engine, pairs, [columns[c] for columns in fits])
@@ -150,25 +152,23 @@ def train_svc(
 
 
 def _in_memory(
-    samples: Samples, row_map: RowMap, means: Means, largest: int, report: OnProgress
+    samples: Samples, row_map: RowMap, means: Means, pairs: Sequence[Pair], report: OnProgress
 ) -> _Engine:
-    held = row_map.bytes_of(samples)
-    room = _own_room(means.memory)
-    if held > room:
+    held, left = row_map.bytes_of(samples), _own_room(means.memory)
+    if held > left:
         raise BudgetError(
-            f"the mapped samples take {human_bytes(held)} but {human_bytes(max(0, room))} of "
-            "memory are left: allow more, or give a store (store=FOLDER, or dhsk gram)"
+            f"the mapped samples take {human_bytes(held)} but {human_bytes(left)} of memory are "
+            "left: allow more, or have the Gram matrix stored (store=FOLDER)"
         )
     rows = row_map.all_of(samples, report)
-    copied = largest * held // samples.shape[0]  # the rows of a pair
-    matrix = largest * padded(largest) * rows.dtype.itemsize
-    at_once, each = share_memory(_own_room(means.memory), matrix + copied, _threads())
-    source = RowsSource(rows, row_map.kernel)
-    return _Engine(source, max(each - copied, each // 2), in_threads(at_once), lambda i: rows[i])
+    most = _most_members(pairs)
+    copied = most * held // samples.shape[0]  # the rows of a pair
+    room, run = _threads(means.memory, most * padded(most) * rows.dtype.itemsize, copied)
+    return _Engine(RowsSource(rows, row_map.kernel), room, run, lambda chosen: rows[chosen])
 
 
 def _on_gram(
-    samples: Samples, row_map: RowMap, means: Means, largest: int, report: OnProgress
+    samples: Samples, row_map: RowMap, means: Means, pairs: Sequence[Pair], report: OnProgress
 ) -> _Engine:
     G = compute_gram(
         samples,
@@ -181,16 +181,45 @@ def _on_gram(
         client=means.client,
         progress=report,
     )
-    matrix = largest * padded(largest) * G.dtype.itemsize
     if means.client is None:
-        at_once, room = share_memory(_own_room(means.memory), matrix, _threads())
-        run = in_threads(at_once)
+        most = _most_members(pairs)
+        room, run = _threads(means.memory, most * padded(most) * G.dtype.itemsize, 0)
     else:
-        found = resources_of(means.client, means.memory)
-        free = max(0, found.memory - found.idle_bytes)
-        at_once, room = share_memory(free, matrix, found.threads)
-        run = on_workers(means.client, at_once)
-    return _Engine(GramSource(G), room, run, lambda i: row_map.some_of(samples, i))
+        resources = resources_of(means.client, means.memory)
+        plan = plan_fits(pairs, samples.shape[0], G.dtype, 1, resources)
+        room, run = plan.room, on_workers(means.client, plan.window)
+    return _Engine(GramSource(G), room, run, lambda chosen: row_map.some_of(samples, chosen))
+
+
+def _threads(memory: int | None, matrix: int, beside: int) -> tuple[int, Run]:
+    """Bytes for the matrix of a task, and threads of this process, as many as memory allows.
+
+    Parameters
+    ----------
+    memory
+        Most bytes for this process.
+    matrix, beside
+        Bytes of the largest matrix, and of what a task holds besides.
+
+    Raises
+    ------
+    BudgetError
+        Not even a small part of a matrix fits.
+    """
+    cores = psutil.cpu_count() or 1
+    left = _own_room(memory)
+    least = min(matrix, SMALLEST_PART**2 * 8) + beside
+    if left < least:
+        raise BudgetError(
+            f"an exact fit needs {human_bytes(least)} beside its samples but "
+            f"{human_bytes(left)} of memory are left: allow more"
+        )
+    at_once, each = share_memory(left, matrix + beside, cores)
+    return each - beside, in_threads(at_once)
+
+
+def _most_members(pairs: Sequence[Pair]) -> int:
+    return max(len(pair.members) for pair in pairs)
 
 
 def _own_room(memory: int | None) -> int:
@@ -198,10 +227,6 @@ def _own_room(memory: int | None) -> int:
     if memory is None:
         return free_memory()
     return max(0, memory - int(psutil.Process().memory_info().rss))
-
-
-def _threads() -> int:
-    return psutil.cpu_count() or 1
 
 
 def _solve(engine: _Engine, pairs: list[Pair], tol: float, report: OnProgress) -> list[list[Fit]]:
