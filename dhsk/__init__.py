@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         StoreError,
         StoreMismatchError,
     )
+    from dhsk.estimators import HeatSVC, HypersphericalMap, ProjectiveMap
     from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram
     from dhsk.kernels import (
         CosineKernel,
@@ -46,6 +47,7 @@ _HOME = {
         "AccuracyError", "BudgetError", "CorruptTileError", "DhskError", "IncompleteStoreError",
         "InputError", "StoreError", "StoreMismatchError",
     ],
+    "estimators": ["HeatSVC", "HypersphericalMap", "ProjectiveMap"],
     "gram": ["GramMatrices", "GramMatrix", "compute_gram", "open_gram"],
     "kernels": [
         "CosineKernel", "GaussianKernel", "HeatKernel", "HyperbolicHeatKernel", "Kernel",
@@ -60,11 +62,12 @@ _HOME = {
 
 __all__ = [
     "AccuracyError", "BudgetError", "CorruptTileError", "CosineKernel", "CvResult", "DhskError",
-    "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HyperbolicHeatKernel",
-    "IncompleteStoreError", "InputError", "Kernel", "LinearKernel", "ParametrixKernel",
-    "PolynomialKernel", "Progress", "SmoothedKernel", "StoreError", "StoreMismatchError",
-    "compute_gram", "connect", "cross_validate", "hyperspherical_map", "multinomial_map",
-    "open_gram", "open_samples", "projective_map", "read_labels",
+    "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatSVC",
+    "HyperbolicHeatKernel", "HypersphericalMap", "IncompleteStoreError", "InputError", "Kernel",
+    "LinearKernel", "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap",
+    "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram", "connect",
+    "cross_validate", "hyperspherical_map", "multinomial_map", "open_gram", "open_samples",
+    "projective_map", "read_labels",
 ]  # fmt: skip
 
 

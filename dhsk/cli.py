@@ -30,12 +30,13 @@ from dhsk.options import (
     make_kernel,
     make_kernels,
     map_option,
+    own_label_column,
     tile_options,
 )
 from dhsk.outcome import Outcome
 from dhsk.plan_command import plan
 from dhsk.samples import Samples, SphereMap, is_gram_store, open_samples, read_labels
-from dhsk.samples.paths import TABLES
+from dhsk.train_command import predict, train
 
 if TYPE_CHECKING:
     from dhsk.svm import CvResult
@@ -52,6 +53,8 @@ def commands() -> None:
 
 commands.add_command(kernel)
 commands.add_command(plan)
+commands.add_command(train)
+commands.add_command(predict)
 
 
 @commands.command()
@@ -276,10 +279,8 @@ def _open_source(
     if is_gram_store(Path(source)):
         G = open_gram(source)
         return G, G.dim, G.shape[0]
-    # A label column of the samples' own table is not a feature.
-    file, _, column = (labels or "").rpartition(":")
-    own = (column,) if file == source and column and file.lower().endswith(TABLES) else ()
-    samples = open_samples(source, drop_columns=(*drop_columns, *own))
+    drop = (*drop_columns, *own_label_column(source, labels))
+    samples = open_samples(source, drop_columns=drop)
     return samples, samples.shape[1], samples.shape[0]
 
 

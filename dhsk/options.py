@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from dhsk.kernels import TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
+from dhsk.samples.paths import TABLES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -123,6 +124,20 @@ drop_option = click.option(
     metavar="NAME",
     help="CSV column that is not a feature; may be repeated.",
 )
+
+
+def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
+    """Name of the samples' column that holds the labels, which is not a feature; or nothing.
+
+    Parameters
+    ----------
+    source
+        The samples, as on the command line.
+    labels
+        The labels, FILE or FILE:COLUMN.
+    """
+    file, _, column = (labels or "").rpartition(":")
+    return (column,) if file == source and column and file.lower().endswith(TABLES) else ()
 
 
 def make_kernels(
