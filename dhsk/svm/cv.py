@@ -17,7 +17,7 @@ from dhsk.gram.workers import borrow_client, resources_of
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, SphereMap
-from dhsk.svm.fitter import Fitter, Found
+from dhsk.svm.fitter import NO_MODEL, Fitter, Found
 from dhsk.svm.grid import DEFAULT_C, Grid, candidates, make_grid
 from dhsk.svm.held_out import open_held_out, score_held_out
 from dhsk.svm.journal import Journal
@@ -73,8 +73,9 @@ def cross_validate(
         More kernels to try, or "precomputed".
     C
         Bounds of the dual coefficients to try; None for 0.1, 1 and 10, or with
-        ``time_scale="auto"`` for "auto": 0.5, 5 and 50 over the spread of the samples under each
-        kernel (mean diagonal less mean of all entries), so that flat kernels have the C they need.
+        ``time_scale="auto"`` for "auto": 0.5, 1.5, 5 and 15 over the spread of the samples under
+        each kernel (mean diagonal less mean of all entries), so that flat kernels have the C they
+        need.
     cv
         Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
     groups
@@ -125,6 +126,8 @@ def cross_validate(
     source = open_square(G_or_X, precomputed=isinstance(kernels, str))
     begin = perf_counter()
     scale_C = C == "auto" or (C is None and time_scale == "auto")
+    if isinstance(source, np.ndarray) and (refit or test is not None):
+        raise InputError(NO_MODEL)
     grid = make_grid(
         source.shape[0], y, cv=cv, groups=groups, seed=seed,
         C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,
@@ -197,7 +200,7 @@ def _look_further(
         scales, why = next_scales(tried, len(stages))
         if not scales:
             return stages
-        kernels = candidates(source, scales, None)
+        kernels = _kernels(source, scales, None)
         more = fitter.run(products.candidates(kernels), scale_C=scale_C)
         found += more
         stages.append(_stage(more, why))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from distributed import Client
@@ -10,6 +10,7 @@ from distributed import Client
 from dhsk.errors import InputError
 from dhsk.gram.plan import Resources
 from dhsk.progress import OnProgress
+from dhsk.samples import parse_sphere_map
 from dhsk.svm.cells import certificate
 from dhsk.svm.fit_plan import FitPlan, plan_fits
 from dhsk.svm.grid import Grid
@@ -20,6 +21,11 @@ from dhsk.svm.problems import make_pairs
 from dhsk.svm.runners import in_threads, on_workers
 from dhsk.svm.search import scaled, spread_of
 from dhsk.svm.sources import ArraySource, GramSource
+
+NO_MODEL: Final = (
+    "a precomputed matrix has no samples that a model could keep: leave refit and test out, and "
+    "fit scikit-learn's SVC(kernel='precomputed') with the winning C"
+)
 
 
 @dataclass(frozen=True)
@@ -101,9 +107,7 @@ class Fitter:
         run = in_threads(plan.at_once) if local else on_workers(self._client, plan.window)
         return Job(grid, pairs, candidates, plan, self._journal, run, self._report)
 
-    def refit(
-        self, candidate: Candidate, C: float
-    ) -> tuple[SvcModel, dict[str, Any]]:
+    def refit(self, candidate: Candidate, C: float) -> tuple[SvcModel, dict[str, Any]]:
         """Fit one cell on all samples.
 
         Parameters
@@ -127,10 +131,7 @@ class Fitter:
         """
         source = candidate.source
         if not isinstance(source, GramSource):
-            raise InputError(
-                "a precomputed matrix has no samples for a model to keep: use refit=False, or "
-                "fit scikit-learn's SVC(kernel='precomputed') with the winning C"
-            )
+            raise InputError(NO_MODEL)
         n = source.n
         folds = [(np.arange(n), np.arange(0))]
         grid = replace(self.grid, weights=self.grid.all_weights[None], folds=folds, C=[C])
@@ -140,7 +141,7 @@ class Fitter:
         expansion = Expansion.of(job.pairs, fits, grid.y)
         model = SvcModel(
             kernel=source.G.kernel,
-            sphere_map=source.G.sphere_map,
+            sphere_map=parse_sphere_map(source.G.sphere_map),
             classes=grid.classes,
             rows=source.G.samples(expansion.support),
             expansion=expansion,

@@ -17,7 +17,7 @@ from dhsk.svm.sources import Source
 FIRST_SCALES: Final = (0.5, 0.7, 1.0, 1.4, 2.0)
 """Time scales of the coarse grid: steps of about the square root of 2."""
 
-SPREAD_C: Final = (0.5, 5.0, 50.0)
+SPREAD_C: Final = (0.5, 1.5, 5.0, 15.0)
 """C of the coarse grid, times the spread of the samples."""
 
 FINEST: Final = 1.15
