@@ -88,24 +88,24 @@ class Fitter:
         list of Found
             One for each, in their order.
         """
-        if scale_C:
-            return [
-                self._together([one], scaled(self.grid.C, spread_of(one.source)))[0]
-                for one in candidates
-            ]
-        return self._together(candidates, self.grid.C)
-
-    def _together(self, candidates: Sequence[Candidate], C: list[float]) -> list[Found]:
-        results = self._job(replace(self.grid, C=C), candidates).results()
-        return [Found(one, C, cells) for one, cells in zip(candidates, results, strict=True)]
+        wanted = [
+            replace(
+                one, C=tuple(scaled(self.grid.C, spread_of(one.source)) if scale_C else self.grid.C)
+            )
+            for one in candidates
+        ]
+        return [
+            Found(one, list(one.C), cells)
+            for one, cells in zip(wanted, self._job(self.grid, wanted).results(), strict=True)
+        ]
 
     def _job(self, grid: Grid, candidates: Sequence[Candidate]) -> Job:
         source = candidates[0].source
-        pairs = make_pairs(grid.y, grid.weights, grid.C)
+        pairs = make_pairs(grid.y, grid.weights, candidates[0].C)
         plan = plan_fits(pairs, source.n, source.dtype, len(candidates), self.resources)
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
         run = in_threads(plan.at_once) if local else on_workers(self._client, plan.window)
-        return Job(grid, pairs, candidates, plan, self._journal, run, self._report)
+        return Job(grid, candidates, plan, self._journal, run, self._report)
 
     def refit(self, candidate: Candidate, C: float) -> tuple[SvcModel, dict[str, Any]]:
         """Fit one cell on all samples.
@@ -134,11 +134,11 @@ class Fitter:
             raise InputError(NO_MODEL)
         n = source.n
         folds = [(np.arange(n), np.arange(0))]
-        grid = replace(self.grid, weights=self.grid.all_weights[None], folds=folds, C=[C])
-        job = self._job(grid, [candidate])
+        grid = replace(self.grid, weights=self.grid.all_weights[None], folds=folds)
+        job = self._job(grid, [replace(candidate, C=(C,))])
         _, solved = next(job.solved())
         fits = [own[0] for own in solved.fits]
-        expansion = Expansion.of(job.pairs, fits, grid.y)
+        expansion = Expansion.of(job.pairs(), fits, grid.y)
         model = SvcModel(
             kernel=source.G.kernel,
             sphere_map=parse_sphere_map(source.G.sphere_map),
@@ -147,4 +147,4 @@ class Fitter:
             expansion=expansion,
             certificates=Certificates.of(fits, grid.tol, C),
         )
-        return model, certificate(job.pairs, fits, solved.radii2, 0)
+        return model, certificate(job.pairs(), fits, solved.radii2, 0)
