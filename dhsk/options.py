@@ -27,6 +27,16 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new vers
             self.fail(f"{value!r} is not a list of numbers such as 0.7,1,1.4", param, ctx)
 
 
+class NumbersOrAuto(Numbers):
+    """Numbers as above, or the word auto."""
+
+    name = "numbers|auto"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Parse, or fail with a usage error."""
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+
 class WholeNumbers(click.ParamType):  # type: ignore[type-arg]  # as above
     """One or more whole numbers, separated by commas."""
 

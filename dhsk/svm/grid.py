@@ -31,6 +31,8 @@ class Grid:
     splitter: str
     weights: Floats
     """Factors of C, one row a fold, (folds, N); 0 for samples that are held out."""
+    all_weights: Floats
+    """Factors of C where all samples are trained on, (N,)."""
     C: list[float]
     """Ascending."""
     tol: float
@@ -105,7 +107,10 @@ def make_grid(
         if len(np.unique(codes[used])) < 2:
             raise InputError(f"the training part of fold {number} has one class only")
         weights[number, used] = samples[used] * _class_weights(class_weight, labels, used)
-    return Grid(classes, codes, folds, splitter, weights, values, tolerance, scorer)
+    used = np.flatnonzero(samples)
+    everything = np.zeros(n)
+    everything[used] = samples[used] * _class_weights(class_weight, labels, used)
+    return Grid(classes, codes, folds, splitter, weights, everything, values, tolerance, scorer)
 
 
 def _split(

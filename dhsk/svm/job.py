@@ -76,7 +76,7 @@ class Job:
         report: OnProgress,
     ) -> None:
         self._grid = grid
-        self._pairs = pairs
+        self.pairs = pairs
         self._candidates = candidates
         self._plan = plan
         self._journal = journal
@@ -101,14 +101,14 @@ class Job:
             if kept is not None:
                 found[k] = Cells(**kept[1])
         self._advance(len(found) * self._problems)
-        for k, solved in self._solved([k for k in range(len(self._candidates)) if k not in found]):
+        for k, solved in self.solved([k for k in range(len(self._candidates)) if k not in found]):
             found[k] = self._score(k, solved)
         return [found[k] for k in range(len(self._candidates))]
 
     @property
     def _problems(self) -> int:
         """Problems of a kernel."""
-        return len(self._pairs) * self._grid.columns
+        return len(self.pairs) * self._grid.columns
 
     def _advance(self, count: int) -> None:
         self._done += count
@@ -118,15 +118,28 @@ class Job:
         """Rows of a kernel, which take the place of its fits in the journal."""
         candidate = self._candidates[k]
         rows, predicted = rows_of_kernel(
-            candidate.source, self._grid, self._pairs, solved, candidate.names
+            candidate.source, self._grid, self.pairs, solved, candidate.names
         )
         cells = Cells(rows, predicted)
         self._journal.put(digest_of(self._name, candidate.key), [], vars(cells))
         self._journal.drop([self._name_of(part) for part in self._parts(k)])
         return cells
 
-    def _solved(self, wanted: list[int]) -> Iterator[tuple[int, Solved]]:
-        """Fits of kernels, each as soon as all of its pairs are solved."""
+    def solved(self, wanted: Sequence[int] = (0,)) -> Iterator[tuple[int, Solved]]:
+        """Fit kernels, each given as soon as all of its pairs are solved.
+
+        Parameters
+        ----------
+        wanted
+            Numbers of the kernels.
+
+        Yields
+        ------
+        int
+            Number of a kernel.
+        Solved
+            Its fits.
+        """
         if self._plan.whole:
             yield from self._solved_whole(wanted)
             return
@@ -139,13 +152,13 @@ class Job:
         """Tasks of a kernel."""
         folds = range(len(self._grid.folds))
         shares = [(fold,) for fold in folds] if self._plan.split_folds else [tuple(folds)]
-        return [Part(k, p, share) for p in range(len(self._pairs)) for share in shares]
+        return [Part(k, p, share) for p in range(len(self.pairs)) for share in shares]
 
     def _name_of(self, part: Part) -> str:
         key = self._candidates[part.kernel].key
         return digest_of(self._name, key, part.pair, list(part.folds))
 
-    def _solved_whole(self, wanted: list[int]) -> Iterator[tuple[int, Solved]]:
+    def _solved_whole(self, wanted: Sequence[int]) -> Iterator[tuple[int, Solved]]:
         parts = [part for k in wanted for part in self._parts(k)]
         found: dict[int, dict[Part, tuple[list[Fit], float]]] = {k: {} for k in wanted}
         missing = []
@@ -159,7 +172,7 @@ class Job:
         for k in wanted:
             yield from self._complete(found, k)
         tasks = (
-            (part, self._candidates[part.kernel].source, self._pairs[part.pair], self._grid.tol)
+            (part, self._candidates[part.kernel].source, self.pairs[part.pair], self._grid.tol)
             for part in missing
         )
         for part, fits, radius2 in self._run(solve_part, tasks):
@@ -176,8 +189,8 @@ class Job:
             yield k, self._join(found.pop(k))
 
     def _join(self, found: dict[Part, tuple[list[Fit], float]]) -> Solved:
-        fits: list[list[Fit]] = [[] for _ in self._pairs]
-        radii2 = [0.0] * len(self._pairs)
+        fits: list[list[Fit]] = [[] for _ in self.pairs]
+        radii2 = [0.0] * len(self.pairs)
         for part in sorted(found, key=lambda part: (part.pair, part.folds)):
             own, radius2 = found[part]
             fits[part.pair] += own
@@ -189,10 +202,10 @@ class Job:
     def _solved_in_rounds(self, k: int) -> Solved:
         candidate, room = self._candidates[k], self._plan.room
         source = candidate.source
-        fits: list[list[Fit]] = [[] for _ in self._pairs]
-        for number, own in solve_pairs(source, self._pairs, self._grid.tol, room, self._run):
+        fits: list[list[Fit]] = [[] for _ in self.pairs]
+        for number, own in solve_pairs(source, self.pairs, self._grid.tol, room, self._run):
             fits[number] = own
             self._advance(len(own))
         diagonal = source.diagonal()
-        radii2 = [radius2_of(source, pair.members, room, diagonal) for pair in self._pairs]
+        radii2 = [radius2_of(source, pair.members, room, diagonal) for pair in self.pairs]
         return Solved(fits, radii2)
