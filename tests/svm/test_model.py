@@ -3,6 +3,7 @@
 import json
 import zipfile
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dhsk.samples import open_samples
 from dhsk.svm import model as model_module
 from dhsk.svm.model import SvcModel, pairs_of_classes
 from dhsk.svm.model_file import load_model, save_model
+from dhsk.svm.probability import fit_sigmoid
 from dhsk.svm.rows import RowMap
 from dhsk.svm.train import Means, Problem, train_svc
 
@@ -127,6 +129,24 @@ def test_a_loose_tolerance_leaves_no_support_vectors(rows: Any, tmp_path: Path) 
     assert not model.decisions(rows).any()
     save_model(model, tmp_path / "m")
     assert load_model(tmp_path / "m").rows.shape == (0, 64)
+
+
+def test_sigmoids_are_those_of_samples_held_out() -> None:
+    """Of each pair, from decisions of fits that the sample had no part in."""
+    X, y = digits(4, 120)
+    fold_of = np.arange(len(y)) % 3  # the folds of `trained`
+    rows = dhsk.hyperspherical_map(X)
+    decisions = np.empty((len(y), 6))
+    for fold in range(3):
+        held_out = fold_of == fold
+        decisions[held_out] = trained(X[~held_out], y[~held_out]).decisions(rows[held_out])
+    expected = [
+        fit_sigmoid(decisions[used, number], y[used] == a)
+        for number, (a, b) in enumerate(combinations(range(4), 2))
+        for used in [(y == a) | (y == b)]
+    ]
+    found = trained(X, y, probability=True).sigmoids
+    np.testing.assert_allclose(found, expected, rtol=CLOSE)
 
 
 # Files
