@@ -1,6 +1,18 @@
 """Numbers and cells in the words of the page."""
 
-from dhsk.report.results import Cell
+from collections.abc import Iterable
+
+from dhsk.report.results import Cell, Results
+
+
+def metric(results: Results) -> str:
+    """Return what the scorer is called in a sentence: accuracy, ROC AUC, balanced accuracy."""
+    return results.scoring.replace("_", " ").replace("roc auc", "ROC AUC")
+
+
+def capitalised(text: str) -> str:
+    """Return the text as the start of a heading; capitals within it stay."""
+    return text[:1].upper() + text[1:]
 
 
 def whole(value: float) -> str:
@@ -18,8 +30,23 @@ def short_count(value: float) -> str:
 
 
 def score(value: float) -> str:
-    """Return an accuracy with three decimals."""
-    return f"{value:.3f}"
+    """Return a score with three decimals and a true minus sign, but no minus zero."""
+    return f"{value:z.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def brief(value: float | None, digits: int = 3) -> str:
+    """Return a number with few digits; a dash where there is none."""
+    return "–" if value is None else f"{value:.{digits}g}"
+
+
+def optional_count(value: float | None) -> str:
+    """Return a count; a dash where there is none."""
+    return "–" if value is None else whole(value)
+
+
+def listed(values: Iterable[float]) -> str:
+    """Return numbers with commas: 0.7, 1, 1.4."""
+    return ", ".join(f"{value:g}" for value in values)
 
 
 def spread(cell: Cell) -> str:
