@@ -12,8 +12,8 @@ from dhsk.report.words import (
     duration,
     listed,
     metric,
-    optional_count,
     score,
+    unbroken,
     whole,
 )
 
@@ -67,7 +67,7 @@ def search(results: Results) -> Html:
             number,
             listed(trial.time_scales),
             listed(trial.C),
-            f"{trial.best_label}, C = {trial.best_penalty:g}",
+            unbroken(f"{trial.best_label}, C = {trial.best_penalty:g}"),
             score(trial.best_mean),
             trial.why,
         )
@@ -120,7 +120,7 @@ def _row(cell: Cell) -> tuple[object, ...]:
         whole(proof.n_support),
         f"{proof.kkt:.2g}",
         f"{proof.gap:.2g}",
-        optional_count(proof.vc),
+        brief(proof.vc),
         brief(proof.effective),
         duration(proof.seconds),
     )

@@ -270,7 +270,7 @@ def _bound(exact: bool) -> str:
 def _log_ticks(axis: "Axis", low: float, high: float) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
     axis.set_minor_locator(NullLocator())
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from dhsk.report import figures
 from dhsk.report.markup import Html, figure_row, section, table
 from dhsk.report.results import Certificate, Results
-from dhsk.report.words import brief, count_of, duration, optional_count, whole
+from dhsk.report.words import brief, count_of, duration, whole
 
 CAPACITY = (
     "The margin is the distance in feature space from the separating surface to where the decision "
@@ -32,7 +32,7 @@ def capacity(results: Results) -> Html:
 
 def _bounds(proof: Certificate) -> str:
     return (
-        f"margin {brief(proof.margin)}, VC bound {optional_count(proof.vc)}, "
+        f"margin {brief(proof.margin)}, VC bound {brief(proof.vc)}, "
         f"effective sample size {brief(proof.effective)}"
     )
 
@@ -82,7 +82,7 @@ def refit(results: Results) -> Html:
         ("duality gap", f"{proof.gap:.2g} of the primal objective"),
         ("support vectors", whole(proof.n_support)),
         ("margin", brief(proof.margin)),
-        ("VC bound", optional_count(proof.vc)),
+        ("VC bound", brief(proof.vc)),
         ("effective sample size", brief(proof.effective)),
         ("time", duration(proof.seconds)),
     ]

@@ -105,7 +105,8 @@ def _lede(results: Results) -> str:
 def _unfinished(results: Results) -> Html:
     """Say which fits did not converge, and what helps; nothing if all did."""
     n = sum(cell.unfinished for cell in results.cells)
-    stopped = [f"{whole(n)} of {count_of(results.n_fits, 'fit')} on the folds"] if n else []
+    among = ", the best cell's among them," if results.best.unfinished else ""
+    stopped = [f"{whole(n)} of {count_of(results.n_fits, 'fit')} on the folds{among}"] if n else []
     if results.refit is not None and not results.refit.converged:
         stopped.append("the refit of the best cell")
     if not stopped:
