@@ -86,8 +86,8 @@ def test_another_score_is_compared_with_the_accuracy(full: Any) -> None:
     assert "largest class" not in full.text
 
 
-def test_scores_may_be_negative(results: Any, page_of: Any) -> None:
-    """All scores below zero: the same cells in the map, the table and the colour scale."""
+def test_scores_may_be_negative(results: Any, written: Any, page_of: Any) -> None:
+    """All scores below zero: map, table, axes and colours as of any others."""
     data = results(scoring="neg_log_loss")
     for row in data["summary"]:
         row["mean"] -= 3
@@ -99,6 +99,8 @@ def test_scores_may_be_negative(results: Any, page_of: Any) -> None:
     assert "Best: heat kernel at time scale 1, C = 10: mean neg log loss −2.072 ±" in page.text
     assert "−2.500 −2.072" in page.text  # the ends of the colour scale
     assert "-2." not in page.text
+    heat_map = written(data).split("<svg")[1]
+    assert {"fill: #440154", "fill: #fde725"} <= set(re.findall("fill: #[0-9a-f]+", heat_map))
 
 
 @pytest.mark.parametrize(
@@ -177,6 +179,16 @@ def test_capacity_that_tells_nothing_is_left_out(size: Any, results: Any, writte
     text = written(data)
     assert "Capacity" not in sections(text)
     assert "None" not in text.split("</style>")[1].replace("'none'", "")
+
+
+def test_cells_without_a_size_have_no_mark(results: Any, page_of: Any) -> None:
+    """Where the capacity of some cells is not known, the figure shows the others."""
+    data = results()
+    data["summary"][6] |= {"effective": None, "vc": None, "margin": None}
+    page = page_of(data)
+    assert "11 cells, coloured by kernel." in page.words
+    assert "best" not in page.words
+    assert "The best cell: margin –, VC bound –, effective sample size –." in page.text
 
 
 def test_a_long_range_of_capacity_is_logarithmic(results: Any, page_of: Any) -> None:
