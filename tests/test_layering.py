@@ -14,6 +14,7 @@ ROOMS = (
     "report",
     "gram",
     "svm",
+    "estimators",
     "cluster",
     "console",
     "options",
