@@ -133,7 +133,7 @@ class HeatOneClassSVM(OutlierMixin, RowsEstimator):  # type: ignore[misc]  # see
         weights = checked_weights(sample_weight, X)
         used = np.flatnonzero(weights)
         _check_fits(len(used), np.dtype(self.dtype).itemsize, room)
-        rows = self._mapped(X[used], self.kernel_)
+        rows = self._mapped(X, self.kernel_)[used]
         K = RowsSource(rows, self.kernel_).block(np.arange(len(used)))
         found = solve_one_class(K, weights[used], self.nu, self.tol)
         inside = np.flatnonzero(found.coef)

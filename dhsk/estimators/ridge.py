@@ -137,12 +137,12 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, RowsEstimator):  # type:
         X, y = self._validated_for_fit(X, y=y, multi_output=True, y_numeric=True)
         self.kernel_ = self._make_kernel(X.shape[1])
         weights = checked_weights(sample_weight, X)
-        used = weights > 0
-        X, targets = X[used], np.asarray(y, dtype=np.float64)[used]
-        self.X_fit_ = self._mapped(X, self.kernel_)
+        used = np.flatnonzero(weights)
+        targets = np.asarray(y, dtype=np.float64)[used]
+        self.X_fit_ = self._mapped(X, self.kernel_)[used]
         with self.client.as_current() if self.client else nullcontext():
             solution = solve_ridge(
-                self._source(X, room),
+                self._source(X[used], room),
                 targets.reshape(len(targets), -1),
                 alpha / weights[used],
                 tol=self.tol,

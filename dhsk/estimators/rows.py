@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
@@ -78,7 +78,6 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     def _scores(self, X: Any, fitted: Rows, coef: Floats) -> Floats:
         """Kernel between new rows and fitted ones times coefficients, (rows, k)."""
-        check_is_fitted(self)
         X = self._validated(X, reset=False)
         samples, name = self._open(X, self.kernel_)
         scores, first = np.zeros((samples.shape[0], coef.shape[1])), 0
@@ -94,7 +93,13 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
 def checked_weights(sample_weight: Any, X: Any) -> Floats:
     """Sample weights, (N,), 1 by default; none negative and not all 0."""
-    weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    if sample_weight is None:
+        return np.ones(X.shape[0])
+    weights: Floats = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.shape != (X.shape[0],):
+        raise InputError(f"sample_weight has shape {weights.shape}, but it must be ({X.shape[0]},)")
     negative = np.flatnonzero(weights < 0)
     if negative.size:
         raise InputError(
@@ -102,7 +107,9 @@ def checked_weights(sample_weight: Any, X: Any) -> Floats:
             "but none may be negative"
         )
     if not weights.any():
-        raise InputError("all sample weights are 0: leave out sample_weight, or give some above 0")
+        raise InputError(
+            "all sample weights are zero: leave out sample_weight, or give some above 0"
+        )
     return weights
 
 
