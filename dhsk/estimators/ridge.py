@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import nullcontext
+from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
@@ -50,7 +51,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, RowsEstimator):  # type:
         Most bytes that the matrix may take in this process, as a number or like "2GB"; None for
         half of what is free. With `store` or `client` also the limit of `compute_gram`.
     client
-        Dask client whose workers compute the passes where the matrix does not fit the memory.
+        Dask client whose workers compute the passes where the matrix does not fit the memory. It is
+        shared by clones, and not pickled.
     store
         Folder for the matrix: it is then computed there, or found there, and read in each pass.
 
@@ -107,6 +109,17 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, RowsEstimator):  # type:
         self.memory = memory
         self.client = client
         self.store = store
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the client: a connection cannot be copied."""
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"client": None}
+
+    def __sklearn_clone__(self) -> Self:
+        """Clone with the same client, so that searches over parameters can use it."""
+        clone: Self = super(HeatKernelRidge, copy(self)).__sklearn_clone__()
+        clone.client = self.client
+        return clone
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to samples.

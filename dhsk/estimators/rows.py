@@ -13,7 +13,7 @@ from dhsk.errors import InputError
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.sizes import parse_bytes
 from dhsk.kernels import HeatKernel, Kernel, RowKernel, require_unit_rows, squared_norms
-from dhsk.samples import Samples, SphereMap, apply_map, open_samples, parse_sphere_map
+from dhsk.samples import Samples, SphereMap, apply_map, open_samples
 from dhsk.svm.runners import free_memory
 
 _EDGE: Final = 2048
@@ -36,11 +36,9 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return tags
 
     def _room(self) -> int:
-        """Check dtype, map and memory; bytes that a matrix may take."""
+        """Check dtype and memory; bytes that a matrix may take."""
         if self.dtype not in ("float32", "float64"):
             raise InputError(f"dtype must be float32 or float64, got {self.dtype!r}")
-        if self.sphere_map is not None:
-            parse_sphere_map(self.sphere_map)
         return free_memory() if self.memory is None else parse_bytes(self.memory)
 
     def _validated_for_fit(self, X: Any, **options: Any) -> Any:

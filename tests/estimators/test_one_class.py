@@ -1,6 +1,5 @@
 """One-class SVM: scikit-learn's contract, LIBSVM's problem, and its certificate."""
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -195,13 +194,6 @@ def test_blocks_do_not_show(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(model.score_samples(data[0]), whole, rtol=1e-12)
 
 
-def test_a_model_survives_pickling(data: Any) -> None:
-    """Scores are the same to the bit."""
-    model = HeatOneClassSVM().fit(data[0])
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.score_samples(data[0]), model.score_samples(data[0]))
-
-
 def test_what_does_not_fit_is_refused(data: Any) -> None:
     """The error has both sizes and the ways out, and the advice is good."""
     match = (
@@ -223,15 +215,13 @@ def test_what_does_not_fit_is_refused(data: Any) -> None:
         ({"nu": 1.5}, "nu must be at most 1, but it is 1.5"),
         ({"nu": None}, "nu must be a finite number"),
         ({"tol": 0.0}, "tol must be above 0"),
-        ({"time_scale": -1.0}, "time_scale must be above 0"),
         ({"dtype": "half"}, "dtype must be float32 or float64, got 'half'"),
-        ({"sphere_map": "flat"}, "there is no map 'flat'"),
     ],
 )
-def test_bad_parameters_are_refused(data: Any, parameters: dict[str, Any], match: str) -> None:
-    """Before any work, with the parameter and its value."""
+def test_bad_parameters_are_refused(parameters: dict[str, Any], match: str) -> None:
+    """Before the samples are even looked at, with the parameter and its value."""
     with pytest.raises(InputError, match=match):
-        HeatOneClassSVM(**parameters).fit(data[0])
+        HeatOneClassSVM(**parameters).fit("no samples")
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan])
