@@ -18,7 +18,13 @@ if TYPE_CHECKING:
         StoreError,
         StoreMismatchError,
     )
-    from dhsk.estimators import HeatSVC, HypersphericalMap, ProjectiveMap
+    from dhsk.estimators import (
+        HeatKernelRidge,
+        HeatOneClassSVM,
+        HeatSVC,
+        HypersphericalMap,
+        ProjectiveMap,
+    )
     from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram
     from dhsk.kernels import (
         CosineKernel,
@@ -47,7 +53,9 @@ _HOME = {
         "AccuracyError", "BudgetError", "CorruptTileError", "DhskError", "IncompleteStoreError",
         "InputError", "StoreError", "StoreMismatchError",
     ],
-    "estimators": ["HeatSVC", "HypersphericalMap", "ProjectiveMap"],
+    "estimators": [
+        "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "ProjectiveMap",
+    ],
     "gram": ["GramMatrices", "GramMatrix", "compute_gram", "open_gram"],
     "kernels": [
         "CosineKernel", "GaussianKernel", "HeatKernel", "HyperbolicHeatKernel", "Kernel",
@@ -62,8 +70,8 @@ _HOME = {
 
 __all__ = [
     "AccuracyError", "BudgetError", "CorruptTileError", "CosineKernel", "CvResult", "DhskError",
-    "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatSVC",
-    "HyperbolicHeatKernel", "HypersphericalMap", "IncompleteStoreError", "InputError", "Kernel",
+    "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatKernelRidge",
+    "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap", "IncompleteStoreError", "InputError", "Kernel",
     "LinearKernel", "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap",
     "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram", "connect",
     "cross_validate", "hyperspherical_map", "multinomial_map", "open_gram", "open_samples",
