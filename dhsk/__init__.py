@@ -71,11 +71,11 @@ _HOME = {
 __all__ = [
     "AccuracyError", "BudgetError", "CorruptTileError", "CosineKernel", "CvResult", "DhskError",
     "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatKernelRidge",
-    "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap", "IncompleteStoreError", "InputError", "Kernel",
-    "LinearKernel", "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap",
-    "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram", "connect",
-    "cross_validate", "hyperspherical_map", "multinomial_map", "open_gram", "open_samples",
-    "projective_map", "read_labels",
+    "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
+    "IncompleteStoreError", "InputError", "Kernel", "LinearKernel", "ParametrixKernel",
+    "PolynomialKernel", "Progress", "ProjectiveMap", "SmoothedKernel", "StoreError",
+    "StoreMismatchError", "compute_gram", "connect", "cross_validate", "hyperspherical_map",
+    "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
 ]  # fmt: skip
 
 
