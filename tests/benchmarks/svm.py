@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -129,7 +129,7 @@ def by_numpy(unit: NDArray[Any], scale: float) -> NDArray[Any]:
     c: NDArray[Any] = np.clip(unit @ unit.T, -1.0, 1.0)
     n = unit.shape[1]
     kernel = dhsk.HeatKernel.at_scale(n, scale)
-    weights = np.array(level_weights(n, kernel.time))
+    weights = level_weights(n, kernel.time)
     before, polynomial = np.ones_like(c), c.copy()
     value = weights[0] + weights[1] * c
     for level in range(1, len(weights) - 1):
@@ -139,7 +139,7 @@ def by_numpy(unit: NDArray[Any], scale: float) -> NDArray[Any]:
     return np.asarray(value)
 
 
-def level_weights(n: int, t: float) -> Iterator[float]:
+def level_weights(n: int, t: float) -> NDArray[Any]:
     """Weights of the levels of the normalised series, down to 1e-18 of the largest."""
     levels = np.arange(2000.0)
     with np.errstate(divide="ignore"):
@@ -149,7 +149,7 @@ def level_weights(n: int, t: float) -> Iterator[float]:
     logs = np.concatenate([[0.0], np.cumsum(dimension)]) - levels * (levels + n - 2) * t
     weights = np.exp(logs - logs.max())
     last = int(np.flatnonzero(weights > 1e-18)[-1])
-    return iter(weights[: last + 1] / weights.sum())
+    return np.asarray(weights[: last + 1] / weights.sum())
 
 
 def to_webkb(options: argparse.Namespace) -> None:
