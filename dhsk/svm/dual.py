@@ -126,8 +126,6 @@ def improve(
     work = np.zeros((2, dual.shape[0]))
     most = max(MAX_STEPS, 100 * dual.shape[1])
     for column in columns:
-        if dual.trivial(column):
-            continue
         begin = perf_counter()
         if column % dual.chain and not b[column].any():
             _start_from_smaller_box(dual, b, f, column)

@@ -94,7 +94,8 @@ def plan_fits(
     client = sum(2 * pair.dual.boxes.nbytes for pair in pairs)
     client += max(2 * min(PRODUCT_BYTES, 8 * n * columns * len(pairs)), spectrum.bytes_of(n))
     block = padded(most) * most * dtype.itemsize
-    least = min(block, SMALLEST_PART**2 * dtype.itemsize) + vectors + FIT_BASE_BYTES
+    smallest = min(block, SMALLEST_PART**2 * dtype.itemsize)
+    least = smallest + vectors + FIT_BASE_BYTES
     available = resources.memory - resources.idle_bytes - client
     if available < least:
         raise BudgetError(
@@ -107,7 +108,7 @@ def plan_fits(
     at_once, each = share_memory(available, block + vectors + FIT_BASE_BYTES, resources.threads)
     at_once = min(at_once, tasks * folds)
     room = min(block, each - vectors - FIT_BASE_BYTES)
-    while at_once > 1 and room < SMALLEST_PART**2 * dtype.itemsize:
+    while at_once > 1 and room < smallest:
         at_once -= 1
         room = min(block, available // at_once - vectors - FIT_BASE_BYTES)
     return FitPlan(

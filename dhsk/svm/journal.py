@@ -2,9 +2,11 @@
 
 import json
 import os
+import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -14,6 +16,9 @@ import numpy as np
 from dhsk.svm.dual import Fit
 
 _ARRAYS = ("support", "coef")
+
+_DAMAGE = (BadZipFile, ValueError, KeyError, EOFError, OSError, RuntimeError, zlib.error)
+"""What numpy and zipfile raise of bytes that are not what was written."""
 
 
 def digest_of(*parts: Any) -> str:
@@ -67,13 +72,17 @@ class Journal:
         if self.folder is None:
             return None
         try:
-            with np.load(self.folder / f"{name}.npz", allow_pickle=False) as file:
+            whole = BytesIO((self.folder / f"{name}.npz").read_bytes())
+        except FileNotFoundError:
+            return None
+        try:
+            with np.load(whole, allow_pickle=False) as file:
                 numbers, rest = json.loads(str(file["numbers"])), json.loads(str(file["rest"]))
                 lengths = file["lengths"].astype(np.int64)
                 ends = np.cumsum(lengths)
                 arrays = {key: file[key] for key in _ARRAYS}
-        except (FileNotFoundError, BadZipFile, ValueError, KeyError, EOFError):
-            return None  # none, or damaged: it is fitted again
+        except _DAMAGE:
+            return None  # it is fitted again
         parts = [slice(end - size, end) for end, size in zip(ends, lengths, strict=True)]
         return [
             Fit(**{key: values[part] for key, values in arrays.items()}, **own)

@@ -7,6 +7,7 @@ all of those at once, a pass each. All pairs, folds and C share every pass.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -61,7 +62,8 @@ class State:
             for order, open_ in ((-self.f[c], self.b[c] < upper), (self.f[c], self.b[c] > lower)):
                 some = self._spread[open_[self._spread]]
                 ranked = some[np.argsort(order[some], kind="stable")]
-                best[ranked] = np.minimum(best[ranked], np.arange(len(ranked)))
+                rank = np.arange(len(ranked)) - (c == self.left[0])  # its worst pair is always in
+                best[ranked] = np.minimum(best[ranked], rank)
         return np.sort(np.argsort(best, kind="stable")[:count])
 
     @cached_property
@@ -121,9 +123,9 @@ def _improve_parts(
     ]
     moved = False
     for k, chosen, b, work in run(improve_part, tasks):
+        moved |= bool((states[k].b[:, chosen] != b).any())
         states[k].b[:, chosen] = b
         states[k].work += work
-        moved |= bool(work.any())
     return moved
 
 
@@ -168,8 +170,12 @@ def improve_part(
         Steps and seconds of each column, (2, columns).
     """
     K = source.block(pair.members[chosen])
+    dual = pair.dual.part(chosen)
+    if b.any() or (f != dual.sign).any():
+        # A column starts from the one before only where both have no coefficients elsewhere.
+        dual = replace(dual, chain=1)
     b, f = b.copy(), f.copy()  # what came with the task may be read-only
-    work = improve(K, pair.dual.part(chosen), b, f, columns, tol / 2)
+    work = improve(K, dual, b, f, columns, tol / 2)
     return number, chosen, b, work
 
 
