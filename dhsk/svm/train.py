@@ -33,7 +33,7 @@ from dhsk.svm.problems import Pair, Run, make_pairs
 from dhsk.svm.rows import RowMap
 from dhsk.svm.runners import free_memory, in_threads, on_workers, share_memory
 from dhsk.svm.smo import padded
-from dhsk.svm.sources import GramSource, RowsSource, Source
+from dhsk.svm.sources import ClassesSource, GramSource, RowsSource, Source
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def train_svc(
     pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
     in_memory = means.client is None and means.store is None
     prepare = _in_memory if in_memory else _on_gram
-    engine = prepare(problem.samples, row_map, means, pairs, report)
+    engine = prepare(problem, row_map, means, pairs, report)
     fits = _solve(engine, pairs, problem.tol, report)
     models = [
         _model(problem, row_map, engine, pairs, [columns[c] for columns in fits])
@@ -152,8 +152,9 @@ def train_svc(
 
 
 def _in_memory(
-    samples: Samples, row_map: RowMap, means: Means, pairs: Sequence[Pair], report: OnProgress
+    problem: Problem, row_map: RowMap, means: Means, pairs: Sequence[Pair], report: OnProgress
 ) -> _Engine:
+    samples = problem.samples
     held, left = row_map.bytes_of(samples), _own_room(means.memory)
     if held > left:
         raise BudgetError(
@@ -163,13 +164,21 @@ def _in_memory(
     rows = row_map.all_of(samples, report)
     most = _most_members(pairs)
     copied = most * held // samples.shape[0]  # the rows of a pair
-    room, run = _threads(means.memory, most * padded(most) * rows.dtype.itemsize, copied)
-    return _Engine(RowsSource(rows, row_map.kernel), room, run, lambda chosen: rows[chosen])
+    matrix = most * padded(most) * rows.dtype.itemsize
+    kept = ClassesSource.bytes_of(problem.codes, rows.dtype.itemsize)
+    room, run = _threads(means.memory, matrix, copied)
+    source = RowsSource(rows, row_map.kernel)
+    at_once = psutil.cpu_count() or 1
+    if len(pairs) > 1 and _own_room(means.memory) >= kept + at_once * (matrix + copied):
+        source = ClassesSource(rows, row_map.kernel, problem.codes)
+        room = matrix
+    return _Engine(source, room, run, lambda chosen: rows[chosen])
 
 
 def _on_gram(
-    samples: Samples, row_map: RowMap, means: Means, pairs: Sequence[Pair], report: OnProgress
+    problem: Problem, row_map: RowMap, means: Means, pairs: Sequence[Pair], report: OnProgress
 ) -> _Engine:
+    samples = problem.samples
     G = compute_gram(
         samples,
         row_map.kernel,
