@@ -31,7 +31,7 @@ from dhsk.svm.pairs import solve_pairs
 from dhsk.svm.probability import fit_sigmoid
 from dhsk.svm.problems import Pair, Run, make_pairs
 from dhsk.svm.rows import RowMap
-from dhsk.svm.runners import free_memory, in_threads, on_workers, share_memory
+from dhsk.svm.runners import in_threads, on_workers, own_room, share_memory
 from dhsk.svm.smo import padded
 from dhsk.svm.sources import GramSource, RowsSource, Source
 
@@ -154,15 +154,10 @@ def train_svc(
 def _in_memory(
     samples: Samples, row_map: RowMap, means: Means, pairs: Sequence[Pair], report: OnProgress
 ) -> _Engine:
-    held, left = row_map.bytes_of(samples), _own_room(means.memory)
-    if held > left:
-        raise BudgetError(
-            f"the mapped samples take {human_bytes(held)} but {human_bytes(left)} of memory are "
-            "left: allow more, or have the Gram matrix stored (store=FOLDER)"
-        )
-    rows = row_map.all_of(samples, report)
+    store_it = "have the Gram matrix stored (store=FOLDER)"
+    rows = row_map.all_of(samples, own_room(means.memory), report, store_it)
     most = _most_members(pairs)
-    copied = most * held // samples.shape[0]  # the rows of a pair
+    copied = most * row_map.bytes_of(samples) // samples.shape[0]  # the rows of a pair
     room, run = _threads(means.memory, most * padded(most) * rows.dtype.itemsize, copied)
     return _Engine(RowsSource(rows, row_map.kernel), room, run, lambda chosen: rows[chosen])
 
@@ -207,7 +202,7 @@ def _threads(memory: int | None, matrix: int, beside: int) -> tuple[int, Run]:
         Not even a small part of a matrix fits.
     """
     cores = psutil.cpu_count() or 1
-    left = _own_room(memory)
+    left = own_room(memory)
     least = min(matrix, SMALLEST_PART**2 * 8) + beside
     if left < least:
         raise BudgetError(
@@ -220,13 +215,6 @@ def _threads(memory: int | None, matrix: int, beside: int) -> tuple[int, Run]:
 
 def _most_members(pairs: Sequence[Pair]) -> int:
     return max(len(pair.members) for pair in pairs)
-
-
-def _own_room(memory: int | None) -> int:
-    """Bytes that this process may still take."""
-    if memory is None:
-        return free_memory()
-    return max(0, memory - int(psutil.Process().memory_info().rss))
 
 
 def _solve(engine: _Engine, pairs: list[Pair], tol: float, report: OnProgress) -> list[list[Fit]]:
