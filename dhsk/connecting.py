@@ -46,7 +46,7 @@ def _close_undisturbed(client: Client) -> None:
 
 @contextmanager
 def wrong_out() -> Iterator[None]:
-    """Say that --out is wrong where it names the store of something else: the store is not.
+    """Say that an option is wrong where it names the store of something else: the store is not.
 
     Raises
     ------

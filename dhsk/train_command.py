@@ -3,18 +3,23 @@
 import csv
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
+from click.core import ParameterSource
+from distributed import Client
 from numpy.typing import NDArray
 
+from dhsk.connecting import connected, wrong_out
 from dhsk.console import print_table, say, show_progress
 from dhsk.errors import InputError
 from dhsk.gram.sizes import human_seconds
 from dhsk.options import (
+    cluster_options,
     drop_option,
     kernel_options,
     make_kernel,
@@ -44,10 +49,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="Type of products and kernel values.",
 )
-@click.option("--memory", help="Most memory, such as 4GB. [default: half of what is free]")
+@click.option("--store", type=click.Path(path_type=Path), help="Folder to keep the Gram matrix in.")
 @kernel_options
 @map_option
 @drop_option
+@cluster_options
 def train(
     samples: str,
     labels: str | None,
@@ -58,12 +64,19 @@ def train(
     probability: bool,
     seed: int,
     dtype: str,
-    memory: str | None,
+    store: Path | None,
     sphere_map: SphereMap | None,
     drop_columns: tuple[str, ...],
+    cluster: str,
+    workers: int | None,
+    memory: str | None,
     **kernel: Any,
 ) -> None:
-    """Train an exact SVM on SAMPLES, held in memory, and write it to a file."""
+    """Train an exact SVM on SAMPLES and write it to a file.
+
+    In this process, which holds the samples, unless --cluster, --workers or --store is given: then
+    on a cluster.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     from dhsk.estimators import HeatSVC
@@ -81,12 +94,18 @@ def train(
         probability=probability,
         dtype=dtype,
         memory=memory,
+        store=store,
         random_state=seed,
     )
     begin = perf_counter()
-    with show_progress() as progress, warnings.catch_warnings(record=True) as caught:
+    with (
+        _cluster_if_asked_for(cluster, workers, store) as client,
+        show_progress() as progress,
+        wrong_out(),
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("always", ConvergenceWarning)
-        estimator.fit_samples(opened, y, progress)
+        estimator.set_params(client=client).fit_samples(opened, y, progress)
     estimator.save(out)
     for warning in caught:
         click.echo(f"dhsk: {warning.message}", err=True)
@@ -130,6 +149,15 @@ def predict(
     if truth is not None:
         say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
     say(f"output: {out}")
+
+
+def _cluster_if_asked_for(
+    cluster: str, workers: int | None, store: Path | None
+) -> AbstractContextManager[Client | None]:
+    """Client of the cluster if one of its options, or a store, was given; else none."""
+    source = click.get_current_context().get_parameter_source("cluster")
+    here = source is ParameterSource.DEFAULT and workers is None and store is None
+    return nullcontext() if here else connected(cluster, workers)
 
 
 def _check_out(out: Path) -> None:

@@ -3,11 +3,13 @@
 import csv
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client
 from scipy.sparse import csr_array, save_npz
 from sklearn.datasets import dump_svmlight_file
 
@@ -111,6 +113,34 @@ def test_options_reach_the_fit(run: Any, samples: Any) -> None:
     ).fit(X, y)  # fmt: skip
     np.testing.assert_array_equal(found.dual_coef_, expected.dual_coef_)
     assert found.support_vectors_.dtype == np.float32
+
+
+def test_a_store_is_kept_and_filled_by_a_cluster(
+    run: Any, samples: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    """With --store, --cluster or --workers; the model is that of a fit in this process."""
+    X, _ = samples
+    asked = []
+    train = ("train", "x.npy", "--labels", "y.txt", "--tol", 1e-6, "--out", "m")
+    with Client(
+        processes=False, n_workers=1, dashboard_address=None, set_as_default=False
+    ) as client:
+
+        def connected(*words: Any) -> Any:
+            asked.append(words)
+            return nullcontext(client)
+
+        monkeypatch.setattr("dhsk.train_command.connected", connected)
+        assert run(*train)[0] == DONE
+        assert not asked
+        here = dhsk.HeatSVC.load("m").decision_function(X)
+        assert run(*train, "--store", "g")[0] == DONE
+        assert run(*train, "--cluster", "tcp://there", "--workers", 2, "--memory", "8GB")[0] == DONE
+        code, _, err = run(*train, "--store", "g", "--time-scale", 0.5)
+    assert asked == [("local", None), ("tcp://there", 2), ("local", None)]
+    np.testing.assert_allclose(dhsk.HeatSVC.load("m").decision_function(X), here, atol=1e-5)
+    assert dhsk.open_gram("g").shape == (80, 80)
+    assert (code, err.count("\n")) == (BAD_INPUT, 1)
 
 
 def test_the_map_is_the_kernels_own_unless_named(run: Any, samples: Any) -> None:

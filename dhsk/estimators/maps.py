@@ -7,7 +7,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.arrays import Rows
-from dhsk.estimators.checks import in_scikit_words
+from dhsk.estimators.base import in_scikit_words
 from dhsk.samples import hyperspherical_map, projective_map
 
 
@@ -104,7 +104,7 @@ class HypersphericalMap(_SphereMap):
         return tags
 
     def _map(self, X: Any) -> Rows:
-        with in_scikit_words(X, type(self).__name__):
+        with in_scikit_words(self):
             return hyperspherical_map(X)
 
 

@@ -11,18 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
-from dhsk.estimators.rows import RowsEstimator, checked_weights
+from dhsk.estimators.base import HeatEstimator, checked_weights
 from dhsk.gram.sizes import human_bytes
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import positive_parameter
 from dhsk.samples import SphereMap
 from dhsk.svm.one_class import solve_one_class
+from dhsk.svm.runners import own_room
 from dhsk.svm.simd import BLOCK
 from dhsk.svm.smo import padded
 from dhsk.svm.sources import RowsSource
 
 
-class HeatOneClassSVM(OutlierMixin, RowsEstimator):  # type: ignore[misc]  # see its base
+class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
     """One-class SVM, by default with the exact heat kernel on the hypersphere.
 
     The problem, its scale and its answers are those of LIBSVM and scikit-learn's `OneClassSVM`.
@@ -44,7 +45,7 @@ class HeatOneClassSVM(OutlierMixin, RowsEstimator):  # type: ignore[misc]  # see
     dtype
         "float64" or "float32": type of rows, products and matrix; the solver's sums are in float64.
     memory
-        Most bytes that the matrix may take, as a number or like "2GB"; None for half of what is
+        Most bytes that this process may hold: a number, or like "2GB". None for half of what is
         free.
 
     Attributes
@@ -73,10 +74,9 @@ class HeatOneClassSVM(OutlierMixin, RowsEstimator):  # type: ignore[misc]  # see
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from dhsk.estimators.one_class import HeatOneClassSVM
+    >>> import numpy as np, dhsk
     >>> X = np.random.default_rng(0).poisson(1.0, size=(300, 20)) + 1.0
-    >>> HeatOneClassSVM(nu=0.1).fit_predict(X).shape
+    >>> dhsk.HeatOneClassSVM(nu=0.1).fit_predict(X).shape
     (300,)
     """
 
@@ -126,14 +126,12 @@ class HeatOneClassSVM(OutlierMixin, RowsEstimator):  # type: ignore[misc]  # see
         del y
         if positive_parameter("nu", self.nu) > 1:
             raise InputError(f"nu must be at most 1, but it is {self.nu!r}")
-        positive_parameter("tol", self.tol)
-        room = self._room()
-        X = self._validated_for_fit(X)
-        self.kernel_ = self._make_kernel(X.shape[1])
+        self._check("tol")
+        X = self._validated(X)
         weights = checked_weights(sample_weight, X)
         used = np.flatnonzero(weights)
-        _check_fits(len(used), np.dtype(self.dtype).itemsize, room)
-        rows = self._mapped(X, self.kernel_)[used]
+        rows = self._map_to_fit(X)[used]
+        _check_fits(len(used), rows.dtype.itemsize, own_room(self._bytes()))
         K = RowsSource(rows, self.kernel_).block(np.arange(len(used)))
         found = solve_one_class(K, weights[used], self.nu, self.tol)
         inside = np.flatnonzero(found.coef)
@@ -166,7 +164,7 @@ class HeatOneClassSVM(OutlierMixin, RowsEstimator):  # type: ignore[misc]  # see
             (M,).
         """
         check_is_fitted(self)
-        return self._scores(X, self.support_vectors_, self.dual_coef_[:, None])[:, 0]
+        return self._sums(X, self.support_vectors_, self.dual_coef_[:, None])[:, 0]
 
     def decision_function(self, X: Any) -> Floats:
         """Signed distance to the boundary, up to scale.

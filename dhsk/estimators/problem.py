@@ -116,8 +116,6 @@ def _check_classes(classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_
     if present.sum() < 2:
         raise InputError(
             "Invalid input - all samples with positive weights belong to the same class."
-            if present.any()
-            else "Invalid input - all samples have zero or negative weights."
         )
     if not present.all():
         raise InputError(

@@ -2,7 +2,6 @@
 
 import warnings
 from contextlib import nullcontext
-from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,17 +12,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
-from dhsk.estimators.rows import RowsEstimator, checked_weights
+from dhsk.estimators.base import HeatEstimator, checked_weights
 from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import positive_parameter, whole_parameter
+from dhsk.kernels.base import whole_parameter
 from dhsk.samples import SphereMap
 from dhsk.svm.conjugate import RidgeSolution, solve_ridge
+from dhsk.svm.runners import own_room
 from dhsk.svm.smo import padded
 from dhsk.svm.sources import ArraySource, GramSource, RowsSource, Source
 
 
-class HeatKernelRidge(MultiOutputMixin, RegressorMixin, RowsEstimator):  # type: ignore[misc]
+class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
     Solves (K + alpha I) b = y for all targets together by conjugate gradients, and certifies the
@@ -48,8 +48,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, RowsEstimator):  # type:
     dtype
         "float64" or "float32": type of rows, products and matrix; sums are in float64.
     memory
-        Most bytes that the matrix may take in this process, as a number or like "2GB"; None for
-        half of what is free. With `store` or `client` also the limit of `compute_gram`.
+        Most bytes that this process, or with a client all processes, may hold: a number, or like
+        "2GB". None for half of what is free, or what the workers have.
     client
         Dask client whose workers compute the passes where the matrix does not fit the memory. It is
         shared by clones, and not pickled.
@@ -78,10 +78,9 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, RowsEstimator):  # type:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from dhsk.estimators.ridge import HeatKernelRidge
+    >>> import numpy as np, dhsk
     >>> X = np.random.default_rng(0).poisson(1.0, size=(300, 20)) + 1.0
-    >>> HeatKernelRidge(alpha=0.1).fit(X, X[:, 0]).predict(X).shape
+    >>> dhsk.HeatKernelRidge(alpha=0.1).fit(X, X[:, 0]).predict(X).shape
     (300,)
     """
 
@@ -110,17 +109,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, RowsEstimator):  # type:
         self.client = client
         self.store = store
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the client: a connection cannot be copied."""
-        state: dict[str, Any] = super().__getstate__()
-        return state | {"client": None}
-
-    def __sklearn_clone__(self) -> Self:
-        """Clone with the same client, so that searches over parameters can use it."""
-        clone: Self = super(HeatKernelRidge, copy(self)).__sklearn_clone__()
-        clone.client = self.client
-        return clone
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to samples.
 
@@ -142,22 +130,21 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, RowsEstimator):  # type:
         ------
         InputError
             A parameter or a row cannot be used; the message names the row.
+        BudgetError
+            Not even the mapped samples fit the memory, or the matrix does not fit the disk.
         """
-        alpha = positive_parameter("alpha", self.alpha)
-        positive_parameter("tol", self.tol)
+        self._check("alpha", "tol")
         whole_parameter("max_passes", self.max_passes, 2)
-        room = self._room()
-        X, y = self._validated_for_fit(X, y=y, multi_output=True, y_numeric=True)
-        self.kernel_ = self._make_kernel(X.shape[1])
+        X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
         weights = checked_weights(sample_weight, X)
         used = np.flatnonzero(weights)
         targets = np.asarray(y, dtype=np.float64)[used]
-        self.X_fit_ = self._mapped(X, self.kernel_)[used]
+        self.X_fit_ = self._map_to_fit(X)[used]
         with self.client.as_current() if self.client else nullcontext():
             solution = solve_ridge(
-                self._source(X[used], room),
+                self._source(X[used]),
                 targets.reshape(len(targets), -1),
-                alpha / weights[used],
+                float(self.alpha) / weights[used],
                 tol=self.tol,
                 max_passes=self.max_passes,
             )
@@ -188,13 +175,13 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, RowsEstimator):  # type:
         """
         check_is_fitted(self)
         coef = self.dual_coef_
-        scores = self._scores(X, self.X_fit_, coef.reshape(len(coef), -1))
+        scores = self._sums(X, self.X_fit_, coef.reshape(len(coef), -1))
         return scores.reshape(-1, *coef.shape[1:])
 
-    def _source(self, X: Any, room: int) -> Source:
+    def _source(self, X: Any) -> Source:
         """The matrix: in memory if it fits and no store was named, else computed or read."""
         rows, n = RowsSource(self.X_fit_, self.kernel_), self.X_fit_.shape[0]
-        fits = n * padded(n) * rows.dtype.itemsize <= room
+        fits = n * padded(n) * rows.dtype.itemsize <= own_room(self._bytes())
         if self.store is None and fits:
             return ArraySource(rows.block(np.arange(n))[:, :n])
         if self.store is None and self.client is None:

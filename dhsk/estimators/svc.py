@@ -1,6 +1,5 @@
 """The exact support vector machine with the heat kernel, as a scikit-learn classifier."""
 
-import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,23 +8,21 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
-from dhsk.estimators.checks import check_parameters, in_scikit_words
+from dhsk.estimators.base import HeatEstimator, checked_weights, in_scikit_words
 from dhsk.estimators.problem import make_problem, warn_unless_converged
-from dhsk.gram.sizes import parse_bytes
-from dhsk.kernels import HeatKernel, Kernel, kernel_from_spec
+from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.progress import OnProgress, ignore
-from dhsk.samples import Samples, SphereMap, open_samples, parse_sphere_map
-from dhsk.svm.model import ROWS, SvcModel
+from dhsk.samples import Samples, SphereMap, open_samples
+from dhsk.svm.model import SvcModel
 from dhsk.svm.model_file import load_model, save_model
-from dhsk.svm.rows import RowMap
 from dhsk.svm.train import Means, train_svc
 from dhsk.svm.votes import one_vs_rest
 
@@ -36,7 +33,7 @@ _KEPT: Final = ("C", "time_scale", "sphere_map", "tol", "class_weight", "probabi
 """Parameters that a model file keeps as they are."""
 
 
-class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
     """Exact support vector machine with the heat kernel on the hypersphere.
 
     One-vs-one, as `sklearn.svm.SVC`, with the same optimum; every solution comes with its KKT
@@ -164,10 +161,10 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
         BudgetError
             It does not fit the memory or the disk.
         """
-        check_parameters(self.get_params(deep=False))
-        X, y = validate_data(self, X, y, accept_sparse="csr")
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        with in_scikit_words(X, type(self).__name__):
+        self._check("C", "tol")
+        X, y = self._validated(X, y=y)
+        weights = checked_weights(sample_weight, X)
+        with in_scikit_words(self):
             return self._fit(open_samples(X), np.asarray(y), weights, ignore)
 
     def fit_samples(self, samples: Any, y: ArrayLike, progress: OnProgress | None = None) -> Self:
@@ -194,7 +191,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
         BudgetError
             It does not fit the memory or the disk.
         """
-        check_parameters(self.get_params(deep=False))
+        self._check("C", "tol")
         opened = open_samples(samples)
         labels = np.asarray(y)
         if labels.shape != opened.shape[:1]:
@@ -309,41 +306,15 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = self._map_name() == "hyperspherical"
         # Of scikit-learn's three blobs this map leaves the direction only: 0.8 correct, not 0.83.
         tags.classifier_tags.poor_score = tags.input_tags.positive_only
         return tags
 
-    def __sklearn_clone__(self) -> Self:
-        # A client cannot be copied; all clones talk to the same cluster.
-        bare = copy.copy(self)
-        bare.client = None
-        cloned: Self = super(HeatSVC, bare).__sklearn_clone__()
-        cloned.client = self.client
-        return cloned
-
     # Training
-
-    def _row_map(self) -> RowMap:
-        kernel, n_features = self.kernel, self.n_features_in_
-        if kernel is None:
-            if n_features < 2:
-                raise InputError(
-                    "n_features=1, but the heat kernel on a sphere needs at least 2 features: "
-                    "with one, every sample maps to the same point or its opposite"
-                )
-            kernel = HeatKernel.at_scale(n_features, self.time_scale)
-        return RowMap(kernel, parse_sphere_map(self._map_name()), self.dtype)
-
-    def _map_name(self) -> str:
-        """The map that was asked for, or else the kernel's own."""
-        return self.sphere_map or (self.kernel or HeatKernel).default_map
 
     def _fit(
         self, samples: Samples, y: NDArray[Any], sample_weights: Floats, report: OnProgress
     ) -> Self:
-        row_map = self._row_map()
         problem = make_problem(
             samples,
             y,
@@ -354,8 +325,8 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
             folds=FOLDS if self.probability else None,
             random_state=self.random_state,
         )
-        memory = None if self.memory is None else parse_bytes(self.memory)
-        model = train_svc(problem, row_map, Means(memory, self.client, self.store), report)
+        means = Means(self._bytes(), self.client, self.store)
+        model = train_svc(problem, self._row_map(samples), means, report)
         self._take(replace(model, notes=self._notes()))
         warn_unless_converged(model.certificates)
         return self
@@ -373,7 +344,7 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Set what was learned."""
         sign = -1.0 if len(model.classes) == 2 else 1.0
         self.model_ = model
-        self.kernel_ = model.kernel
+        self._keep_map(model.row_map)
         self.classes_ = model.classes
         self.support_ = model.expansion.support
         self.support_vectors_ = model.rows
@@ -391,10 +362,3 @@ class HeatSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
         check_is_fitted(self)
         model: SvcModel = self.model_
         return model
-
-    def _by_blocks(self, X: Any, function: Any) -> NDArray[Any]:
-        """Map samples block by block, and join what a function says of each block."""
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
-        with in_scikit_words(X, type(self).__name__):
-            blocks = self._model.row_map.blocks(open_samples(X), ROWS)
-            return np.concatenate([function(rows) for _, rows in blocks])

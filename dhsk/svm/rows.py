@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Indices, Rows
-from dhsk.errors import InputError
+from dhsk.errors import BudgetError, InputError
+from dhsk.gram.sizes import human_bytes
 from dhsk.kernels import Kernel, RowKernel, require_unit_rows, squared_norms
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, SphereMap, apply_map
@@ -101,8 +102,37 @@ class RowMap:
             first += block.shape[0]
             report(Progress("reading", first, total))
 
-    def all_of(self, samples: Samples, report: OnProgress = ignore) -> Rows:
-        """Map all samples, (N, dim), in memory."""
+    def all_of(
+        self,
+        samples: Samples,
+        room: int,
+        report: OnProgress = ignore,
+        instead: str = "use fewer samples",
+    ) -> Rows:
+        """Map all samples, (N, dim), in memory.
+
+        Parameters
+        ----------
+        samples
+            What to read.
+        room
+            Bytes that they may take.
+        report
+            Receives progress.
+        instead
+            What to do where they do not fit, for the message.
+
+        Raises
+        ------
+        BudgetError
+            They do not fit.
+        """
+        held = self.bytes_of(samples)
+        if held > room:
+            raise BudgetError(
+                f"the mapped samples take {human_bytes(held)} but {human_bytes(room)} of memory "
+                f"are left: allow more, or {instead}"
+            )
         blocks = self.blocks(samples, report=report)
         if samples.is_sparse:
             return _stacked([rows for _, rows in blocks])

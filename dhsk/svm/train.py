@@ -31,7 +31,7 @@ from dhsk.svm.pairs import solve_pairs
 from dhsk.svm.probability import fit_sigmoid
 from dhsk.svm.problems import Pair, Run, make_pairs
 from dhsk.svm.rows import RowMap
-from dhsk.svm.runners import free_memory, in_threads, on_workers, share_memory
+from dhsk.svm.runners import in_threads, on_workers, own_room, share_memory
 from dhsk.svm.smo import padded
 from dhsk.svm.sources import ClassesSource, GramSource, RowsSource, Source
 
@@ -155,23 +155,19 @@ def _in_memory(
     problem: Problem, row_map: RowMap, means: Means, pairs: Sequence[Pair], report: OnProgress
 ) -> _Engine:
     samples = problem.samples
-    held, left = row_map.bytes_of(samples), _own_room(means.memory)
-    if held > left:
-        raise BudgetError(
-            f"the mapped samples take {human_bytes(held)} but {human_bytes(left)} of memory are "
-            "left: allow more, or have the Gram matrix stored (store=FOLDER)"
-        )
-    rows = row_map.all_of(samples, report)
+    store_it = "have the Gram matrix stored (store=FOLDER)"
+    rows = row_map.all_of(samples, own_room(means.memory), report, store_it)
     most = _most_members(pairs)
-    copied = most * held // samples.shape[0]  # the rows of a pair
+    copied = most * row_map.bytes_of(samples) // samples.shape[0]  # the rows of a pair
     matrix = most * padded(most) * rows.dtype.itemsize
+    source: Source = RowsSource(rows, row_map.kernel)
+    all_at_once = (psutil.cpu_count() or 1) * (matrix + copied)
     kept = ClassesSource.bytes_of(problem.codes, rows.dtype.itemsize)
-    room, run = _threads(means.memory, matrix, copied)
-    source = RowsSource(rows, row_map.kernel)
-    at_once = psutil.cpu_count() or 1
-    if len(pairs) > 1 and _own_room(means.memory) >= kept + at_once * (matrix + copied):
+    left = own_room(means.memory)
+    if len(pairs) > 1 and kept + all_at_once <= left:
         source = ClassesSource(rows, row_map.kernel, problem.codes)
-        room = matrix
+        left -= kept
+    room, run = _threads(left, matrix, copied)
     return _Engine(source, room, run, lambda chosen: rows[chosen])
 
 
@@ -192,7 +188,8 @@ def _on_gram(
     )
     if means.client is None:
         most = _most_members(pairs)
-        room, run = _threads(means.memory, most * padded(most) * G.dtype.itemsize, 0)
+        left = own_room(means.memory)
+        room, run = _threads(left, most * padded(most) * G.dtype.itemsize, 0)
     else:
         resources = resources_of(means.client, means.memory)
         plan = plan_fits(pairs, samples.shape[0], G.dtype, 1, resources)
@@ -200,13 +197,13 @@ def _on_gram(
     return _Engine(GramSource(G), room, run, lambda chosen: row_map.some_of(samples, chosen))
 
 
-def _threads(memory: int | None, matrix: int, beside: int) -> tuple[int, Run]:
+def _threads(left: int, matrix: int, beside: int) -> tuple[int, Run]:
     """Bytes for the matrix of a task, and threads of this process, as many as memory allows.
 
     Parameters
     ----------
-    memory
-        Most bytes for this process.
+    left
+        Bytes that this process may still take.
     matrix, beside
         Bytes of the largest matrix, and of what a task holds besides.
 
@@ -216,7 +213,6 @@ def _threads(memory: int | None, matrix: int, beside: int) -> tuple[int, Run]:
         Not even a small part of a matrix fits.
     """
     cores = psutil.cpu_count() or 1
-    left = _own_room(memory)
     least = min(matrix, SMALLEST_PART**2 * 8) + beside
     if left < least:
         raise BudgetError(
@@ -229,13 +225,6 @@ def _threads(memory: int | None, matrix: int, beside: int) -> tuple[int, Run]:
 
 def _most_members(pairs: Sequence[Pair]) -> int:
     return max(len(pair.members) for pair in pairs)
-
-
-def _own_room(memory: int | None) -> int:
-    """Bytes that this process may still take."""
-    if memory is None:
-        return free_memory()
-    return max(0, memory - int(psutil.Process().memory_info().rss))
 
 
 def _solve(engine: _Engine, pairs: list[Pair], tol: float, report: OnProgress) -> list[list[Fit]]:

@@ -34,6 +34,8 @@ ANY_MAP = {
 PROJECTIVE = ANY_MAP | {
     "check_estimators_dtypes": ZERO_ROW,
     "check_estimator_sparse_tag": ZERO_ROW,
+    "check_estimator_sparse_array": ZERO_ROW,
+    "check_estimator_sparse_matrix": ZERO_ROW,
 }
 HYPERSPHERICAL = PROJECTIVE | {
     "check_sample_weights_pandas_series": ZERO_ROW,
@@ -190,22 +192,32 @@ def test_blocks_do_not_show(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores in small blocks are those in one."""
     model = HeatOneClassSVM().fit(data[0])
     whole = model.score_samples(data[0])
-    monkeypatch.setattr("dhsk.estimators.rows._EDGE", 48)
+    monkeypatch.setattr("dhsk.estimators.base.ROWS", 48)
+    monkeypatch.setattr("dhsk.estimators.base.SUPPORT", 32)
     np.testing.assert_allclose(model.score_samples(data[0]), whole, rtol=1e-12)
 
 
-def test_what_does_not_fit_is_refused(data: Any) -> None:
+def test_what_does_not_fit_is_refused(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has both sizes and the ways out, and the advice is good."""
     match = (
         r"matrix of 250 samples takes 512 KB, but there is room for 300 KB: give more memory, "
         r'halve it with dtype="float32", or fit at most 192 samples'
     )
+    # A limit is for the whole process, of which a matrix of 250 samples is a small part.
+    monkeypatch.setattr("dhsk.estimators.one_class.own_room", lambda _: 300_000)
     with pytest.raises(BudgetError, match=match):
-        HeatOneClassSVM(memory="300KB").fit(data[0])
-    HeatOneClassSVM(memory="300KB").fit(data[0][:192])
-    HeatOneClassSVM(memory="300KB", dtype="float32").fit(data[0])
+        HeatOneClassSVM().fit(data[0])
+    HeatOneClassSVM().fit(data[0][:192])
+    HeatOneClassSVM(dtype="float32").fit(data[0])
+    monkeypatch.setattr("dhsk.estimators.one_class.own_room", lambda _: 200_000)
     with pytest.raises(BudgetError, match="give more memory, or fit"):
-        HeatOneClassSVM(memory="200KB", dtype="float32").fit(data[0])
+        HeatOneClassSVM(dtype="float32").fit(data[0])
+
+
+def test_memory_is_that_of_the_process(data: Any) -> None:
+    """As in every estimator: what the process holds already counts."""
+    with pytest.raises(BudgetError, match=r"mapped samples take 40 KB but 0 B .* fewer samples"):
+        HeatOneClassSVM(memory="1MB").fit(data[0])
 
 
 @pytest.mark.parametrize(
@@ -215,7 +227,7 @@ def test_what_does_not_fit_is_refused(data: Any) -> None:
         ({"nu": 1.5}, "nu must be at most 1, but it is 1.5"),
         ({"nu": None}, "nu must be a finite number"),
         ({"tol": 0.0}, "tol must be above 0"),
-        ({"dtype": "half"}, "dtype must be float32 or float64, got 'half'"),
+        ({"dtype": "half"}, "dtype must be 'float32' or 'float64', but it is 'half'"),
     ],
 )
 def test_bad_parameters_are_refused(parameters: dict[str, Any], match: str) -> None:

@@ -63,6 +63,9 @@ def test_clones_share_the_client(client: Client) -> None:
     assert copied.class_weight == {0: 2.0}
     assert copied.class_weight is not original.class_weight
     assert (copied.C, copied.kernel) == (3.0, kernel)
+    assert pickle.loads(pickle.dumps(original)).get_params() == original.get_params() | {
+        "client": None
+    }
 
 
 def test_a_pickle_predicts_the_same() -> None:
@@ -192,6 +195,14 @@ def test_rows_without_an_image_are_named(sparse: bool, stored: bool, tmp_path: P
             heat(store=store).fit(given, y)
         with pytest.raises(InputError, match=message):
             model.predict(given)
+
+
+def test_values_that_are_not_finite_are_named() -> None:
+    """In the words that scikit-learn asks for, with the row."""
+    X, y = digits(2, 60)
+    X[5, 2] = np.nan
+    with pytest.raises(InputError, match=r"X contains NaN .* row 5, column 2 .* holds nan"):
+        heat().fit(X, y)
 
 
 def test_one_feature_has_no_heat_kernel() -> None:
