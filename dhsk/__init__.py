@@ -18,6 +18,13 @@ if TYPE_CHECKING:
         StoreError,
         StoreMismatchError,
     )
+    from dhsk.estimators import (
+        HeatKernelRidge,
+        HeatOneClassSVM,
+        HeatSVC,
+        HypersphericalMap,
+        ProjectiveMap,
+    )
     from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram
     from dhsk.kernels import (
         CosineKernel,
@@ -46,6 +53,9 @@ _HOME = {
         "AccuracyError", "BudgetError", "CorruptTileError", "DhskError", "IncompleteStoreError",
         "InputError", "StoreError", "StoreMismatchError",
     ],
+    "estimators": [
+        "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "ProjectiveMap",
+    ],
     "gram": ["GramMatrices", "GramMatrix", "compute_gram", "open_gram"],
     "kernels": [
         "CosineKernel", "GaussianKernel", "HeatKernel", "HyperbolicHeatKernel", "Kernel",
@@ -60,11 +70,12 @@ _HOME = {
 
 __all__ = [
     "AccuracyError", "BudgetError", "CorruptTileError", "CosineKernel", "CvResult", "DhskError",
-    "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HyperbolicHeatKernel",
+    "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatKernelRidge",
+    "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
     "IncompleteStoreError", "InputError", "Kernel", "LinearKernel", "ParametrixKernel",
-    "PolynomialKernel", "Progress", "SmoothedKernel", "StoreError", "StoreMismatchError",
-    "compute_gram", "connect", "cross_validate", "hyperspherical_map", "multinomial_map",
-    "open_gram", "open_samples", "projective_map", "read_labels",
+    "PolynomialKernel", "Progress", "ProjectiveMap", "SmoothedKernel", "StoreError",
+    "StoreMismatchError", "compute_gram", "connect", "cross_validate", "hyperspherical_map",
+    "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from dhsk.kernels import TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
+from dhsk.samples.paths import TABLES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -24,6 +25,16 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new vers
             return [float(word) for word in str(value).split(",")]
         except ValueError:
             self.fail(f"{value!r} is not a list of numbers such as 0.7,1,1.4", param, ctx)
+
+
+class NumbersOrAuto(Numbers):
+    """Numbers as above, or the word auto."""
+
+    name = "numbers|auto"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Parse, or fail with a usage error."""
+        return value if value == "auto" else super().convert(value, param, ctx)
 
 
 class WholeNumbers(click.ParamType):  # type: ignore[type-arg]  # as above
@@ -123,6 +134,20 @@ drop_option = click.option(
     metavar="NAME",
     help="CSV column that is not a feature; may be repeated.",
 )
+
+
+def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
+    """Name of the samples' column that holds the labels, which is not a feature; or nothing.
+
+    Parameters
+    ----------
+    source
+        The samples, as on the command line.
+    labels
+        The labels, FILE or FILE:COLUMN.
+    """
+    file, _, column = (labels or "").rpartition(":")
+    return (column,) if file == source and column and file.lower().endswith(TABLES) else ()
 
 
 def make_kernels(

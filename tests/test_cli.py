@@ -90,7 +90,8 @@ def test_gram_then_info_then_verify_then_cv(run: Any, samples: Any) -> None:
     assert "best:   heat s=" in out
     data = json.loads(Path("o/results.json").read_text())
     assert len(data["rows"]) == 2 * 1 * 4
-    assert {p.name for p in Path("o").iterdir()} == {"results.json", "results.csv", "report.html"}
+    files = {p.name for p in Path("o").iterdir()}
+    assert files == {"fits", "results.json", "results.csv", "report.html"}
 
 
 def test_gram_equals_the_library(run: Any, samples: Any) -> None:

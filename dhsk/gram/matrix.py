@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, Rows
 from dhsk.errors import IncompleteStoreError, InputError
 from dhsk.gram.derive import check_derivable
 from dhsk.gram.folder import TemporaryFolder
@@ -70,11 +70,6 @@ class GramMatrix:
     def _store(self) -> GramStore:
         return GramStore.open(self.path)
 
-    @property
-    def _products(self) -> Kernel:
-        """The kernel of the stored entries from which others may be derived."""
-        return self._store.kernels[0]
-
     @cached_property
     def source(self) -> TileSource:
         """What gives the tiles, here or on a worker."""
@@ -101,6 +96,11 @@ class GramMatrix:
     def sphere_map(self) -> str:
         """How the samples were mapped before the product."""
         return self._store.header.sphere_map
+
+    @property
+    def computed(self) -> bool:
+        """Whether tiles are computed whenever they are asked for."""
+        return self._compute
 
     @property
     def symmetric(self) -> bool:
@@ -147,12 +147,12 @@ class GramMatrix:
             The store holds no products, or products that do not determine this kernel.
         """
         if kernel not in self._store.kernels:
-            check_derivable(self.header, self._products, kernel, computed=self._compute)
+            check_derivable(self.header, self._store.kernels[0], kernel, computed=self._compute)
         return GramMatrix(self._store, kernel, compute=self._compute, folder=self._folder)
 
     def _stored_norms2(self) -> tuple[Floats, Floats]:
         """Squared norms of the samples, the diagonal of their inner products."""
-        stored = TileSource(self.path, [self._products])
+        stored = TileSource(self.path, [self._store.kernels[0]])
         norms2 = diagonal(stored, self.tiling).astype(np.float64)
         return norms2, norms2
 
@@ -247,6 +247,21 @@ class GramMatrix:
         yield rows, cols, False
         if self.symmetric and i != j:
             yield cols, rows, True
+
+    def samples(self, rows: Selector = slice(None)) -> Rows:
+        """Samples as the kernel takes them: mapped, of the type in which they were multiplied.
+
+        Parameters
+        ----------
+        rows
+            Which of the rows of the matrix: a slice, indices or booleans.
+
+        Returns
+        -------
+        Rows
+            (rows, dim), dense or CSR.
+        """
+        return self._store.samples.take("rows", to_indices(rows, self.shape[0]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Whole matrix in memory, for numpy."""

@@ -6,13 +6,14 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import zarr
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from zarr.codecs import Crc32cCodec
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Indices, Rows
 from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError
 from dhsk.gram.chunks import read_chunk, write_chunk
 from dhsk.gram.header import Header
+from dhsk.gram.indexing import by_block
 
 CSR_CHUNK: Final = 1 << 18
 """Most entries in a chunk of the CSR arrays."""
@@ -158,6 +159,39 @@ class StagedSamples:
                 f"the samples ({side}) in {self.path} are damaged ({error}): "
                 "put them right with dhsk verify --repair SAMPLES"
             ) from error
+
+    def take(self, side: Side, indices: Indices) -> Rows:
+        """Read chosen samples, tile by tile.
+
+        Parameters
+        ----------
+        side
+            "rows" or "cols".
+        indices
+            Which samples, in any order.
+
+        Returns
+        -------
+        Rows
+            (indices, dim), in their order.
+
+        Raises
+        ------
+        CorruptTileError
+            Their checksum is wrong.
+        """
+        count = self._header.n_rows if side == "rows" else self._header.n_cols
+        tile = self._header.tile
+        read: list[Any] = []
+        places = []
+        for block, part in sorted(by_block(indices, tile).items()):
+            rows = self.read(side, slice(block * tile, min((block + 1) * tile, count)))
+            read.append(rows[part.inside])
+            places.append(part.place)
+        back = np.argsort(np.concatenate(places))
+        if isinstance(read[0], csr_array):
+            return csr_array(vstack(read, format="csr"))[back]
+        return np.concatenate(read)[back]
 
     def _read_dense(self, side: Side, part: slice) -> Rows:
         rows: Rows = self._read_array(side, "dense", part, self._dtype)

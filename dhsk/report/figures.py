@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from dhsk.report.drawing import drawing
 from dhsk.report.markup import Html
 from dhsk.report.results import Cell, Results
-from dhsk.report.words import score, short_count, shortened, spread, whole
+from dhsk.report.words import capitalised, metric, score, short_count, shortened, spread, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 SCORES = "viridis"
 SHARES = "Blues"
@@ -22,12 +23,19 @@ INK = "#222222"
 POINT = "#31688e"
 MISSING = "#efefef"
 
+FAMILIES = "tab10"
+MARKS = "os^DvPX"
+"""Ten colours and seven shapes: seventy families of kernels before two look alike."""
+
+LEAST_RANGE = 0.02
+"""Axes of scores never zoom in further: a smaller difference shall not look large."""
+
 LABEL_WIDTH = 34
 """Longest name of a kernel in a figure, in characters; the tables have the full ones."""
 
 
 def grids(results: Results) -> list[Html]:
-    """Return one heat map of mean accuracy for each family of kernels with a time.
+    """Return one heat map of the mean score for each family of kernels with a time.
 
     The kernels without a time share one further map; all maps share one colour scale.
     """
@@ -45,7 +53,7 @@ def grids(results: Results) -> list[Html]:
 
 
 def score_range(results: Results) -> tuple[float, float]:
-    """Return the accuracies at the ends of the colour scale, never closer than 0.01."""
+    """Return the mean scores at the ends of the colour scale, never closer than 0.01."""
     means = [cell.mean for cell in results.cells]
     return min(*means, max(means) - 0.01), max(means)
 
@@ -83,7 +91,9 @@ def _grid(
         if results.best in cells:
             _outline(ax, labels.index(results.best.label), penalties.index(results.best.C))
         described = [f"{c.label}, C = {c.C:g}: {score(c.mean)}" for c in cells[:3]]
-        return picture.svg(f"Mean accuracy, {name}", f"The best cells: {'; '.join(described)}.")
+        return picture.svg(
+            f"Mean {metric(results)}, {name}", f"The best cells: {'; '.join(described)}."
+        )
 
 
 def _mosaic(
@@ -131,9 +141,8 @@ def _outline(ax: "Axes", row: int, column: int) -> None:
     )
 
 
-def confusion(results: Results) -> Html:
-    """Return the confusion matrix: counts, and their shares of the true class in percent."""
-    counts = results.confusion
+def confusion(results: Results, counts: NDArray[np.int64], title: str) -> Html:
+    """Return a confusion matrix: counts, and their shares of the true class in percent."""
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     size, side, width = (7.0, 0.34, 24) if len(counts) > 12 else (9.0, 0.62, 48)
     texts = [
@@ -144,14 +153,14 @@ def confusion(results: Results) -> Html:
     if is_numbered(results):
         columns = [str(k) for k in range(1, len(rows) + 1)]
         rows = [f"{row}   {k}" for row, k in zip(rows, columns, strict=True)]
-    with drawing("confusion", side * len(counts), side * len(counts)) as picture:
+    with drawing(title, side * len(counts), side * len(counts)) as picture:
         ax = picture.axes
         _mosaic(ax, shares**SHARES_POWER, texts, SHARES, "#e3e8ef", size)
         _name_ticks(ax, rows, columns)
         ax.set_xlabel("predicted class")
         ax.set_ylabel("true class")
         right = f"{whole(np.trace(counts))} of {whole(counts.sum())}"
-        return picture.svg("Confusion matrix", f"{right} samples lie on the diagonal.")
+        return picture.svg(title, f"{right} samples lie on the diagonal.")
 
 
 def is_numbered(results: Results) -> bool:
@@ -164,7 +173,7 @@ def _percent(share: float) -> str:
 
 
 def folds(results: Results) -> Html:
-    """Return the accuracy of each fold, for the best cell of each family of kernels."""
+    """Return the score of each fold, for the best cell of each family of kernels."""
     best: dict[str, Cell] = {}
     for cell in (results.best, *results.cells):
         best.setdefault(cell.kernel, cell)
@@ -176,16 +185,16 @@ def folds(results: Results) -> Html:
         names = [f"{shortened(c.label, LABEL_WIDTH)}, C = {c.C:g}" for c in cells]
         ax.set_yticks(range(len(cells)), names)
         ax.set_ylim(len(cells) - 0.45, -0.55)
-        low, high = ax.get_xlim()
-        slack = max(0.0, 0.02 - (high - low)) / 2
-        ax.set_xlim(low - slack, high + slack)
+        ax.set_xlim(*_widened(*ax.get_xlim()))
         ax.locator_params(axis="x", nbins=6)
         ax.grid(axis="x")
         ax.set_axisbelow(True)
         ax.tick_params(axis="y", length=0)
-        ax.set_xlabel("accuracy")
+        ax.set_xlabel(metric(results))
         said = "; ".join(f"{c.label}: {spread(c)}" for c in cells)
-        return picture.svg("Accuracy by fold", f"Mean and standard deviation: {said}.")
+        return picture.svg(
+            f"{capitalised(metric(results))} by fold", f"Mean and standard deviation: {said}."
+        )
 
 
 def _fold_row(ax: "Axes", row: int, cell: Cell) -> None:
@@ -198,10 +207,49 @@ def _fold_row(ax: "Axes", row: int, cell: Cell) -> None:
     ax.text(1.02, row, spread(cell), transform=ax.get_yaxis_transform(), va="center")
 
 
-def decay(eigenvalues: NDArray[np.float64]) -> Html:
-    """Return positive eigenvalues, largest first, on a logarithmic scale."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+def _widened(low: float, high: float) -> tuple[float, float]:
+    slack = max(0.0, LEAST_RANGE - (high - low)) / 2
+    return low - slack, high + slack
 
+
+def capacity(results: Results, effective: dict[Cell, float]) -> Html:
+    """Return mean score against effective sample size, a mark for each cell."""
+    from matplotlib import colormaps
+
+    with drawing("capacity", 5.2, 3.2) as picture:
+        ax = picture.axes
+        for k, family in enumerate(sorted({c.kernel for c in effective})):
+            own = {c: size for c, size in effective.items() if c.kernel == family}
+            ax.plot(
+                list(own.values()), [c.mean for c in own], MARKS[k % len(MARKS)], markersize=7,
+                color=colormaps[FAMILIES](k % 10), mec="white", mew=0.6,
+                label=shortened(family, LABEL_WIDTH),
+            )  # fmt: skip
+        if results.best in effective:
+            ax.plot(
+                [effective[results.best]], [results.best.mean], "o",
+                markersize=13, mfc="none", mec=INK, mew=1.4, label="best",
+            )  # fmt: skip
+        _effective_axis(ax, min(effective.values()), max(effective.values()))
+        ax.set_ylim(*_widened(*ax.get_ylim()))
+        ax.set_ylabel(f"mean {metric(results)}")
+        ax.grid()
+        ax.set_axisbelow(True)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
+        title = f"Mean {metric(results)} against effective sample size"
+        return picture.svg(title, f"{len(effective)} cells, coloured by kernel.")
+
+
+def _effective_axis(ax: "Axes", low: float, high: float) -> None:
+    ax.set_xlabel("effective sample size")
+    if high > 10 * low:
+        ax.set_xscale("log")
+        ax.set_xlim(low / 1.2, high * 1.2)
+        _log_ticks(ax.xaxis, low, high)
+
+
+def decay(eigenvalues: NDArray[np.float64], *, exact: bool) -> Html:
+    """Return positive eigenvalues, largest first, on a logarithmic scale."""
     high, low = eigenvalues[0], eigenvalues[-1]
     with drawing("decay", 3.65, 2.4) as picture:
         ax = picture.axes
@@ -209,23 +257,34 @@ def decay(eigenvalues: NDArray[np.float64]) -> Html:
         ax.set_yscale("log")
         # One of 1, 2, 5 lies in any interval whose ends differ by a factor of 2.5 or more.
         ax.set_ylim(low / 1.6, high * 1.6)
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
-        ax.yaxis.set_minor_locator(NullLocator())
-        ax.set_title("Eigenvalues", loc="left")
-        said = f"From {high:.3g} down to {low:.3g} at number {len(eigenvalues)}."
+        _log_ticks(ax.yaxis, low, high)
+        ax.set_title(f"Eigenvalues{_bound(exact)}", loc="left")
+        said = f"From {high:.3g} down to {low:.3g} at number {len(eigenvalues)}{_bound(exact)}."
         return picture.svg("Eigenvalues of the Gram matrix", said)
 
 
-def cumulative(shares: NDArray[np.float64]) -> Html:
+def _bound(exact: bool) -> str:
+    return "" if exact else " (lower bounds)"
+
+
+def _log_ticks(axis: "Axis", low: float, high: float) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
+    axis.set_minor_locator(NullLocator())
+
+
+def cumulative(shares: NDArray[np.float64], *, exact: bool) -> Html:
     """Return the shares of the trace, in percent, that the first 1, 2, ... eigenvalues hold."""
     with drawing("cumulative", 3.65, 2.4) as picture:
         ax = picture.axes
         _curve(ax, shares)
         ax.set_ylim(0, max(102, float(shares.max())))
         ax.yaxis.set_major_formatter("{x:.0f} %")
-        ax.set_title("Cumulative share of the trace", loc="left")
-        said = f"The first {len(shares)} hold {shares[-1]:.1f} percent."
+        ax.set_title(f"Cumulative share of the trace{_bound(exact)}", loc="left")
+        at_least = "" if exact else "at least "
+        said = f"The first {len(shares)} hold {at_least}{shares[-1]:.1f} percent."
         return picture.svg("Cumulative share of the trace", said)
 
 

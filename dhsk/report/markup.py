@@ -35,3 +35,20 @@ def table(head: Iterable[object], rows: Iterable[Iterable[object]], **attributes
 def _row(cells: Iterable[object]) -> Html:
     first, *rest = cells
     return joined([tag("th", first, scope="row"), *(tag("td", c) for c in rest)])
+
+
+def section(title: str, note: object, *content: object) -> Html:
+    """Return a section of the page; `note` may be empty."""
+    words = [tag("p", note, class_="note")] if note else []
+    return tag("section", tag("h2", title), *words, *content)
+
+
+def figure_row(svgs: Iterable[Html]) -> Html:
+    """Return figures side by side, as far as there is room."""
+    return tag("div", *(tag("figure", svg) for svg in svgs), class_="figures")
+
+
+def colour_scale(colours: list[str], low: str, high: str) -> Html:
+    """Return a bar of colours between the words for its ends."""
+    bar = tag("i", style=f"background: linear-gradient(to right, {', '.join(colours)})")
+    return tag("p", low, bar, high, class_="scale note")

@@ -1,24 +1,29 @@
 """The page: one sentence, key numbers, then the evidence from the grid down to the plan."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dhsk.errors import InputError
-from dhsk.report import figures
-from dhsk.report.markup import Html, table, tag
-from dhsk.report.results import Cell, Results, parse
-from dhsk.report.words import count_of, duration, kernel_words, score, spread, whole
+from dhsk.report import choice, classes, machine
+from dhsk.report.markup import Html, section, table, tag
+from dhsk.report.results import Results, parse
+from dhsk.report.words import (
+    capitalised,
+    count_of,
+    duration,
+    kernel_words,
+    metric,
+    score,
+    spread,
+    whole,
+)
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-
-OPEN_ROWS = 20
-"""Cells shown before the table folds the others away."""
 
 
 def write_report(data: Mapping[str, Any], path: str | Path) -> None:
@@ -62,13 +67,17 @@ def _page(results: Results) -> str:
         tag("style", Html(files(__package__).joinpath("style.css").read_text("utf-8"))),
     )
     body = (
-        tag("header", tag("h1", title), tag("p", _lede(results), class_="lede"), _tiles(results)),
-        _grid(results),
-        _folds(results),
-        _classes(results),
-        _confusion(results),
-        _spectrum(results),
-        _cells(results),
+        _header(title, results),
+        choice.grid(results),
+        choice.search(results),
+        choice.folds(results),
+        classes.held_out(results),
+        classes.classes(results),
+        classes.confusion(results),
+        machine.capacity(results),
+        machine.spectrum(results),
+        choice.cells(results),
+        machine.refit(results),
         _plan(results),
         _origin(results),
     )
@@ -76,35 +85,55 @@ def _page(results: Results) -> str:
     return f"<!DOCTYPE html>\n{content}\n"
 
 
-def _section(title: str, note: object, *content: object) -> Html:
-    words = [tag("p", note, class_="note")] if note else []
-    return tag("section", tag("h2", title), *words, *content)
-
-
-def _figures(svgs: Iterable[Html]) -> Html:
-    return tag("div", *(tag("figure", svg) for svg in svgs), class_="figures")
+def _header(title: str, results: Results) -> Html:
+    lede = tag("p", _lede(results), class_="lede")
+    return tag("header", tag("h1", title), lede, _unfinished(results), _tiles(results))
 
 
 def _lede(results: Results) -> str:
     best = results.best
-    return (
+    said = (
         f"Best: {kernel_words(best)}, C = {best.C:g}: "
-        f"mean accuracy {spread(best)} over {count_of(results.n_folds, 'fold')}"
+        f"mean {metric(results)} {spread(best)} over {count_of(results.n_folds, 'fold')}"
     )
+    if results.test is None:
+        return said
+    held_out = f"{score(results.test.score)} on {count_of(results.test.n, 'held-out sample')}"
+    return f"{said}, {held_out}"
+
+
+def _unfinished(results: Results) -> Html:
+    """Say which fits did not converge, and what helps; nothing if all did."""
+    n = sum(cell.unfinished for cell in results.cells)
+    among = ", the best cell's among them," if results.best.unfinished else ""
+    stopped = [f"{whole(n)} of {count_of(results.n_fits, 'fit')} on the folds{among}"] if n else []
+    if results.refit is not None and not results.refit.converged:
+        stopped.append("the refit of the best cell")
+    if not stopped:
+        return Html()
+    words = (
+        f"{' and '.join(stopped)} did not converge: the KKT violation is above the tolerance of "
+        f"{results.tol:g}, so scores and bounds may be off. A larger tolerance, more memory or a "
+        "smaller C helps."
+    )
+    return tag("p", capitalised(words), class_="warning")
 
 
 def _tiles(results: Results) -> Html:
     samples, best = results.samples, results.best
-    largest = max(results.class_counts) / max(sum(results.class_counts), 1)
-    fits = sum(len(cell.folds) for cell in results.cells)
+    asked = f"best cell, worst fold; {results.tol:g} asked for"
     return tag(
         "dl",
-        _tile("mean accuracy", score(best.mean), f"always the largest class: {score(largest)}"),
+        _tile(f"mean {metric(results)}", score(best.mean), _comparison(results)),
         _tile("samples", whole(samples.n_samples), _features(results)),
         _tile("classes", whole(len(results.classes)), _class_sizes(results)),
-        _tile("grid cells", whole(len(results.cells)), f"{count_of(fits, 'fit')} on the folds"),
-        _tile("support vectors", whole(best.n_support), "best cell, mean over folds"),
-        _tile("KKT violation", f"{best.kkt:.2g}", "best cell, worst fold"),
+        _tile(
+            "grid cells",
+            whole(len(results.cells)),
+            f"{count_of(results.n_fits, 'fit')} on the folds",
+        ),
+        _tile("support vectors", whole(best.proof.n_support), "best cell, mean over folds"),
+        _tile("KKT violation", f"{best.proof.kkt:.2g}", asked),
         _tile("mean recall", score(_mean_recall(results)), "every class counts the same"),
         _tile(
             "total time",
@@ -113,6 +142,15 @@ def _tiles(results: Results) -> Html:
         ),
         class_="tiles",
     )
+
+
+def _comparison(results: Results) -> str:
+    """Give an accuracy its baseline, and any other score the accuracy of the same fits."""
+    if results.scoring == "accuracy":
+        largest = max(results.class_counts) / max(sum(results.class_counts), 1)
+        return f"always the largest class: {score(largest)}"
+    counts = results.confusion
+    return f"accuracy of the same fits: {score(np.trace(counts) / max(counts.sum(), 1))}"
 
 
 def _tile(name: str, value: str, detail: str) -> Html:
@@ -144,157 +182,11 @@ def _mean_recall(results: Results) -> float:
     return float((np.diagonal(counts)[truth > 0] / truth[truth > 0]).mean()) if truth.any() else 0.0
 
 
-def _grid(results: Results) -> Html:
-    title = "Every kernel at every C"
-    maps = _figures(figures.grids(results))
-    if len(results.cells) == 1:
-        return _section(
-            title, "One kernel at one C was tried, so there is no choice to show.", maps
-        )
-    low, high = figures.score_range(results)
-    folds = count_of(results.n_folds, "fold")
-    note = f"Mean accuracy over {folds}; the outlined cell is the best. {_edges(results)}"
-    scale = _scale(figures.colours_of(figures.SCORES), score(low), score(high))
-    return _section(title, note, scale, maps)
-
-
-def _scale(colours: list[str], low: str, high: str) -> Html:
-    bar = tag("i", style=f"background: linear-gradient(to right, {', '.join(colours)})")
-    return tag("p", low, bar, high, class_="scale note")
-
-
-def _edges(results: Results) -> str:
-    """Say where the winner lies at the end of what was tried, so that better may lie outside."""
-    best = results.best
-    rivals = [c for c in results.cells if c.kernel == best.kernel]
-    names = [
-        f"{side} {name}"
-        for name in ("time scale", "sigma", "C")
-        for side, end in (("smallest", min), ("largest", max))
-        if _at_end(best, rivals, name.replace(" ", "_"), end)
-    ]
-    if not names:
-        return ""
-    return f"It has the {' and the '.join(names)} that was tried: better may lie outside the grid. "
-
-
-def _at_end(best: Cell, rivals: list[Cell], field: str, end: Any) -> bool:
-    values = {getattr(c, field) for c in rivals} - {None}
-    return len(values) > 1 and getattr(best, field) == end(values)
-
-
-def _folds(results: Results) -> Html:
-    note = (
-        "The best cell of each family of kernels: a dot for each fold (first fold on top), a line "
-        "at the mean, a band of one standard deviation."
-    )
-    if len(results.cells) > 1:
-        note += (
-            " Every cell saw the same folds. The best was chosen by these very folds, so its "
-            "accuracy on new samples tends to be a little lower."
-        )
-    return _section("Accuracy by fold", note, _figures([figures.folds(results)]))
-
-
-def _classes(results: Results) -> Html:
-    counts = results.confusion
-    right = np.diagonal(counts)
-    truth, found = counts.sum(axis=1), counts.sum(axis=0)
-    rows = [
-        (
-            f"{k + 1}. {name}" if figures.is_numbered(results) else name,
-            whole(results.class_counts[k]),
-            _ratio(right[k], found[k]),
-            _ratio(right[k], truth[k]),
-            _ratio(2 * right[k], found[k] + truth[k]),
-            _most_mistaken(results, k),
-        )
-        for k, name in enumerate(results.classes)
-    ]
-    head = ("class", "samples", "precision", "recall", "F1", "most often taken for")
-    note = "Best cell, each sample predicted by the fold that did not train on it."
-    return _section("Class by class", note, table(head, rows, class_="numbers classes"))
-
-
-def _ratio(part: int, of: int) -> str:
-    return score(part / of) if of else "–"
-
-
-def _most_mistaken(results: Results, k: int) -> str:
-    row = results.confusion[k].copy()
-    row[k] = 0
-    most = int(row.argmax())
-    return f"{results.classes[most]} ({whole(row[most])})" if row[most] else "–"
-
-
-def _confusion(results: Results) -> Html:
-    note = (
-        "Best cell again. Rows are true classes, columns predicted ones. Each cell holds the count "
-        "and its share of the true class; empty cells are zero."
-    )
-    colours = figures.colours_of(figures.SHARES, figures.SHARES_POWER)
-    scale = _scale(colours, "0 %", "100 % of the true class")
-    return _section("What was taken for what", note, scale, _figures([figures.confusion(results)]))
-
-
-def _spectrum(results: Results) -> Html:
-    title = "Eigenvalues of the best kernel"
-    values = results.eigenvalues
-    # What a symmetric eigensolver cannot tell from zero (LAPACK Users' Guide, 4.7).
-    noise = results.samples.n_samples * np.finfo(np.float64).eps * max(values, default=0.0)
-    drawn = values[values > noise]
-    if not drawn.size:
-        return _section(title, "No eigenvalues were computed, or none is above zero.")
-    hidden = len(values) - len(drawn)
-    note = f"The Gram matrix: {count_of(len(drawn), 'eigenvalue')}, largest first"
-    panels = [figures.decay(drawn)]
-    if results.trace > 0:
-        shares = 100 * np.cumsum(drawn) / results.trace
-        panels.append(figures.cumulative(shares))
-        note += _reach(shares)
-    note += f". {whole(hidden)} more are zero within rounding and not drawn." if hidden else "."
-    return _section(title, note, _figures(panels))
-
-
-def _reach(shares: NDArray[np.float64]) -> str:
-    """Say how many eigenvalues hold how much: how far a low rank can carry."""
-    together = f", together {shares[-1]:.1f} % of the trace"
-    reached = [
-        f"{goal} % with {whole(int(np.argmax(shares >= goal)) + 1)}"
-        for goal in (50, 90, 99)
-        if shares[-1] >= goal
-    ]
-    return f"{together} ({', '.join(reached)})" if reached else together
-
-
-def _cells(results: Results) -> Html:
-    rows = [
-        (
-            c.label,
-            f"{c.C:g}",
-            score(c.mean),
-            score(c.std),
-            whole(c.n_support),
-            f"{c.kkt:.2g}",
-            duration(c.seconds),
-        )
-        for c in results.cells
-    ]
-    head = ("kernel", "C", "mean", "std", "support", "KKT", "fits")
-    shown = [table(head, rows[:OPEN_ROWS], class_="numbers cells")]
-    if len(rows) > OPEN_ROWS:
-        more = table(head, rows[OPEN_ROWS:], class_="numbers cells")
-        words = f"The other {count_of(len(rows) - OPEN_ROWS, 'cell')}"
-        shown.append(tag("details", tag("summary", words), more))
-    note = "Best first. KKT is the worst violation over the folds; fits are summed over the folds."
-    return _section("All cells", note, *shown)
-
-
 def _plan(results: Results) -> Html:
     names = {"gram": "Gram matrix", "fits": "fits", "total": "total"}
     spent = [(f"measured: {names[key]}", duration(s)) for key, s in results.seconds.items()]
     facts = table((), [*results.plan, *spent], class_="facts")
-    return _section("Planned and measured", "", facts)
+    return section("Planned and measured", "", facts)
 
 
 def _origin(results: Results) -> Html:
@@ -306,5 +198,6 @@ def _origin(results: Results) -> Html:
         ("fingerprint", samples.fingerprint),
         ("map to the sphere", samples.sphere_map),
         ("folds", results.splitter),
+        ("scorer", results.scoring),
     ]
-    return _section("How it was made", "", table((), facts, class_="facts"))
+    return section("How it was made", "", table((), facts, class_="facts"))

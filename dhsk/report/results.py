@@ -2,17 +2,50 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
+from dhsk.report.fields import Fields, wrong
 
 SCHEMA = 2
 """Version of the layout of results.json that this room reads."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What proves and bounds a fit; of the pairs of classes, and of several fits, the worst.
+
+    Attributes
+    ----------
+    n_support
+        Support vectors; of several fits the mean.
+    kkt
+        Largest KKT violation.
+    gap
+        Largest duality gap, as a part of the primal objective.
+    converged
+        Whether every violation is within the tolerance.
+    margin
+        Smallest margin in feature space; None where no pair has a hyperplane.
+    vc
+        Largest upper bound of the VC dimension; None where it is not known.
+    effective
+        Smallest effective sample size; None where it is not known.
+    seconds
+        Time of the solver; of several fits the sum.
+    """
+
+    n_support: float
+    kkt: float
+    gap: float
+    converged: bool
+    margin: float | None
+    vc: float | None
+    effective: float | None
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -28,15 +61,13 @@ class Cell:
     C
         Penalty of the SVM.
     mean, std
-        Accuracy over the folds.
-    n_support
-        Support vectors, mean over the folds.
-    kkt
-        Largest KKT violation over the folds.
-    seconds
-        Time of the fits, summed over the folds.
+        Score over the folds.
+    proof
+        Of the fits on all folds.
     folds
-        Accuracy of each fold, in the order of the folds.
+        Score of each fold, in the order of the folds.
+    unfinished
+        Number of folds whose fit did not converge.
     """
 
     kernel: str
@@ -47,10 +78,9 @@ class Cell:
     C: float
     mean: float
     std: float
-    n_support: float
-    kkt: float
-    seconds: float
+    proof: Certificate
     folds: tuple[float, ...]
+    unfinished: int
 
 
 @dataclass(frozen=True)
@@ -66,8 +96,34 @@ class Samples:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """One grid of the search for a time scale: what was tried, the best of it, what followed."""
+
+    time_scales: tuple[float, ...]
+    C: tuple[float, ...]
+    best_label: str
+    best_penalty: float
+    best_mean: float
+    why: str
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How the winner did on samples that were held out from everything."""
+
+    score: float
+    n: int
+    confusion: NDArray[np.int64]
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Results:
-    """One cross-validation: `cells` best first, `confusion` (true, predicted) of `best`."""
+    """One cross-validation: `cells` best first, `confusion` (true, predicted) of `best`.
+
+    `tol` is the KKT violation that was asked for; `search` is empty, and `test` and `refit` are
+    None, where there was none.
+    """
 
     version: str
     created: str
@@ -76,13 +132,24 @@ class Results:
     class_counts: tuple[int, ...]
     n_folds: int
     splitter: str
+    scoring: str
+    tol: float
     cells: tuple[Cell, ...]
     best: Cell
     confusion: NDArray[np.int64]
     eigenvalues: NDArray[np.float64]
+    eigenvalues_exact: bool
     trace: float
     plan: tuple[tuple[str, str], ...]
     seconds: dict[str, float]
+    search: tuple[Trial, ...]
+    test: HeldOut | None
+    refit: Certificate | None
+
+    @property
+    def n_fits(self) -> int:
+        """Number of fits on the folds."""
+        return sum(len(cell.folds) for cell in self.cells)
 
 
 def parse(data: Mapping[str, Any]) -> Results:
@@ -93,11 +160,12 @@ def parse(data: Mapping[str, Any]) -> Results:
     InputError
         A key is missing, a value is of the wrong kind, or the parts contradict each other.
     """
-    root = _Fields(data, "")
+    root = Fields(data, "")
     _check_schema(root)
     cells = _cells(root)
     best = _best(root.part("best"), cells)
     classes = tuple(str(name) for name in root.items("classes"))
+    refit = root.part_if_any("refit")
     return Results(
         version=root.text("version"),
         created=root.text("created"),
@@ -106,81 +174,23 @@ def parse(data: Mapping[str, Any]) -> Results:
         class_counts=tuple(int(n) for n in root.vector("class_counts", len(classes))),
         n_folds=root.part("folds").whole("n"),
         splitter=root.part("folds").text("splitter"),
+        scoring=root.text("scoring"),
+        tol=root.number("tol"),
         cells=(best, *(c for c in cells if c is not best)),
         best=best,
-        confusion=_confusion(root, len(classes)),
+        confusion=root.counts("confusion", len(classes)),
         eigenvalues=root.vector("eigenvalues"),
+        eigenvalues_exact=root.flag("eigenvalues_exact"),
         trace=root.number("trace"),
         plan=_plan(root),
         seconds={key: root.part("seconds").number(key) for key in ("gram", "fits", "total")},
+        search=tuple(_trial(f) for f in root.parts("search")) if data.get("search") else (),
+        test=_held_out(root.part_if_any("test"), len(classes)),
+        refit=None if refit is None else _certificate(refit),
     )
 
 
-@dataclass(frozen=True)
-class _Fields:
-    """A JSON object that knows its place, so that an error can name it."""
-
-    values: Mapping[str, Any]
-    place: str
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.values, Mapping):
-            raise _wrong(self.place or "data", "an object with named values", self.values)
-
-    def path(self, key: str) -> str:
-        return f"{self.place}.{key}" if self.place else key
-
-    def get(self, key: str) -> Any:
-        if key not in self.values:
-            raise InputError(
-                f"the results have no '{self.path(key)}', so no report can be made of them; "
-                "give the whole content of a results.json that `dhsk cv` wrote"
-            )
-        return self.values[key]
-
-    def text(self, key: str) -> str:
-        return str(self.get(key))
-
-    def number(self, key: str) -> float:
-        return _number(self.get(key), self.path(key))
-
-    def optional(self, key: str) -> float | None:
-        return None if self.get(key) is None else self.number(key)
-
-    def whole(self, key: str) -> int:
-        return int(self.number(key))
-
-    def items(self, key: str) -> list[Any]:
-        value = self.get(key)
-        if not isinstance(value, list | tuple):
-            raise _wrong(self.path(key), "a list", value)
-        return list(value)
-
-    def vector(self, key: str, length: int | None = None) -> NDArray[np.float64]:
-        values = self.items(key)
-        if length is not None and len(values) != length:
-            raise _wrong(self.path(key), f"a list of {length} numbers, one per class", values)
-        return np.array([_number(v, f"{self.path(key)}[{i}]") for i, v in enumerate(values)])
-
-    def part(self, key: str) -> "_Fields":
-        return _Fields(self.get(key), self.path(key))
-
-    def parts(self, key: str) -> "list[_Fields]":
-        return [_Fields(v, f"{self.path(key)}[{i}]") for i, v in enumerate(self.items(key))]
-
-
-def _number(value: Any, place: str) -> float:
-    if not isinstance(value, Real) or not isfinite(value):
-        raise _wrong(place, "a finite number", value)
-    return float(value)
-
-
-def _wrong(place: str, wanted: str, value: object) -> InputError:
-    found = " ".join(repr(value).split())[:80]
-    return InputError(f"'{place}' of the results must be {wanted}, but it is {found}")
-
-
-def _check_schema(root: _Fields) -> None:
+def _check_schema(root: Fields) -> None:
     schema = root.get("schema")
     if schema != SCHEMA:
         raise InputError(
@@ -189,7 +199,7 @@ def _check_schema(root: _Fields) -> None:
         )
 
 
-def _samples(fields: _Fields) -> Samples:
+def _samples(fields: Fields) -> Samples:
     nnz = fields.optional("nnz")
     return Samples(
         source=fields.text("source"),
@@ -201,24 +211,24 @@ def _samples(fields: _Fields) -> Samples:
     )
 
 
-def _key(fields: _Fields) -> tuple[str, float]:
+def _key(fields: Fields) -> tuple[str, float]:
     return fields.text("label"), fields.number("C")
 
 
-def _cells(root: _Fields) -> tuple[Cell, ...]:
-    scores: dict[tuple[str, float], dict[int, float]] = {}
+def _cells(root: Fields) -> tuple[Cell, ...]:
+    rows: dict[tuple[str, float], dict[int, Fields]] = {}
     for row in root.parts("rows"):
-        scores.setdefault(_key(row), {})[row.whole("fold")] = row.number("score")
-    cells = [_cell(fields, scores.get(_key(fields), {})) for fields in root.parts("summary")]
+        rows.setdefault(_key(row), {})[row.whole("fold")] = row
+    cells = [_cell(fields, rows.get(_key(fields), {})) for fields in root.parts("summary")]
     if not cells:
-        raise _wrong("summary", "a list of at least one cell", [])
+        raise wrong("summary", "a list of at least one cell", [])
     # Ties go to the smaller C, as the simpler model.
     return tuple(sorted(cells, key=lambda c: (-c.mean, c.C, c.label)))
 
 
-def _cell(fields: _Fields, scores: dict[int, float]) -> Cell:
+def _cell(fields: Fields, rows: dict[int, Fields]) -> Cell:
     label, C = _key(fields)
-    if not scores:
+    if not rows:
         raise InputError(
             f"'rows' of the results has no fold of {fields.place} (label {label!r}, C = {C:g}); "
             "give the whole content of a results.json that `dhsk cv` wrote"
@@ -232,14 +242,26 @@ def _cell(fields: _Fields, scores: dict[int, float]) -> Cell:
         C=C,
         mean=fields.number("mean"),
         std=fields.number("std"),
-        n_support=fields.number("n_support"),
-        kkt=fields.number("kkt"),
-        seconds=fields.number("seconds"),
-        folds=tuple(scores[fold] for fold in sorted(scores)),
+        proof=_certificate(fields),
+        folds=tuple(rows[fold].number("score") for fold in sorted(rows)),
+        unfinished=sum(not row.flag("converged") for row in rows.values()),
     )
 
 
-def _best(fields: _Fields, cells: tuple[Cell, ...]) -> Cell:
+def _certificate(fields: Fields) -> Certificate:
+    return Certificate(
+        n_support=fields.number("n_support"),
+        kkt=fields.number("kkt"),
+        gap=fields.number("gap"),
+        converged=fields.flag("converged"),
+        margin=fields.optional("margin"),
+        vc=fields.optional("vc"),
+        effective=fields.optional("effective"),
+        seconds=fields.number("seconds"),
+    )
+
+
+def _best(fields: Fields, cells: tuple[Cell, ...]) -> Cell:
     label, C = _key(fields)
     for cell in cells:
         if (cell.label, cell.C) == (label, C):
@@ -250,21 +272,33 @@ def _best(fields: _Fields, cells: tuple[Cell, ...]) -> Cell:
     )
 
 
-def _confusion(root: _Fields, n_classes: int) -> NDArray[np.int64]:
-    rows = root.items("confusion")
-    square = len(rows) == n_classes and all(
-        isinstance(row, list | tuple) and len(row) == n_classes for row in rows
+def _trial(fields: Fields) -> Trial:
+    best = fields.part("best")
+    label, C = _key(best)
+    return Trial(
+        time_scales=tuple(fields.vector("time_scales").tolist()),
+        C=tuple(fields.vector("C").tolist()),
+        best_label=label,
+        best_penalty=C,
+        best_mean=best.number("mean"),
+        why=fields.text("why"),
     )
-    if not square or n_classes == 0:
-        wanted = f"{n_classes} rows of {n_classes} counts, for the {n_classes} names in 'classes'"
-        raise _wrong("confusion", wanted, rows)
-    flat = [_number(v, f"confusion[{i}]") for i, row in enumerate(rows) for v in row]
-    return np.array(flat).astype(np.int64).reshape(n_classes, n_classes)
 
 
-def _plan(root: _Fields) -> tuple[tuple[str, str], ...]:
+def _held_out(fields: Fields | None, n_classes: int) -> HeldOut | None:
+    if fields is None:
+        return None
+    return HeldOut(
+        score=fields.number("score"),
+        n=fields.whole("n"),
+        confusion=fields.counts("confusion", n_classes),
+        seconds=fields.number("seconds"),
+    )
+
+
+def _plan(root: Fields) -> tuple[tuple[str, str], ...]:
     pairs = root.items("plan")
     for i, pair in enumerate(pairs):
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise _wrong(f"plan[{i}]", "a pair [name, text]", pair)
+            raise wrong(f"plan[{i}]", "a pair [name, text]", pair)
     return tuple((str(name), str(text)) for name, text in pairs)

@@ -1,6 +1,18 @@
 """Numbers and cells in the words of the page."""
 
-from dhsk.report.results import Cell
+from collections.abc import Iterable
+
+from dhsk.report.results import Cell, Results
+
+
+def metric(results: Results) -> str:
+    """Return what the scorer is called in a sentence: accuracy, ROC AUC, balanced accuracy."""
+    return results.scoring.replace("_", " ").replace("roc auc", "ROC AUC")
+
+
+def capitalised(text: str) -> str:
+    """Return the text as the start of a heading; capitals within it stay."""
+    return text[:1].upper() + text[1:]
 
 
 def whole(value: float) -> str:
@@ -18,25 +30,44 @@ def short_count(value: float) -> str:
 
 
 def score(value: float) -> str:
-    """Return an accuracy with three decimals."""
-    return f"{value:.3f}"
+    """Return a score with three decimals and a true minus sign, but no minus zero."""
+    return f"{value:z.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def brief(value: float | None) -> str:
+    """Return a number with three digits, a large one without decimals; a dash for None."""
+    if value is None:
+        return "–"
+    return f"{value:.3g}" if value < 999.5 else whole(value)
+
+
+def listed(values: Iterable[float]) -> str:
+    """Return numbers with commas: 0.7, 1, 1.4."""
+    return ", ".join(f"{value:g}" for value in values)
 
 
 def spread(cell: Cell) -> str:
     """Return mean and standard deviation over the folds: 0.928 ± 0.006, never broken."""
-    return f"{score(cell.mean)}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{score(cell.std)}"
+    return unbroken(f"{score(cell.mean)} ± {score(cell.std)}")
+
+
+def unbroken(text: str) -> str:
+    """Return the text with blanks at which no line ends."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def duration(seconds: float) -> str:
     """Return a duration in its natural unit: 0.21 s, 40.3 s, 3 min 5 s, 2 h 10 min."""
-    if seconds < 1:
-        return f"{seconds:.2g} s"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+    if seconds < 1:
+        words = f"{seconds:.2g} s"
+    elif seconds < 60:
+        words = f"{seconds:.1f} s"
+    elif minutes < 60:
+        words = f"{minutes} min {rest} s"
+    else:
+        words = f"{minutes // 60} h {minutes % 60} min"
+    return unbroken(words)
 
 
 def count_of(n: int, one: str) -> str:

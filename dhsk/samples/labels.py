@@ -20,7 +20,11 @@ _TEXT = (".txt", ".txt.gz")
 
 
 def read_labels(
-    source: ArrayLike | str | os.PathLike[str], n_samples: int, folds: int | None = None
+    source: ArrayLike | str | os.PathLike[str],
+    n_samples: int,
+    folds: int | None = None,
+    *,
+    min_classes: int = 2,
 ) -> Labels:
     """Read one class label a sample and check them (see `check_labels`).
 
@@ -42,6 +46,8 @@ def read_labels(
         Number of samples that the labels belong to.
     folds
         Number of folds to divide each class into, if any.
+    min_classes
+        Fewest classes: 2 to train, 1 to compare with predictions.
 
     Returns
     -------
@@ -53,13 +59,19 @@ def read_labels(
         If the file does not exist or cannot be read, or the labels fail `check_labels`.
     """
     if not isinstance(source, str | os.PathLike):
-        return check_labels(source, n_samples, folds)
+        return check_labels(source, n_samples, folds, min_classes=min_classes)
     origin = Origin.of(source)
-    return check_labels(_load(origin, n_samples), n_samples, folds, str(origin))
+    labels = _load(origin, n_samples)
+    return check_labels(labels, n_samples, folds, str(origin), min_classes=min_classes)
 
 
 def check_labels(
-    y: ArrayLike, n_samples: int, folds: int | None = None, source: str = "the labels"
+    y: ArrayLike,
+    n_samples: int,
+    folds: int | None = None,
+    source: str = "the labels",
+    *,
+    min_classes: int = 2,
 ) -> Labels:
     """Check labels against the number of samples and of folds.
 
@@ -73,6 +85,8 @@ def check_labels(
         Number of folds to divide each class into, if any.
     source
         Name for messages.
+    min_classes
+        Fewest classes, 1 or 2.
 
     Returns
     -------
@@ -81,8 +95,8 @@ def check_labels(
     Raises
     ------
     InputError
-        If the labels are not one a sample, one is missing or no class, there is only one class,
-        or a class has fewer samples than `folds`.
+        If the labels are not one a sample, one is missing or no class, there are fewer classes than
+        `min_classes`, or a class has fewer samples than `folds`.
     """
     # As objects: numpy would turn the NaN of ["a", nan] into the class "nan".
     array = np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, dtype=object)
@@ -94,7 +108,7 @@ def check_labels(
         )
     labels = _as_classes(array, source)
     classes, counts = np.unique(labels, return_counts=True)
-    if classes.size < 2:
+    if classes.size < min_classes:
         raise InputError(
             f"{source}: all {n_samples} labels are {labels[0]}, but at least two classes are needed"
         )

@@ -128,7 +128,7 @@ def rows_of_kernel(
             )
             rows.append(
                 {**names, "C": grid.C[c], "fold": fold, "score": found}
-                | _certificate(pairs, [fits[column] for fits in solved.fits], solved.radii2, column)
+                | certificate(pairs, [fits[column] for fits in solved.fits], solved.radii2, column)
             )
             predicted.append(guess.tolist())
     return rows, predicted
@@ -149,10 +149,27 @@ def _decisions(
     return np.asarray(products.transpose(1, 0, 2) + intercepts)
 
 
-def _certificate(
+def certificate(
     pairs: Sequence[Pair], fits: list[Fit], radii2: list[float], column: int
 ) -> dict[str, Any]:
-    """What proves and bounds a fit of all pairs: of each quantity the worst."""
+    """What proves and bounds a fit of all pairs: of each quantity the worst.
+
+    Parameters
+    ----------
+    pairs
+        The problems.
+    fits
+        Of one column, a fit for each pair.
+    radii2
+        Squared radii of the balls that hold the samples of each pair.
+    column
+        Number of the column.
+
+    Returns
+    -------
+    dict
+        Plain values, None for a margin that is not bounded.
+    """
     support = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
     capacities = [
         capacity(fit.norm2, radius2, int((pair.dual.boxes[column] > 0).sum()))

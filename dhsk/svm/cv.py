@@ -1,9 +1,7 @@
 """Cross-validation of exact SVMs over kernels, times, C and folds, on one stored product."""
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -13,24 +11,19 @@ import numpy as np
 from distributed import Client
 
 from dhsk.errors import InputError
-from dhsk.gram.compute import compute_gram
-from dhsk.gram.derive import product_kernel
 from dhsk.gram.folder import TemporaryFolder
-from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.workers import borrow_client, resources_of
-from dhsk.kernels import Kernel
+from dhsk.kernels import HeatKernel, Kernel
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, SphereMap
-from dhsk.svm.cells import names_of
-from dhsk.svm.fit_plan import plan_fits
+from dhsk.svm.fitter import NO_MODEL, Fitter, Found
 from dhsk.svm.grid import DEFAULT_C, Grid, candidates, make_grid
-from dhsk.svm.job import Candidate, Cells, Job
-from dhsk.svm.journal import Journal, digest_of
-from dhsk.svm.problems import make_pairs
-from dhsk.svm.result import SCHEMA, CvResult, summarise
-from dhsk.svm.runners import in_threads, on_workers
-from dhsk.svm.sources import ArraySource, GramSource
+from dhsk.svm.held_out import open_held_out, score_held_out
+from dhsk.svm.journal import Journal
+from dhsk.svm.products import Products
+from dhsk.svm.result import CELL, SCHEMA, CvResult, summarise
+from dhsk.svm.search import FIRST_SCALES, SPREAD_C, next_scales
 from dhsk.svm.spectrum import leading_eigenvalues
 from dhsk.svm.square import Square, describe, gram_plan, open_square
 
@@ -39,15 +32,17 @@ def cross_validate(
     G_or_X: Any,
     y: Any,
     *,
-    time_scale: float | Sequence[float] | None = None,
+    time_scale: float | Sequence[float] | Literal["auto"] | None = None,
     kernels: Sequence[Kernel] | Literal["precomputed"] | None = None,
-    C: float | Sequence[float] = DEFAULT_C,
+    C: float | Sequence[float] | Literal["auto"] | None = None,
     cv: Any = 5,
     groups: Any = None,
     class_weight: Any = None,
     sample_weight: Any = None,
     scoring: str = "accuracy",
     tol: float = 1e-3,
+    refit: bool = False,
+    test: tuple[Any, Any] | None = None,
     sphere_map: SphereMap | None = None,
     memory: int | str | None = None,
     client: Client | None = None,
@@ -73,10 +68,14 @@ def cross_validate(
     time_scale
         Heat kernels to try: time = time_scale * log(dim) / dim. With neither this nor `kernels`:
         0.7, 1 and 1.4 for samples or stored cosines, the kernel of any other matrix itself.
+        "auto" looks for the best one around the sweet spot, coarse to fine.
     kernels
         More kernels to try, or "precomputed".
     C
-        Bounds of the dual coefficients to try.
+        Bounds of the dual coefficients to try; None for 0.1, 1 and 10, or with
+        ``time_scale="auto"`` for "auto": 0.5, 1.5, 5 and 15 over the spread of the samples under
+        each kernel (mean diagonal less mean of all entries), so that flat kernels have the C they
+        need.
     cv
         Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
     groups
@@ -90,6 +89,10 @@ def cross_validate(
         "f1_macro", "roc_auc".
     tol
         KKT violation at which a fit has converged.
+    refit
+        Fit the best cell on all samples too: the `model_` of the result.
+    test
+        Samples and labels held out from everything, on which that model is scored.
     sphere_map
         Map for the spherical kernels; None for "hyperspherical". Only for samples.
     memory
@@ -109,7 +112,7 @@ def cross_validate(
     Returns
     -------
     CvResult
-        Scores, winner, confusion matrix, eigenvalues.
+        Scores, winner, confusion matrix, eigenvalues; the model, if asked for.
 
     Raises
     ------
@@ -122,144 +125,130 @@ def cross_validate(
     limit = None if memory is None else parse_bytes(memory)
     source = open_square(G_or_X, precomputed=isinstance(kernels, str))
     begin = perf_counter()
+    scale_C = C == "auto" or (C is None and time_scale == "auto")
+    if isinstance(source, np.ndarray) and (refit or test is not None):
+        raise InputError(NO_MODEL)
     grid = make_grid(
-        source.shape[0], y, cv=cv, groups=groups, seed=seed, C=C, class_weight=class_weight,
-        sample_weight=sample_weight, scoring=scoring, tol=tol,
+        source.shape[0], y, cv=cv, groups=groups, seed=seed,
+        C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,
+        class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=tol,
     )  # fmt: skip
     chosen = _kernels(source, time_scale, kernels)
-    pairs = make_pairs(grid.y, grid.weights, grid.C)
-    dtype = np.dtype(np.float64) if isinstance(source, Samples) else source.dtype
+    held_out = None if test is None else open_held_out(source, test, grid)
+    folder = TemporaryFolder()
     with borrow_client(client) as workers:
-        resources = resources_of(workers, limit)
-        plan = plan_fits(pairs, len(grid.y), dtype, max(1, len(chosen)), resources)
-        folder = TemporaryFolder()
-        place = folder.path if store is None else Path(store)
-        grams = _derive(source, chosen, sphere_map, place, limit, workers, report)
-        middle = perf_counter()
-        run = on_workers(workers, plan.window) if grams else in_threads(plan.at_once)
-        found = _of_grams(grams) if grams else [_of_array(source)]
         kept = Journal(None if journal is None else Path(journal))
-        cells = Job(grid, pairs, found, plan, kept, run, report).results()
+        fitter = Fitter(grid, resources_of(workers, limit), workers, kept, report)
+        dtype = np.dtype(np.float64) if isinstance(source, Samples) else source.dtype
+        plan = fitter.plan(dtype, max(1, len(chosen)))
+        place = folder.path if store is None else Path(store)
+        products = Products(source, sphere_map, place, limit, workers, report)
+        first = products.candidates(chosen)
+        middle = perf_counter()
+        found = fitter.run(first, scale_C=scale_C)
+        tried = []
+        if time_scale == "auto":
+            tried = _look_further(fitter, products, source, found, scale_C=scale_C)
+        data, winner = _tables(grid, found)
         ended = perf_counter()
-        tables, winner = _tables(grid, cells)
-        data = tables | _spectrum(found[winner], report)
+        data |= _spectrum(winner, report)
+        model = None
+        if refit or held_out is not None:
+            model, data["refit"] = fitter.refit(winner.candidate, data["best"]["C"])
+        if held_out is not None and model is not None:
+            data["test"] = score_held_out(model, held_out, grid)
     data |= {
         "schema": SCHEMA,
         "version": version("dhsk"),
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "samples": describe(source, grams[0] if grams else None),
+        "samples": describe(source, products.made),
         "folds": {"n": len(grid.folds), "splitter": grid.splitter},
         "scoring": scoring,
         "tol": grid.tol,
-        "plan": [*gram_plan(grams[0] if grams else source, resources), *plan.table()],
+        "plan": [*gram_plan(products.made or source, fitter.resources), *plan.table()],
         "seconds": {
             "gram": middle - begin, "fits": ended - middle, "total": perf_counter() - begin
         },
-    }  # fmt: skip
-    return CvResult(data)
+    } | ({"search": tried} if tried else {})  # fmt: skip
+    return CvResult(data, model)
 
 
 def _kernels(
     source: Square, time_scale: Any, kernels: Sequence[Kernel] | str | None
 ) -> list[Kernel]:
-    """Kernels to try; none for a matrix of the user's own."""
+    """Kernels to try first; none for a matrix of the user's own."""
     if isinstance(source, np.ndarray):
         if kernels != "precomputed" or time_scale is not None:
             raise InputError(f"a matrix needs kernels='precomputed' alone, got {kernels!r}")
         return []
     if isinstance(kernels, str):
         raise InputError("a GramMatrix has its kernels: give others, or none, not 'precomputed'")
-    return candidates(source, time_scale, kernels)
+    return candidates(source, FIRST_SCALES if time_scale == "auto" else time_scale, kernels)
 
 
-def _derive(
-    source: Square,
-    kernels: list[Kernel],
-    sphere_map: SphereMap | None,
-    store: Path,
-    memory: int | None,
-    client: Client,
-    report: OnProgress,
-) -> list[GramMatrix]:
-    """Gram matrix of every kernel, all read from one store of products, or two."""
-    if isinstance(source, GramMatrix):
-        return [source if k == source.kernel else source.with_kernel(k) for k in kernels]
-    products: dict[Kernel, GramMatrix] = {}
-    for kernel in kernels:
-        product = product_kernel(kernel)
-        if product not in products:
-            products[product] = compute_gram(
-                source,
-                product,
-                sphere_map=sphere_map if kernel.spherical else "identity",
-                store=store / _folder(product),
-                memory=memory,
-                client=client,
-                progress=report,
-            )
-    return [products[product_kernel(kernel)].with_kernel(kernel) for kernel in kernels]
+def _look_further(
+    fitter: Fitter, products: Products, source: Square, found: list[Found], *, scale_C: bool
+) -> list[dict[str, Any]]:
+    """Go on at other times while that may pay; what is found is added, each stage described."""
+    stages = [_stage(found, "around the sweet spot")]
+    while True:
+        tried: dict[float, float] = {}
+        for row in summarise(row for one in found for row in one.cells.rows):
+            if row["kernel"] == HeatKernel.name:
+                scale = row["time_scale"]
+                tried[scale] = max(row["mean"], tried.get(scale, -np.inf))
+        scales, why = next_scales(tried, len(stages))
+        if not scales:
+            return stages
+        kernels = _kernels(source, scales, None)
+        more = fitter.run(products.candidates(kernels), scale_C=scale_C)
+        found += more
+        stages.append(_stage(more, why))
 
 
-def _folder(product: Kernel) -> str:
-    """Name of the store of a kernel: of those with parameters, each has its own."""
-    spec = product.to_spec()
-    if len(spec) == 1:
-        return product.name
-    digest = blake2b(json.dumps(spec, sort_keys=True).encode(), digest_size=6).hexdigest()
-    return f"{product.name}-{digest}"
+def _stage(found: Sequence[Found], why: str) -> dict[str, Any]:
+    """What a stage of the search tried, and its best cell."""
+    summary = summarise(row for one in found for row in one.cells.rows)
+    best = max(summary, key=lambda row: row["mean"])
+    return {
+        "time_scales": sorted({row["time_scale"] for row in summary if row["time_scale"]}),
+        "C": sorted({C for one in found for C in one.C}),
+        "best": {name: best[name] for name in ("label", "C", "mean")},
+        "why": why,
+    }
 
 
-def _of_grams(grams: Sequence[GramMatrix]) -> list[Candidate]:
-    return [
-        Candidate(
-            GramSource(G),
-            names_of(G.kernel, G.dim),
-            [
-                G.kernel.to_spec(),
-                list(G.header.fingerprints),
-                G.sphere_map,
-                str(G.dtype),
-                str(G.header.product_dtype),
-            ],
-        )
-        for G in grams
-    ]
-
-
-def _of_array(K: Any) -> Candidate:
-    names = dict.fromkeys(("kernel", "label"), "precomputed")
-    nothing = dict.fromkeys(("time_scale", "time", "sigma"))
-    return Candidate(ArraySource(K), names | nothing, digest_of(K))
-
-
-def _tables(grid: Grid, cells: Sequence[Cells]) -> tuple[dict[str, Any], int]:
-    """Rows, their summary, how the winner confuses classes; and the number of its kernel."""
-    rows = [row for cell in cells for row in cell.rows]
+def _tables(grid: Grid, found: Sequence[Found]) -> tuple[dict[str, Any], Found]:
+    """Rows, their summary, how the winner confuses classes; and the winner."""
+    rows = [row for one in found for row in one.cells.rows]
     summary = summarise(rows)
-    best = max(range(len(summary)), key=lambda k: summary[k]["mean"])  # of equals the first
-    kernel, C = divmod(best, len(grid.C))
+    best = max(summary, key=lambda row: row["mean"])  # of equals the first
+    cell = {name: best[name] for name in CELL}
     confusion = np.zeros((len(grid.classes), len(grid.classes)), dtype=np.int64)
-    for fold, (_, test) in enumerate(grid.folds):
-        guess = np.asarray(cells[kernel].predicted[fold * len(grid.C) + C])
-        np.add.at(confusion, (grid.y[test], guess), 1)
+    for one in found:
+        for row, guess in zip(one.cells.rows, one.cells.predicted, strict=True):
+            if {name: row[name] for name in CELL} == cell:
+                winner = one
+                np.add.at(confusion, (grid.y[grid.folds[row["fold"]][1]], np.asarray(guess)), 1)
     tables = {
         "classes": grid.classes.tolist(),
         "class_counts": np.bincount(grid.y).tolist(),
         "rows": rows,
         "summary": summary,
-        "best": summary[best],
+        "best": best,
         "confusion": confusion.tolist(),
     }
-    return tables, kernel
+    return tables, winner
 
 
-def _spectrum(candidate: Candidate, report: OnProgress) -> dict[str, Any]:
+def _spectrum(found: Found, report: OnProgress) -> dict[str, Any]:
     """Leading eigenvalues and trace."""
+    source = found.candidate.source
     report(Progress("eigenvalues", 0, 1))
-    values, exact = leading_eigenvalues(candidate.source)
+    values, exact = leading_eigenvalues(source)
     report(Progress("eigenvalues", 1, 1))
     return {
         "eigenvalues": values.tolist(),
         "eigenvalues_exact": exact,
-        "trace": float(candidate.source.diagonal().sum()),
+        "trace": float(source.diagonal().sum()),
     }

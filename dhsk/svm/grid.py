@@ -32,6 +32,8 @@ class Grid:
     splitter: str
     weights: Floats
     """Factors of C, one row a fold, (folds, N); 0 for samples that are held out."""
+    all_weights: Floats
+    """Factors of C where all samples are trained on, (N,)."""
     C: list[float]
     """Ascending."""
     tol: float
@@ -107,7 +109,10 @@ def make_grid(
             raise InputError(f"the training part of fold {number} has one class only")
         factors = samples[used] * _class_weights(class_weight, labels, used)
         np.add.at(weights[number], used, factors)  # a fold may name a sample twice
-    return Grid(classes, codes, folds, splitter, weights, values, tolerance, scorer)
+    used = np.flatnonzero(samples)
+    everything = np.zeros(n)
+    everything[used] = samples[used] * _class_weights(class_weight, labels, used)
+    return Grid(classes, codes, folds, splitter, weights, everything, values, tolerance, scorer)
 
 
 def _split(

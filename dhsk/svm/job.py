@@ -1,7 +1,8 @@
 """The fits of a grid, kernel by kernel: from the journal, on workers, or in rounds."""
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from dhsk.svm.fit_plan import FitPlan
 from dhsk.svm.grid import Grid
 from dhsk.svm.journal import Journal, digest_of
 from dhsk.svm.pairs import solve_pairs
-from dhsk.svm.problems import Pair, Run
+from dhsk.svm.problems import Pair, Run, make_pairs
 from dhsk.svm.sources import Source
 
 
@@ -29,11 +30,14 @@ class Candidate:
         Columns that name it in the results.
     key
         What tells its matrix from every other, as a JSON value.
+    C
+        Values of C to try on it, ascending; of all candidates of a job as many.
     """
 
     source: Source
     names: dict[str, Any]
     key: Any
+    C: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,9 @@ class Job:
     Parameters
     ----------
     grid
-        Folds, values of C, labels.
-    pairs
-        Its problems.
+        Folds and labels.
     candidates
-        Its kernels.
+        Kernels, with their values of C.
     plan
         Memory of the tasks.
     journal
@@ -68,24 +70,25 @@ class Job:
     def __init__(
         self,
         grid: Grid,
-        pairs: Sequence[Pair],
         candidates: Sequence[Candidate],
         plan: FitPlan,
         journal: Journal,
         run: Run,
         report: OnProgress,
     ) -> None:
-        self._grid = grid
-        self._pairs = pairs
+        self._grids = [replace(grid, C=list(one.C)) for one in candidates]
         self._candidates = candidates
         self._plan = plan
         self._journal = journal
         self._run = run
         self._report = report
         self._done = 0
+        self._n_pairs = math.comb(len(grid.classes), 2)
+        self._pairs: dict[tuple[float, ...], list[Pair]] = {}
         weights = np.ascontiguousarray(grid.weights)
         test = [held_out.tolist() for _, held_out in grid.folds]
-        self._name = digest_of(grid.y, weights, test, grid.C, grid.tol, str(grid.scorer))
+        name = digest_of(grid.y, weights, test, grid.tol, str(grid.scorer))
+        self._names = [digest_of(name, list(one.C), one.key) for one in candidates]
 
     def results(self) -> list[Cells]:
         """Fit and score everything that the journal does not have.
@@ -96,19 +99,27 @@ class Job:
             One for each kernel, in their order.
         """
         found: dict[int, Cells] = {}
-        for k, candidate in enumerate(self._candidates):
-            kept = self._journal.get(digest_of(self._name, candidate.key))
+        for k in range(len(self._candidates)):
+            kept = self._journal.get(self._names[k])
             if kept is not None:
                 found[k] = Cells(**kept[1])
         self._advance(len(found) * self._problems)
-        for k, solved in self._solved([k for k in range(len(self._candidates)) if k not in found]):
+        for k, solved in self.solved([k for k in range(len(self._candidates)) if k not in found]):
             found[k] = self._score(k, solved)
         return [found[k] for k in range(len(self._candidates))]
+
+    def pairs(self, k: int = 0) -> list[Pair]:
+        """Problems of a kernel; those of the same values of C are made once."""
+        grid = self._grids[k]
+        C = self._candidates[k].C
+        if C not in self._pairs:
+            self._pairs = {C: make_pairs(grid.y, grid.weights, grid.C)}
+        return self._pairs[C]
 
     @property
     def _problems(self) -> int:
         """Problems of a kernel."""
-        return len(self._pairs) * self._grid.columns
+        return self._n_pairs * self._grids[0].columns
 
     def _advance(self, count: int) -> None:
         self._done += count
@@ -118,15 +129,28 @@ class Job:
         """Rows of a kernel, which take the place of its fits in the journal."""
         candidate = self._candidates[k]
         rows, predicted = rows_of_kernel(
-            candidate.source, self._grid, self._pairs, solved, candidate.names
+            candidate.source, self._grids[k], self.pairs(k), solved, candidate.names
         )
         cells = Cells(rows, predicted)
-        self._journal.put(digest_of(self._name, candidate.key), [], vars(cells))
+        self._journal.put(self._names[k], [], vars(cells))
         self._journal.drop([self._name_of(part) for part in self._parts(k)])
         return cells
 
-    def _solved(self, wanted: list[int]) -> Iterator[tuple[int, Solved]]:
-        """Fits of kernels, each as soon as all of its pairs are solved."""
+    def solved(self, wanted: Sequence[int] = (0,)) -> Iterator[tuple[int, Solved]]:
+        """Fit kernels, each given as soon as all of its pairs are solved.
+
+        Parameters
+        ----------
+        wanted
+            Numbers of the kernels.
+
+        Yields
+        ------
+        int
+            Number of a kernel.
+        Solved
+            Its fits.
+        """
         if self._plan.whole:
             yield from self._solved_whole(wanted)
             return
@@ -137,15 +161,14 @@ class Job:
 
     def _parts(self, k: int) -> list[Part]:
         """Tasks of a kernel."""
-        folds = range(len(self._grid.folds))
+        folds = range(len(self._grids[k].folds))
         shares = [(fold,) for fold in folds] if self._plan.split_folds else [tuple(folds)]
-        return [Part(k, p, share) for p in range(len(self._pairs)) for share in shares]
+        return [Part(k, p, share) for p in range(self._n_pairs) for share in shares]
 
     def _name_of(self, part: Part) -> str:
-        key = self._candidates[part.kernel].key
-        return digest_of(self._name, key, part.pair, list(part.folds))
+        return digest_of(self._names[part.kernel], part.pair, list(part.folds))
 
-    def _solved_whole(self, wanted: list[int]) -> Iterator[tuple[int, Solved]]:
+    def _solved_whole(self, wanted: Sequence[int]) -> Iterator[tuple[int, Solved]]:
         parts = [part for k in wanted for part in self._parts(k)]
         found: dict[int, dict[Part, tuple[list[Fit], float]]] = {k: {} for k in wanted}
         missing = []
@@ -159,7 +182,12 @@ class Job:
         for k in wanted:
             yield from self._complete(found, k)
         tasks = (
-            (part, self._candidates[part.kernel].source, self._pairs[part.pair], self._grid.tol)
+            (
+                part,
+                self._candidates[part.kernel].source,
+                self.pairs(part.kernel)[part.pair],
+                self._grids[part.kernel].tol,
+            )
             for part in missing
         )
         for part, fits, radius2 in self._run(solve_part, tasks):
@@ -176,8 +204,8 @@ class Job:
             yield k, self._join(found.pop(k))
 
     def _join(self, found: dict[Part, tuple[list[Fit], float]]) -> Solved:
-        fits: list[list[Fit]] = [[] for _ in self._pairs]
-        radii2 = [0.0] * len(self._pairs)
+        fits: list[list[Fit]] = [[] for _ in range(self._n_pairs)]
+        radii2 = [0.0] * self._n_pairs
         for part in sorted(found, key=lambda part: (part.pair, part.folds)):
             own, radius2 = found[part]
             fits[part.pair] += own
@@ -189,10 +217,11 @@ class Job:
     def _solved_in_rounds(self, k: int) -> Solved:
         candidate, room = self._candidates[k], self._plan.room
         source = candidate.source
-        fits: list[list[Fit]] = [[] for _ in self._pairs]
-        for number, own in solve_pairs(source, self._pairs, self._grid.tol, room, self._run):
+        fits: list[list[Fit]] = [[] for _ in range(self._n_pairs)]
+        pairs, tol = self.pairs(k), self._grids[k].tol
+        for number, own in solve_pairs(source, pairs, tol, room, self._run):
             fits[number] = own
             self._advance(len(own))
         diagonal = source.diagonal()
-        radii2 = [radius2_of(source, pair.members, room, diagonal) for pair in self._pairs]
+        radii2 = [radius2_of(source, pair.members, room, diagonal) for pair in pairs]
         return Solved(fits, radii2)

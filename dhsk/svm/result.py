@@ -11,6 +11,7 @@ import numpy as np
 
 from dhsk.errors import InputError
 from dhsk.report import write_report
+from dhsk.svm.model import SvcModel
 
 SCHEMA = 2
 
@@ -26,9 +27,12 @@ class CvResult:
     ----------
     data
         Everything, as written to results.json: plain numbers, strings, lists and dicts.
+    model_
+        The best cell fitted on all samples, if that was asked for.
     """
 
     data: Mapping[str, Any]
+    model_: SvcModel | None = None
 
     @property
     def results_(self) -> list[dict[str, Any]]:

@@ -41,9 +41,17 @@ def share_memory(memory: int, largest: int, threads: int) -> tuple[int, int]:
     return at_once, memory // at_once
 
 
-def free_memory() -> int:
-    """Bytes that matrices may take in this process where nothing else was said."""
-    return int(USABLE_MEMORY * psutil.virtual_memory().available)
+def own_room(memory: int | None) -> int:
+    """Bytes that this process may still take.
+
+    Parameters
+    ----------
+    memory
+        Most bytes that it may hold; None for half of what is free besides what it holds now.
+    """
+    if memory is None:
+        return int(USABLE_MEMORY * psutil.virtual_memory().available)
+    return max(0, memory - int(psutil.Process().memory_info().rss))
 
 
 def in_threads(at_once: int) -> Run:

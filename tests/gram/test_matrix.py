@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import cg, eigsh
 
 import dhsk
@@ -219,3 +220,14 @@ def test_what_is_not_determined_is_refused(
         cosines.with_kernel(dhsk.GaussianKernel(1.0))
     with pytest.raises(dhsk.InputError, match="dim 99, the samples have dim 12"):
         cosines.with_kernel(dhsk.HeatKernel(99, 0.5))
+
+
+@pytest.mark.parametrize("chosen", [[5, 44, 3, 3], slice(None), np.arange(N) % 7 == 0])
+def test_samples_come_back_as_they_were_multiplied(counts: Any, chosen: Any) -> None:
+    """Mapped, in the order asked for, dense or CSR."""
+    X = counts(N, DIM)
+    expected = dhsk.hyperspherical_map(X)[chosen]
+    dense = dhsk.compute_gram(X, KERNEL, tile=TILE).samples(chosen)
+    np.testing.assert_array_equal(dense, expected)
+    sparse = dhsk.compute_gram(csr_array(X), KERNEL, tile=TILE).samples(chosen)
+    np.testing.assert_allclose(sparse.toarray(), expected, rtol=4 * np.finfo(float).eps)

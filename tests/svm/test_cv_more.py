@@ -57,7 +57,7 @@ def force_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_rounds(*args: Any) -> Any:
         return replace(plan_fits(*args), whole=False, room=64**2 * 8)
 
-    monkeypatch.setattr("dhsk.svm.cv.plan_fits", in_rounds)
+    monkeypatch.setattr("dhsk.svm.fitter.plan_fits", in_rounds)
 
 
 @pytest.mark.parametrize("memory", ["ample", "parts"])

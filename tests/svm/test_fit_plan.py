@@ -73,6 +73,7 @@ def test_never_above_the_memory(n: int, classes: int, dtype: Any, **given: Any) 
     problems = given["kernels"] * classes * (classes - 1) // 2
     assert found.fits == problems * given["folds"] * given["values"]
     assert found.tasks == problems * (given["folds"] if found.split_folds else 1)
+    assert found.at_once <= problems * given["folds"]
     assert found.at_once <= found.window <= TASKS_PER_THREAD * given["threads"]
     # What is in the peak: all tasks with their matrices, and the processes.
     used = found.at_once * (found.room + FIT_BASE_BYTES) + found.resources.idle_bytes

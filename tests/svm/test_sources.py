@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 import dhsk
 from dhsk.samples import open_samples
 from dhsk.svm.smo import padded
-from dhsk.svm.sources import ArraySource, GramSource, RowsSource, Source
+from dhsk.svm.sources import ArraySource, ClassesSource, GramSource, RowsSource, Source
 
 HEAT = dhsk.HeatKernel.at_scale(40, 0.6)
 LINEAR = dhsk.LinearKernel()
@@ -184,3 +184,19 @@ def test_samples_of_files_come_mapped(tmp_path: Path) -> None:
     members = np.array([130, 3, 64, 5])
     mapped = dhsk.hyperspherical_map(samples()[members])
     close(GramSource(G).block(members)[:, :4], HEAT(mapped), G.dtype)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_kept_classes_give_the_same_blocks(sparse: bool) -> None:
+    """Two whole classes from what is kept, anything else computed; asked twice, the same."""
+    mapped = dhsk.hyperspherical_map(csr_array(samples()) if sparse else samples())
+    codes = np.random.default_rng(3).integers(0, 3, N)
+    plain, kept = RowsSource(mapped, HEAT), ClassesSource(mapped, HEAT, codes)
+    of_class = [np.flatnonzero(codes == c) for c in range(3)]
+    whole = [np.concatenate([of_class[a], of_class[b]]) for a, b in ((0, 1), (1, 2))]
+    for members in (*whole, whole[0], whole[0][3:], of_class[1]):
+        expected = plain.block(members)
+        atol = TOLERANCE[expected.dtype]
+        np.testing.assert_allclose(kept.block(members), expected, rtol=0, atol=atol)
+    sizes = np.bincount(codes)
+    assert ClassesSource.bytes_of(codes, 8) >= 8 * (sizes**2).sum()

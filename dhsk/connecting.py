@@ -1,0 +1,59 @@
+"""The cluster of a command: connected to, or started and ended with it."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+import click
+from distributed import Client
+
+from dhsk.cluster import connect
+from dhsk.errors import InputError, StoreMismatchError
+
+
+@contextmanager
+def connected(cluster: str, workers: int | None) -> Iterator[Client]:
+    """Client of the cluster that was asked for; a local one ends with it.
+
+    Parameters
+    ----------
+    cluster, workers
+        As on the command line.
+
+    Yields
+    ------
+    Client
+        The client.
+    """
+    with connect(cluster, **({} if workers is None else {"n_workers": workers})) as client:
+        if cluster == "local" and find_spec("bokeh"):
+            click.echo(f"dashboard: {client.dashboard_link}", err=True)
+        yield client
+        _close_undisturbed(client)
+
+
+def _close_undisturbed(client: Client) -> None:
+    """End what was connected: interrupted in this, Dask takes ten seconds and prints tracebacks."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        client.close()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def wrong_out() -> Iterator[None]:
+    """Say that an option is wrong where it names the store of something else: the store is not.
+
+    Raises
+    ------
+    InputError
+        In place of a `StoreMismatchError`.
+    """
+    try:
+        yield
+    except StoreMismatchError as error:
+        raise InputError(str(error)) from error

@@ -1,0 +1,211 @@
+"""The command `dhsk cv`: the grid on the command line, results in a folder, the best on screen."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from dhsk.connecting import connected, wrong_out
+from dhsk.console import print_table, say, show_progress
+from dhsk.gram import GramMatrix, open_gram
+from dhsk.kernels import Kernel
+from dhsk.options import (
+    KERNELS,
+    Names,
+    Numbers,
+    NumbersOrAuto,
+    cluster_options,
+    drop_option,
+    make_kernels,
+    map_option,
+    own_label_column,
+)
+from dhsk.samples import Samples, is_gram_store, open_samples, read_labels
+
+if TYPE_CHECKING:
+    from dhsk.svm import CvResult
+
+
+@click.command("cv")
+@click.argument("source", metavar="STORE|SAMPLES")
+@click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Results folder.")
+@click.option(
+    "--kernel",
+    "names",
+    type=Names(),
+    help="One or more of " + ", ".join(KERNELS) + ". [default: a store's own, else heat]",
+)
+@click.option(
+    "--time-scale",
+    type=NumbersOrAuto(),
+    help="Times of heat and parametrix kernels, in units of log(dim)/dim, or auto for a search. "
+    "[default: 0.7,1,1.4]",
+)
+@click.option(
+    "--parametrix-scale",
+    type=Numbers(),
+    help="Times of parametrix kernels alone: in high dimension they need 10 to 30 times more.",
+)
+@click.option("--sigma", type=Numbers(), default="1", show_default=True, help="Gaussian widths.")
+@click.option(
+    "--C",
+    "C",
+    type=NumbersOrAuto(),
+    help="Bounds of the duals, or auto: scaled to each kernel. [default: 0.1,1,10, or auto where "
+    "the time scale is]",
+)
+@click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
+@click.option("--groups", help="FILE or FILE:COLUMN: samples of a group stay in one fold.")
+@click.option("--scoring", default="accuracy", show_default=True, help="A scikit-learn scorer.")
+@click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike.")
+@click.option("--tol", type=float, default=1e-3, show_default=True, help="Greatest KKT violation.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffled folds.")
+@click.option("--model", is_flag=True, help="Fit the best cell on all samples: model.dhsk.")
+@click.option("--test", metavar="SAMPLES", help="Held-out samples, to score that model.")
+@click.option("--test-labels", help="Their labels, FILE or FILE:COLUMN.")
+@map_option
+@drop_option
+@cluster_options
+def cv(
+    source: str,
+    labels: str | None,
+    out: Path,
+    folds: int,
+    seed: int,
+    groups: str | None,
+    model: bool,
+    test: str | None,
+    test_labels: str | None,
+    drop_columns: tuple[str, ...],
+    cluster: str,
+    workers: int | None,
+    **options: Any,
+) -> None:
+    """Cross-validate exact SVMs over kernels, times and C, on a Gram store or on samples.
+
+    Interrupted, the same command goes on where it was.
+    """
+    from dhsk.svm import cross_validate
+
+    opened, dim, n = _open_source(source, labels, drop_columns)
+    y = read_labels(labels or source, n, folds if groups is None else None)
+    grid = _grid(opened, dim, options)
+    held_out = _held_out(test, test_labels, drop_columns)
+    split = None if groups is None else read_labels(groups, n, min_classes=1)
+    out.mkdir(parents=True, exist_ok=True)
+    with connected(cluster, workers) as client, show_progress() as progress, wrong_out():
+        result = cross_validate(
+            opened,
+            y,
+            **grid,
+            **options,
+            cv=folds,
+            groups=split,
+            refit=model,
+            test=held_out,
+            client=client,
+            store=out / "gram",
+            journal=out / "fits",
+            seed=seed,
+            progress=progress,
+        )
+    _write(result, out)
+    _print_result(result)
+    files = ["results.json", "results.csv", "report.html"]
+    if result.model_ is not None:
+        files.append("model.dhsk")
+    say(f"output: {out / files[0]}, {', '.join(files[1:])}")
+    say(f"next:   open {out / 'report.html'} in a browser")
+    if result.model_ is not None:
+        say(f"or:     dhsk predict {out / 'model.dhsk'} SAMPLES --out FILE")
+
+
+def _open_source(
+    source: str, labels: str | None, drop_columns: tuple[str, ...]
+) -> tuple[GramMatrix | Samples, int, int]:
+    """Gram matrix or samples, their dim and their number."""
+    if is_gram_store(Path(source)):
+        G = open_gram(source)
+        return G, G.dim, G.shape[0]
+    drop = (*drop_columns, *own_label_column(source, labels))
+    samples = open_samples(source, drop_columns=drop)
+    return samples, samples.shape[1], samples.shape[0]
+
+
+def _grid(opened: GramMatrix | Samples, dim: int, options: dict[str, Any]) -> dict[str, Any]:
+    """Kernels and times, taken from the options: what is left of those is passed on as it is."""
+    names, scales = options.pop("names"), options.pop("time_scale")
+    parametrix, sigma = options.pop("parametrix_scale"), options.pop("sigma")
+    time_scale: Literal["auto"] | None = None
+    kernels: list[Kernel] | None = None
+    if scales == "auto":
+        time_scale, scales = "auto", None
+        others = [name for name in names or [] if name != "heat"]
+        kernels = make_kernels(others, dim, None, parametrix, sigma)
+    elif names or scales or not isinstance(opened, GramMatrix):
+        kernels = make_kernels(names or ["heat"], dim, scales, parametrix, sigma)
+    return {"time_scale": time_scale, "kernels": kernels}
+
+
+def _held_out(
+    test: str | None, test_labels: str | None, drop_columns: tuple[str, ...]
+) -> tuple[Samples, Any] | None:
+    """Test samples and their labels."""
+    if test is None:
+        if test_labels is not None:
+            raise click.UsageError("--test-labels needs --test")
+        return None
+    drop = (*drop_columns, *own_label_column(test, test_labels))
+    samples = open_samples(test, drop_columns=drop)
+    return samples, read_labels(test_labels or test, samples.shape[0], min_classes=1)
+
+
+def _write(result: "CvResult", out: Path) -> None:
+    from dhsk.svm.model_file import save_model
+
+    result.to_json(out / "results.json")
+    result.to_csv(out / "results.csv")
+    result.report(out / "report.html")
+    if result.model_ is not None:
+        save_model(result.model_, out / "model.dhsk")
+
+
+def _print_result(result: "CvResult") -> None:
+    """Print the best cell of every kernel, or the best cells of the only one, and the winner."""
+    word = result.data["scoring"].replace("_", " ")
+    ranked = sorted(result.summary_, key=lambda row: -row["mean"])
+    by_kernel = {row["kernel"]: row for row in reversed(ranked)}
+    several = len(by_kernel) > 1
+    shown = [row for row in ranked if row is by_kernel[row["kernel"]]] if several else ranked[:10]
+    print_table(
+        ["kernel", "C", f"mean {word}", "std", "support vectors", "worst KKT"],
+        [
+            (
+                row["label"],
+                f"{row['C']:g}",
+                f"{row['mean']:.4f}",
+                f"{row['std']:.4f}",
+                f"{row['n_support']:.0f}",
+                f"{row['kkt']:.1e}",
+            )
+            for row in shown
+        ],
+    )
+    if len(ranked) > len(shown):
+        which = "the best cell of each kernel" if several else "the ten best cells"
+        say(f"({which}; all {len(ranked)} in results.csv)")
+    for stage in result.data.get("search", []):
+        scales = ", ".join(f"{scale:g}" for scale in stage["time_scales"])
+        say(f"tried:  time scales {scales} ({stage['why']})")
+    best, folds = result.best_, result.data["folds"]["n"]
+    say(
+        f"best:   {best['label']}, C = {best['C']:g}: mean {word} {best['mean']:.4f} "
+        f"over {folds} folds"
+    )
+    unfinished = sum(not row["converged"] for row in result.results_)
+    if unfinished:
+        say(f"beware: {unfinished} fits did not reach the tolerance of {result.data['tol']:g}")
+    if "test" in result.data:
+        found = result.data["test"]
+        say(f"test:   {word} {found['score']:.4f} on {found['n']:,} samples held out")

@@ -1,0 +1,14 @@
+"""Estimators and transformers with scikit-learn's contract."""
+
+from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap
+from dhsk.estimators.one_class import HeatOneClassSVM
+from dhsk.estimators.ridge import HeatKernelRidge
+from dhsk.estimators.svc import HeatSVC
+
+__all__ = [
+    "HeatKernelRidge",
+    "HeatOneClassSVM",
+    "HeatSVC",
+    "HypersphericalMap",
+    "ProjectiveMap",
+]

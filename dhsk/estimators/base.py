@@ -1,0 +1,167 @@
+"""What the estimators share: parameters, clones, samples to mapped rows, scikit-learn's words."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Any, Final, Self
+
+import numpy as np
+from distributed import Client
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_array, validate_data
+
+from dhsk.arrays import Floats, Rows
+from dhsk.errors import InputError
+from dhsk.gram.prepare import check_kernels
+from dhsk.gram.sizes import parse_bytes
+from dhsk.kernels import HeatKernel, Kernel
+from dhsk.kernels.base import positive_parameter
+from dhsk.samples import Samples, SphereMap, open_samples, parse_sphere_map
+from dhsk.svm.model import ROWS, SUPPORT, blocks
+from dhsk.svm.rows import RowMap
+from dhsk.svm.runners import own_room
+
+_HEADINGS: Final = {
+    "must be finite": "X contains NaN or infinity",
+    "non-negative": "Negative values in data passed to {name}",
+}
+"""What scikit-learn's checks look for, by words of our own messages."""
+
+
+class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Base of estimators with these parameters; fitting sets `kernel_` and `_fitted_map`."""
+
+    time_scale: float
+    sphere_map: SphereMap | None
+    kernel: Kernel | None
+    dtype: str
+    memory: int | str | None
+    client: Client | None = None
+    _fitted_map: RowMap
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        chosen = self.sphere_map or (self.kernel or HeatKernel).default_map
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = chosen == "hyperspherical"
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the client: a connection cannot be copied."""
+        return {name: value for name, value in super().__getstate__().items() if name != "client"}
+
+    def __sklearn_clone__(self) -> Self:
+        """Clone with the same client, so that searches over parameters can use it."""
+        clone: Self = super(HeatEstimator, copy(self)).__sklearn_clone__()
+        if self.client is not None:
+            clone.client = self.client
+        return clone
+
+    def _check(self, *positive: str) -> None:
+        """Refuse parameters before any work: those named, and those that all estimators have."""
+        for name in positive:
+            positive_parameter(name, getattr(self, name))
+        if self.kernel is None:
+            positive_parameter("time_scale", self.time_scale)
+        elif not isinstance(self.kernel, Kernel):
+            raise InputError(f"kernel must be a kernel of dhsk or None, but it is {self.kernel!r}")
+        if self.sphere_map is not None:
+            parse_sphere_map(self.sphere_map)
+        if self.dtype not in ("float32", "float64"):
+            raise InputError(f"dtype must be 'float32' or 'float64', but it is {self.dtype!r}")
+        self._bytes()
+
+    def _bytes(self) -> int | None:
+        return None if self.memory is None else parse_bytes(self.memory)
+
+    def _validated(self, X: Any, **options: Any) -> Any:
+        """X, or X and y, as scikit-learn takes them; values are left to the map."""
+        return validate_data(self, X, accept_sparse="csr", ensure_all_finite=False, **options)
+
+    def _row_map(self, samples: Samples) -> RowMap:
+        """Kernel and map, if they go together with the samples."""
+        dim, kernel = samples.shape[1], self.kernel
+        if kernel is None:
+            if dim < 2:
+                raise InputError(
+                    "n_features=1, but the heat kernel on a sphere needs at least 2 features: "
+                    "with one, every sample maps to the same point or its opposite"
+                )
+            kernel = HeatKernel.at_scale(dim, self.time_scale)
+        chosen = check_kernels([kernel], [samples], self.sphere_map, self.dtype)
+        return RowMap(kernel, chosen, self.dtype)
+
+    def _keep_map(self, row_map: RowMap) -> None:
+        self._fitted_map = row_map
+        self.kernel_ = row_map.kernel
+
+    def _map_to_fit(self, X: Any) -> Rows:
+        """Map samples to be fitted to, all in memory."""
+        samples = open_samples(X)
+        self._keep_map(self._row_map(samples))
+        with in_scikit_words(self):
+            return self._fitted_map.all_of(samples, own_room(self._bytes()))
+
+    def _by_blocks(self, X: Any, function: Callable[[Rows], Any]) -> NDArray[Any]:
+        """Map samples block by block, and join what a function says of each block."""
+        X = self._validated(X, reset=False)
+        with in_scikit_words(self):
+            mapped = self._fitted_map.blocks(open_samples(X), ROWS)
+            return np.concatenate([function(rows) for _, rows in mapped])
+
+    def _sums(self, X: Any, fitted: Rows, coef: Floats) -> Floats:
+        """Kernel between samples and fitted rows times coefficients, (rows, k)."""
+
+        def of_block(rows: Rows) -> Any:
+            parts = blocks(fitted.shape[0], SUPPORT)
+            return sum(self.kernel_.of_rows(rows, fitted[part]) @ coef[part] for part in parts)
+
+        return self._by_blocks(X, of_block)
+
+
+def checked_weights(sample_weight: Any, X: Any) -> Floats:
+    """Sample weights, (N,), 1 by default; none negative and not all 0."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
+    weights: Floats = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.shape != (X.shape[0],):
+        raise InputError(f"sample_weight has shape {weights.shape}, but it must be ({X.shape[0]},)")
+    negative = np.flatnonzero(weights < 0)
+    if negative.size:
+        raise InputError(
+            "Negative values in data passed to `sample_weight`: the sample weight of row "
+            f"{negative[0]} (counted from 0) is {weights[negative[0]]}"
+        )
+    if not weights.any():
+        raise InputError(
+            "all sample weights are zero: leave out sample_weight, or give some above 0"
+        )
+    return weights
+
+
+@contextmanager
+def in_scikit_words(estimator: BaseEstimator) -> Iterator[None]:
+    """Begin what is said of samples as scikit-learn's checks want it.
+
+    Parameters
+    ----------
+    estimator
+        Whose name is used.
+
+    Raises
+    ------
+    InputError
+        In place of another one.
+    """
+    try:
+        yield
+    except InputError as error:
+        for words, heading in _HEADINGS.items():
+            if words in str(error):
+                begin = heading.format(name=type(estimator).__name__)
+                raise InputError(f"{begin}: {error}") from None
+        raise

@@ -1,0 +1,209 @@
+"""Outlier detection by the one-class support vector machine with the heat kernel."""
+
+import math
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from dhsk.arrays import Floats, Indices
+from dhsk.errors import BudgetError, InputError
+from dhsk.estimators.base import HeatEstimator, checked_weights
+from dhsk.gram.sizes import human_bytes
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import positive_parameter
+from dhsk.samples import SphereMap
+from dhsk.svm.one_class import solve_one_class
+from dhsk.svm.runners import own_room
+from dhsk.svm.simd import BLOCK
+from dhsk.svm.smo import padded
+from dhsk.svm.sources import RowsSource
+
+
+class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
+    """One-class SVM, by default with the exact heat kernel on the hypersphere.
+
+    The problem, its scale and its answers are those of LIBSVM and scikit-learn's `OneClassSVM`.
+
+    Parameters
+    ----------
+    nu
+        Greatest share of training samples outside, and least share of support vectors; above 0
+        and at most 1.
+    time_scale
+        Diffusion time in units of log(dim)/dim.
+    sphere_map
+        How rows become unit vectors: "hyperspherical", "projective" or "identity"; None for the
+        kernel's own.
+    kernel
+        Another kernel; None for the heat kernel at `time_scale`.
+    tol
+        Greatest KKT violation.
+    dtype
+        "float64" or "float32": type of rows, products and matrix; the solver's sums are in float64.
+    memory
+        Most bytes that this process may hold: a number, or like "2GB". None for half of what is
+        free.
+
+    Attributes
+    ----------
+    support_
+        Numbers of the support vectors, ascending.
+    support_vectors_
+        Their mapped rows, (n_support, dim).
+    dual_coef_
+        Their coefficients, (n_support,).
+    offset_
+        `decision_function` is `score_samples` less this.
+    objective_
+        Half of b'Kb, the dual objective that was minimised.
+    violation_
+        KKT violation of the solution over all samples, computed anew.
+    kernel_
+        The kernel.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    .. [1] B. Schölkopf et al., "Estimating the support of a high-dimensional distribution",
+       Neural Computation 13 (2001).
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(300, 20)) + 1.0
+    >>> dhsk.HeatOneClassSVM(nu=0.1).fit_predict(X).shape
+    (300,)
+    """
+
+    def __init__(
+        self,
+        nu: float = 0.5,
+        time_scale: float = 1.0,
+        sphere_map: SphereMap | None = "hyperspherical",
+        *,
+        kernel: Kernel | None = None,
+        tol: float = 1e-3,
+        dtype: str = "float64",
+        memory: int | str | None = None,
+    ) -> None:
+        self.nu = nu
+        self.time_scale = time_scale
+        self.sphere_map = sphere_map
+        self.kernel = kernel
+        self.tol = tol
+        self.dtype = dtype
+        self.memory = memory
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim), dense or sparse.
+        y
+            Not used.
+        sample_weight
+            Upper bound of each sample's coefficient, (N,), 1 by default.
+
+        Returns
+        -------
+        HeatOneClassSVM
+            Itself.
+
+        Raises
+        ------
+        InputError
+            A parameter or a row cannot be used; the message names the row.
+        BudgetError
+            The matrix does not fit the memory.
+        """
+        del y
+        if positive_parameter("nu", self.nu) > 1:
+            raise InputError(f"nu must be at most 1, but it is {self.nu!r}")
+        self._check("tol")
+        X = self._validated(X)
+        weights = checked_weights(sample_weight, X)
+        used = np.flatnonzero(weights)
+        rows = self._map_to_fit(X)[used]
+        _check_fits(len(used), rows.dtype.itemsize, own_room(self._bytes()))
+        K = RowsSource(rows, self.kernel_).block(np.arange(len(used)))
+        found = solve_one_class(K, weights[used], self.nu, self.tol)
+        inside = np.flatnonzero(found.coef)
+        self.support_ = used[inside]
+        self.support_vectors_ = rows[inside]
+        self.dual_coef_ = found.coef[inside]
+        self.offset_ = found.offset
+        self.objective_ = found.objective
+        self.violation_ = found.violation
+        if not found.converged:
+            warnings.warn(
+                f"the fit ended after {found.steps} steps with a violation of "
+                f"{found.violation:.3g} above tol={self.tol:g}: raise tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def score_samples(self, X: Any) -> Floats:
+        """Score samples: higher is more like those of the fit.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (M, dim), dense or sparse.
+
+        Returns
+        -------
+        Floats
+            (M,).
+        """
+        check_is_fitted(self)
+        return self._sums(X, self.support_vectors_, self.dual_coef_[:, None])[:, 0]
+
+    def decision_function(self, X: Any) -> Floats:
+        """Signed distance to the boundary, up to scale.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (M, dim), dense or sparse.
+
+        Returns
+        -------
+        Floats
+            (M,), negative for outliers.
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> Indices:
+        """Tell inliers from outliers.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (M, dim), dense or sparse.
+
+        Returns
+        -------
+        Indices
+            1 for inliers, -1 for outliers, (M,).
+        """
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+
+def _check_fits(n: int, itemsize: int, room: int) -> None:
+    """Refuse a matrix that does not fit the memory."""
+    size = n * padded(n) * itemsize
+    if size > room:
+        most = math.isqrt(room // itemsize) // BLOCK * BLOCK
+        float32 = ', halve it with dtype="float32"' if itemsize == 8 else ""
+        raise BudgetError(
+            f"the matrix of {n:,} samples takes {human_bytes(size)}, but there is room for "
+            f"{human_bytes(room)}: give more memory{float32}, or fit at most {most:,} samples"
+        )

@@ -1,0 +1,142 @@
+"""From labels and weights, as scikit-learn takes them, to a problem to train on."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from dhsk.arrays import Floats, Indices
+from dhsk.errors import InputError
+from dhsk.samples import Samples
+from dhsk.svm.model import Certificates
+from dhsk.svm.train import Problem
+
+CALLER: Final = 4
+"""Frames between a warning and the user's call of `fit`."""
+
+
+def make_problem(
+    samples: Samples,
+    y: NDArray[Any],
+    sample_weights: Floats,
+    *,
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None,
+    C: float,
+    tol: float,
+    folds: int | None,
+    random_state: Any,
+) -> Problem:
+    """Check labels and weights, and join them.
+
+    Parameters
+    ----------
+    samples
+        The training samples.
+    y
+        Labels, (N,).
+    sample_weights
+        Factors of C, (N,), at least 0.
+    class_weight
+        Factors by label, "balanced" over the samples that have a weight, or None for 1.
+    C
+        Bound of the dual coefficients.
+    tol
+        Greatest KKT violation.
+    folds
+        Most folds whose decisions sigmoids are fitted to; None for no probabilities.
+    random_state
+        Of the folds.
+
+    Returns
+    -------
+    Problem
+        The problem.
+
+    Raises
+    ------
+    InputError
+        There are not two classes with a weight, or one has too few samples for the folds.
+    """
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    used = sample_weights > 0
+    _check_classes(classes, codes, used)
+    factors = compute_class_weight(class_weight, classes=classes, y=y[used])
+    if not (factors > 0).all():
+        bad = int(np.argmin(factors > 0))
+        raise InputError(
+            f"class {classes[bad]} has the weight {factors[bad]:g}, but class weights are above 0: "
+            "leave its samples out"
+        )
+    return Problem(
+        samples=samples,
+        classes=classes,
+        codes=codes,
+        weights=sample_weights * factors[codes],
+        C=C,
+        tol=tol,
+        fold_of=None if folds is None else _folds(classes, codes, used, folds, random_state),
+        sample_weights=sample_weights,
+    )
+
+
+def warn_unless_converged(found: Certificates) -> None:
+    """Give scikit-learn's warning, with the numbers, if a pair of classes did not converge.
+
+    Parameters
+    ----------
+    found
+        Of all pairs.
+    """
+    left = int(np.count_nonzero(~found.converged))
+    if left:
+        warnings.warn(
+            f"{left} of {len(found.converged)} pairs of classes did not converge: the greatest KKT "
+            f"violation is {found.violation.max():.2e} after {found.steps.max():,} steps, above "
+            f"tol={found.tol:g}; raise tol, lower C, or use dtype='float64'",
+            ConvergenceWarning,
+            stacklevel=CALLER,
+        )
+
+
+def _check_classes(classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_]) -> None:
+    """Refuse labels of one class, and classes whose samples all have weight 0."""
+    if len(classes) < 2:
+        raise InputError(
+            f"The number of classes has to be greater than one; got {len(classes)} class"
+        )
+    present = np.bincount(codes, used, minlength=len(classes)) > 0
+    if present.sum() < 2:
+        raise InputError(
+            "Invalid input - all samples with positive weights belong to the same class."
+        )
+    if not present.all():
+        raise InputError(
+            f"all samples of class {classes[np.argmin(present)]} have the weight 0: leave them out"
+        )
+
+
+def _folds(
+    classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_], most: int, random_state: Any
+) -> Indices:
+    """Stratified fold of each sample, (N,); -1 of those without weight."""
+    counts = np.bincount(codes[used])
+    smallest = int(counts.argmin())
+    if counts[smallest] < 2:
+        raise InputError(
+            f"class {classes[smallest]} has one sample, but probability=True fits sigmoids to "
+            "decisions of samples held out and needs two: drop the class, or probability"
+        )
+    seed = check_random_state(random_state)
+    splitter = StratifiedKFold(min(most, counts[smallest]), shuffle=True, random_state=seed)
+    numbers, fold_of = np.flatnonzero(used), np.full(len(codes), -1)
+    for fold, (_, held_out) in enumerate(splitter.split(numbers[:, None], codes[used])):
+        fold_of[numbers[held_out]] = fold
+    return fold_of

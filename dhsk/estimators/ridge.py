@@ -1,0 +1,213 @@
+"""Kernel ridge regression with the heat kernel, exact, on matrices larger than memory."""
+
+import warnings
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from distributed import Client
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from dhsk.arrays import Floats
+from dhsk.estimators.base import HeatEstimator, checked_weights
+from dhsk.gram.compute import compute_gram
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import whole_parameter
+from dhsk.samples import SphereMap
+from dhsk.svm.conjugate import RidgeSolution, solve_ridge
+from dhsk.svm.runners import own_room
+from dhsk.svm.smo import padded
+from dhsk.svm.sources import ArraySource, GramSource, RowsSource, Source
+
+
+class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]
+    """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
+
+    Solves (K + alpha I) b = y for all targets together by conjugate gradients, and certifies the
+    solution by its residual. A matrix that fits the memory is computed once; else every pass
+    computes it anew, or reads it from a store.
+
+    Parameters
+    ----------
+    alpha
+        Penalty, above 0.
+    time_scale
+        Diffusion time in units of log(dim)/dim.
+    sphere_map
+        How rows become unit vectors: "hyperspherical", "projective" or "identity"; None for the
+        kernel's own.
+    kernel
+        Another kernel; None for the heat kernel at `time_scale`.
+    tol
+        Greatest residual as a part of y.
+    max_passes
+        Passes over the matrix after which the fit ends with a warning.
+    dtype
+        "float64" or "float32": type of rows, products and matrix; sums are in float64.
+    memory
+        Most bytes that this process, or with a client all processes, may hold: a number, or like
+        "2GB". None for half of what is free, or what the workers have.
+    client
+        Dask client whose workers compute the passes where the matrix does not fit the memory. It is
+        shared by clones, and not pickled.
+    store
+        Folder for the matrix: it is then computed there, or found there, and read in each pass.
+
+    Attributes
+    ----------
+    dual_coef_
+        b, (N,) or (N, k).
+    X_fit_
+        Mapped rows that the coefficients belong to, (N, dim): those of a sample weight above 0.
+    kernel_
+        The kernel.
+    residual_
+        Relative residual, the greatest of all targets.
+    n_passes_
+        Passes made.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    .. [1] C. Saunders, A. Gammerman and V. Vovk, "Ridge regression learning algorithm in dual
+       variables", ICML 1998.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(300, 20)) + 1.0
+    >>> dhsk.HeatKernelRidge(alpha=0.1).fit(X, X[:, 0]).predict(X).shape
+    (300,)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        time_scale: float = 1.0,
+        sphere_map: SphereMap | None = "hyperspherical",
+        *,
+        kernel: Kernel | None = None,
+        tol: float = 1e-6,
+        max_passes: int = 1000,
+        dtype: str = "float64",
+        memory: int | str | None = None,
+        client: Client | None = None,
+        store: str | Path | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.time_scale = time_scale
+        self.sphere_map = sphere_map
+        self.kernel = kernel
+        self.tol = tol
+        self.max_passes = max_passes
+        self.dtype = dtype
+        self.memory = memory
+        self.client = client
+        self.store = store
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim), dense or sparse.
+        y
+            Targets, (N,) or (N, k).
+        sample_weight
+            Weight of each sample's error, (N,), 1 by default.
+
+        Returns
+        -------
+        HeatKernelRidge
+            Itself.
+
+        Raises
+        ------
+        InputError
+            A parameter or a row cannot be used; the message names the row.
+        BudgetError
+            Not even the mapped samples fit the memory, or the matrix does not fit the disk.
+        """
+        self._check("alpha", "tol")
+        whole_parameter("max_passes", self.max_passes, 2)
+        X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
+        weights = checked_weights(sample_weight, X)
+        used = np.flatnonzero(weights)
+        targets = np.asarray(y, dtype=np.float64)[used]
+        self.X_fit_ = self._map_to_fit(X)[used]
+        with self.client.as_current() if self.client else nullcontext():
+            solution = solve_ridge(
+                self._source(X[used]),
+                targets.reshape(len(targets), -1),
+                float(self.alpha) / weights[used],
+                tol=self.tol,
+                max_passes=self.max_passes,
+            )
+        self.dual_coef_ = solution.coef.reshape(targets.shape)
+        self.residual_ = float(solution.residual.max())
+        self.n_passes_ = solution.passes
+        if not solution.converged.all():
+            warnings.warn(self._complaint(solution), ConvergenceWarning, stacklevel=2)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (M, dim), dense or sparse.
+
+        Returns
+        -------
+        Floats
+            (M,) or (M, k), as y was.
+
+        Raises
+        ------
+        InputError
+            A row cannot be used; the message names it.
+        """
+        check_is_fitted(self)
+        coef = self.dual_coef_
+        scores = self._sums(X, self.X_fit_, coef.reshape(len(coef), -1))
+        return scores.reshape(-1, *coef.shape[1:])
+
+    def _source(self, X: Any) -> Source:
+        """The matrix: in memory if it fits and no store was named, else computed or read."""
+        rows, n = RowsSource(self.X_fit_, self.kernel_), self.X_fit_.shape[0]
+        fits = n * padded(n) * rows.dtype.itemsize <= own_room(self._bytes())
+        if self.store is None and fits:
+            return ArraySource(rows.block(np.arange(n))[:, :n])
+        if self.store is None and self.client is None:
+            return rows
+        gram = compute_gram(
+            X,
+            self.kernel_,
+            sphere_map=self.sphere_map,
+            store=self.store,
+            dtype=self.dtype,
+            product_dtype=self.dtype,
+            memory=self.memory,
+            client=self.client,
+        )
+        return GramSource(gram)
+
+    def _complaint(self, solution: RidgeSolution) -> str:
+        """Say in one sentence what did not converge, and the way out."""
+        open_, total = int((~solution.converged).sum()), len(solution.converged)
+        found = (
+            f"{open_} of {total} targets did not converge: relative residual {self.residual_:.3g} "
+            f"after {solution.passes} passes, tol={self.tol:g}"
+        )
+        if solution.indefinite.any():
+            return (
+                f"{found}; the matrix with alpha={self.alpha:g} is not positive definite, so raise "
+                "alpha or choose a positive definite kernel"
+            )
+        return f"{found}; raise max_passes (now {self.max_passes}), alpha or tol"

@@ -1,0 +1,364 @@
+"""The exact support vector machine with the heat kernel, as a scikit-learn classifier."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from distributed import Client
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dhsk.arrays import Floats
+from dhsk.errors import InputError
+from dhsk.estimators.base import HeatEstimator, checked_weights, in_scikit_words
+from dhsk.estimators.problem import make_problem, warn_unless_converged
+from dhsk.kernels import Kernel, kernel_from_spec
+from dhsk.progress import OnProgress, ignore
+from dhsk.samples import Samples, SphereMap, open_samples
+from dhsk.svm.model import SvcModel
+from dhsk.svm.model_file import load_model, save_model
+from dhsk.svm.train import Means, train_svc
+from dhsk.svm.votes import one_vs_rest
+
+FOLDS: Final = 5
+"""Folds whose decisions the sigmoids are fitted to, as in LIBSVM."""
+
+_KEPT: Final = ("C", "time_scale", "sphere_map", "tol", "class_weight", "probability", "dtype")
+"""Parameters that a model file keeps as they are."""
+
+
+class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
+    """Exact support vector machine with the heat kernel on the hypersphere.
+
+    One-vs-one, as `sklearn.svm.SVC`, with the same optimum; every solution comes with its KKT
+    violation and its duality gap. Kernel values are computed as the solver needs them: a pair of
+    classes whose matrix does not fit the memory is solved by parts.
+
+    Parameters
+    ----------
+    C
+        Bound of the dual coefficients.
+    time_scale
+        Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
+    sphere_map
+        How samples become unit vectors: "hyperspherical" (for counts), "projective" or "identity"
+        (they are used as they are); None for the kernel's own.
+    kernel
+        Another kernel of dhsk; None for the heat kernel.
+    tol
+        Greatest KKT violation.
+    class_weight
+        Factors of C by label, or "balanced"; None for 1.
+    probability
+        Whether to train for `predict_proba` too: up to five more fits on the same matrix.
+    dtype
+        Type of products and kernel values: "float64", or for spherical and linear kernels
+        "float32".
+    memory
+        Most bytes that this process, or with a client all processes, may hold: a number, or like
+        "2GB". None for half of what is free, or what the workers have.
+    client
+        Dask client on whose workers to fit. It stays one and the same in clones, and is not
+        pickled.
+    store
+        Folder for the Gram matrix of one fit; it is read instead if the same fit is repeated.
+        With neither this nor a client, mapped samples are held in memory and nothing is stored.
+    random_state
+        Of the folds, if `probability`.
+
+    Attributes
+    ----------
+    classes_
+        Labels, (k,).
+    support_, support_vectors_, n_support_
+        Numbers of the support vectors among the samples, class by class, (n_sv,); their mapped
+        rows, (n_sv, dim); how many each class has, (k,).
+    dual_coef_, intercept_
+        As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,): above 0 stands for the first
+        class of a pair, but of two classes alone for the second, scikit-learn's positive class.
+    kernel_
+        The kernel.
+    kkt_violation_, duality_gap_
+        Greatest of all pairs; the gap is primal less dual objective, as a part of the primal.
+    n_iter_
+        Steps of each pair, (k(k - 1)/2,).
+    model_
+        All of it as `SvcModel`, with LIBSVM's own signs.
+    n_features_in_, feature_names_in_
+        Number of features; their names, if the samples had names.
+
+    References
+    ----------
+    .. [1] C. Zhao and J. S. Song, "Exact heat kernel on a hypersphere and its applications in
+       kernel SVM", 2017.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = dhsk.HeatSVC(C=10.0, time_scale=0.5).fit(X[:1000], y[:1000])
+    >>> float(model.score(X[1000:], y[1000:])) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        time_scale: float = 1.0,
+        sphere_map: SphereMap | None = "hyperspherical",
+        *,
+        kernel: Kernel | None = None,
+        tol: float = 1e-3,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        probability: bool = False,
+        dtype: str = "float64",
+        memory: int | str | None = None,
+        client: Client | None = None,
+        store: str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.time_scale = time_scale
+        self.sphere_map = sphere_map
+        self.kernel = kernel
+        self.tol = tol
+        self.class_weight = class_weight
+        self.probability = probability
+        self.dtype = dtype
+        self.memory = memory
+        self.client = client
+        self.store = store
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim), dense or sparse.
+        y
+            Labels, (N,), of at least two classes.
+        sample_weight
+            Factors of C, (N,), at least 0; samples of weight 0 are as if absent.
+
+        Returns
+        -------
+        Self
+            This estimator.
+
+        Raises
+        ------
+        InputError
+            Parameters, samples or weights cannot be used; a row is named.
+        BudgetError
+            It does not fit the memory or the disk.
+        """
+        self._check("C", "tol")
+        X, y = self._validated(X, y=y)
+        weights = checked_weights(sample_weight, X)
+        with in_scikit_words(self):
+            return self._fit(open_samples(X), np.asarray(y), weights, ignore)
+
+    def fit_samples(self, samples: Any, y: ArrayLike, progress: OnProgress | None = None) -> Self:
+        """Train on a file, of which only what the fit needs is held in memory.
+
+        Parameters
+        ----------
+        samples
+            What `dhsk.open_samples` takes or returns, (N, dim).
+        y
+            Labels, (N,).
+        progress
+            Called with a `Progress` now and then.
+
+        Returns
+        -------
+        Self
+            This estimator.
+
+        Raises
+        ------
+        InputError
+            Parameters or samples cannot be used; a row is named.
+        BudgetError
+            It does not fit the memory or the disk.
+        """
+        self._check("C", "tol")
+        opened = open_samples(samples)
+        labels = np.asarray(y)
+        if labels.shape != opened.shape[:1]:
+            raise InputError(f"labels of shape {labels.shape} for {opened.shape[0]} samples")
+        self.n_features_in_ = opened.shape[1]
+        return self._fit(opened, labels, np.ones(len(labels)), progress or ignore)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of each sample, by votes of the pairs, (N,).
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim).
+        """
+        return self._by_blocks(X, self._model.predict)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores of the classes, as `sklearn.svm.SVC` with ``decision_function_shape="ovr"``.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim).
+
+        Returns
+        -------
+        Floats
+            (N, k); for two classes (N,), above 0 for the second.
+        """
+        model = self._model
+        k = len(model.classes)
+        return self._by_blocks(X, lambda rows: one_vs_rest(model.decisions(rows), k))
+
+    def _has_probabilities(self) -> bool:
+        if not self.probability:
+            raise AttributeError("predict_proba is not available when probability=False")
+        return True
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities, (N, k), from sigmoids fitted to decisions of samples held out.
+
+        The most probable class need not be the one that `predict` chooses, as in
+        `sklearn.svm.SVC`.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim).
+        """
+        if self._model.sigmoids is None:
+            raise NotFittedError("predict_proba needs a fit with probability=True")
+        return self._by_blocks(X, self._model.probabilities)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of `predict_proba`, (N, k).
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim).
+        """
+        logarithms: Floats = np.log(self.predict_proba(X))
+        return logarithms
+
+    def save(self, path: str | Path) -> None:
+        """Write the trained model: arrays and JSON, never a pickle.
+
+        Parameters
+        ----------
+        path
+            File to write, with any ending; replaced in one step if it exists.
+        """
+        save_model(self._model, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote; predictions are the same to the last bit.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        Self
+            A fitted estimator. Its memory, client, store and random_state are the defaults.
+
+        Raises
+        ------
+        InputError
+            There is no such file, or it is no model.
+        """
+        model = load_model(path)
+        notes = model.notes
+        parameters = dict(notes.get("parameters", {}))
+        spec = parameters.pop("kernel", None)
+        weights = parameters.pop("class_weight", None)
+        made = cls(
+            kernel=None if spec is None else kernel_from_spec(spec),
+            class_weight=dict(weights) if isinstance(weights, list) else weights,
+            **parameters,
+        )
+        made.n_features_in_ = model.dim
+        if notes.get("feature_names"):
+            made.feature_names_in_ = np.array(notes["feature_names"], dtype=object)
+        made._take(model)
+        return made
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # Of scikit-learn's three blobs this map leaves the direction only: 0.8 correct, not 0.83.
+        tags.classifier_tags.poor_score = tags.input_tags.positive_only
+        return tags
+
+    # Training
+
+    def _fit(
+        self, samples: Samples, y: NDArray[Any], sample_weights: Floats, report: OnProgress
+    ) -> Self:
+        problem = make_problem(
+            samples,
+            y,
+            sample_weights,
+            class_weight=self.class_weight,
+            C=float(self.C),
+            tol=float(self.tol),
+            folds=FOLDS if self.probability else None,
+            random_state=self.random_state,
+        )
+        means = Means(self._bytes(), self.client, self.store)
+        model = train_svc(problem, self._row_map(samples), means, report)
+        self._take(replace(model, notes=self._notes()))
+        warn_unless_converged(model.certificates)
+        return self
+
+    def _notes(self) -> dict[str, Any]:
+        """What a model file keeps of the estimator."""
+        parameters = {name: getattr(self, name) for name in _KEPT}
+        if isinstance(self.class_weight, Mapping):
+            parameters["class_weight"] = list(self.class_weight.items())
+        parameters["kernel"] = None if self.kernel is None else self.kernel.to_spec()
+        names = getattr(self, "feature_names_in_", None)
+        return {"parameters": parameters, "feature_names": None if names is None else list(names)}
+
+    def _take(self, model: SvcModel) -> None:
+        """Set what was learned."""
+        sign = -1.0 if len(model.classes) == 2 else 1.0
+        self.model_ = model
+        self._keep_map(model.row_map)
+        self.classes_ = model.classes
+        self.support_ = model.expansion.support
+        self.support_vectors_ = model.rows
+        self.n_support_ = model.expansion.n_support
+        self.dual_coef_ = sign * model.expansion.dual_coef
+        self.intercept_ = sign * model.expansion.intercepts
+        self.kkt_violation_ = float(model.certificates.violation.max())
+        self.duality_gap_ = float(model.certificates.gap.max())
+        self.n_iter_ = model.certificates.steps
+
+    # Prediction
+
+    @property
+    def _model(self) -> SvcModel:
+        check_is_fitted(self)
+        model: SvcModel = self.model_
+        return model

@@ -1,0 +1,81 @@
+"""Sections about the classes: how each was found, and on samples that were held out."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.report import figures
+from dhsk.report.markup import Html, colour_scale, figure_row, joined, section, table
+from dhsk.report.results import Results
+from dhsk.report.words import capitalised, count_of, duration, metric, score, spread, whole
+
+
+def classes(results: Results) -> Html:
+    """Return precision and recall of every class, over the folds."""
+    note = "Best cell, each sample predicted by the fold that did not train on it."
+    sizes = np.array(results.class_counts)
+    return section("Class by class", note, _table(results, results.confusion, sizes))
+
+
+def confusion(results: Results) -> Html:
+    """Return the confusion matrix, over the folds."""
+    note = (
+        "Best cell again. Rows are true classes, columns predicted ones. Each cell holds the count "
+        "and its share of the true class; empty cells are zero."
+    )
+    matrix = _matrix(results, results.confusion, "Confusion matrix")
+    return section("What was taken for what", note, matrix)
+
+
+def held_out(results: Results) -> Html:
+    """Return score and confusion on the samples that were held out; nothing if none were."""
+    test = results.test
+    if test is None:
+        return Html()
+    note = (
+        f"{capitalised(metric(results))} {score(test.score)} on {count_of(test.n, 'sample')} that "
+        "took no part in the choice of kernel and C, in "
+        f"{duration(test.seconds)}; the folds gave {spread(results.best)}. Below, every class of "
+        "these samples, and what was taken for what."
+    )
+    sizes = test.confusion.sum(axis=1)
+    return section(
+        "Held-out test",
+        note,
+        _table(results, test.confusion, sizes),
+        _matrix(results, test.confusion, "Confusion matrix of the held-out test"),
+    )
+
+
+def _table(results: Results, counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> Html:
+    right = np.diagonal(counts)
+    truth, found = counts.sum(axis=1), counts.sum(axis=0)
+    rows = [
+        (
+            f"{k + 1}. {name}" if figures.is_numbered(results) else name,
+            whole(sizes[k]),
+            _ratio(right[k], found[k]),
+            _ratio(right[k], truth[k]),
+            _ratio(2 * right[k], found[k] + truth[k]),
+            _most_mistaken(results.classes, k, counts[k]),
+        )
+        for k, name in enumerate(results.classes)
+    ]
+    head = ("class", "samples", "precision", "recall", "F1", "most often taken for")
+    return table(head, rows, class_="numbers classes")
+
+
+def _ratio(part: int, of: int) -> str:
+    return score(part / of) if of else "–"
+
+
+def _most_mistaken(names: tuple[str, ...], k: int, counts: NDArray[np.int64]) -> str:
+    others = counts.copy()
+    others[k] = 0
+    most = int(others.argmax())
+    return f"{names[most]} ({whole(others[most])})" if others[most] else "–"
+
+
+def _matrix(results: Results, counts: NDArray[np.int64], title: str) -> Html:
+    colours = figures.colours_of(figures.SHARES, figures.SHARES_POWER)
+    scale = colour_scale(colours, "0 %", "100 % of the true class")
+    return joined([scale, figure_row([figures.confusion(results, counts, title)])])

@@ -1,0 +1,90 @@
+"""Sections about the machines themselves: their capacity, the best kernel's spectrum, the refit."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.report import figures
+from dhsk.report.markup import Html, figure_row, section, table
+from dhsk.report.results import Certificate, Results
+from dhsk.report.words import brief, count_of, duration, whole
+
+CAPACITY = (
+    "The margin is the distance in feature space from the separating surface to where the decision "
+    "is 1; with the radius of a ball that holds the samples it gives the VC bound, an upper bound "
+    "of how many samples such a machine could learn whatever their labels. The effective sample "
+    "size is the number of training samples for each unit of the VC bound, hence itself a lower "
+    "bound (Zhao & Song 2017, section 2.3): it says how far the samples determine the machine, and "
+    "promises no score."
+)
+
+
+def capacity(results: Results) -> Html:
+    """Return score against effective sample size; nothing if that tells no cells apart."""
+    sizes = {c: c.proof.effective for c in results.cells if c.proof.effective is not None}
+    if len(set(sizes.values())) < 2:
+        return Html()
+    note = (
+        f"{CAPACITY} A mark is a cell, with the smallest size of all pairs of classes and folds. "
+        f"The best cell: {_bounds(results.best.proof)}."
+    )
+    return section("Capacity", note, figure_row([figures.capacity(results, sizes)]))
+
+
+def _bounds(proof: Certificate) -> str:
+    return (
+        f"margin {brief(proof.margin)}, VC bound {brief(proof.vc)}, "
+        f"effective sample size {brief(proof.effective)}"
+    )
+
+
+def spectrum(results: Results) -> Html:
+    """Return the eigenvalues of the best kernel and their share of the trace."""
+    title = "Eigenvalues of the best kernel"
+    values, exact = results.eigenvalues, results.eigenvalues_exact
+    # What a symmetric eigensolver cannot tell from zero (LAPACK Users' Guide, 4.7).
+    noise = results.samples.n_samples * np.finfo(np.float64).eps * max(values, default=0.0)
+    drawn = values[values > noise]
+    if not drawn.size:
+        return section(title, "No eigenvalues were computed, or none is above zero.")
+    hidden = len(values) - len(drawn)
+    note = f"The Gram matrix: {count_of(len(drawn), 'eigenvalue')}, largest first"
+    panels = [figures.decay(drawn, exact=exact)]
+    if results.trace > 0:
+        shares = 100 * np.cumsum(drawn) / results.trace
+        panels.append(figures.cumulative(shares, exact=exact))
+        note += _reach(shares, exact=exact)
+    note += f". {whole(hidden)} more are zero within rounding and not drawn." if hidden else "."
+    if not exact:
+        note += " They are Ritz values: lower bounds of the eigenvalues, and so are their shares."
+    return section(title, note, figure_row(panels))
+
+
+def _reach(shares: NDArray[np.float64], *, exact: bool) -> str:
+    """Say how many eigenvalues hold how much: how far a low rank can carry."""
+    least, most = ("", "") if exact else ("at least ", "at most ")
+    together = f", together {least}{shares[-1]:.1f} % of the trace"
+    reached = [
+        f"{goal} % with {most}{whole(int(np.argmax(shares >= goal)) + 1)}"
+        for goal in (50, 90, 99)
+        if shares[-1] >= goal
+    ]
+    return f"{together} ({', '.join(reached)})" if reached else together
+
+
+def refit(results: Results) -> Html:
+    """Return the certificate of the best cell on all samples; nothing if there is none."""
+    proof = results.refit
+    if proof is None:
+        return Html()
+    facts = [
+        ("converged", "yes" if proof.converged else "no"),
+        ("KKT violation", f"{proof.kkt:.2g}; {results.tol:g} was asked for"),
+        ("duality gap", f"{proof.gap:.2g} of the primal objective"),
+        ("support vectors", whole(proof.n_support)),
+        ("margin", brief(proof.margin)),
+        ("VC bound", brief(proof.vc)),
+        ("effective sample size", brief(proof.effective)),
+        ("time", duration(proof.seconds)),
+    ]
+    note = "The best cell, fitted once more on the samples of all folds together: its certificate."
+    return section("Refit of the best cell", note, table((), facts, class_="facts"))

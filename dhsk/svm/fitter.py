@@ -1,0 +1,150 @@
+"""Fits the cells of a grid where they run best, and the winner on all samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from distributed import Client
+
+from dhsk.errors import InputError
+from dhsk.gram.plan import Resources
+from dhsk.progress import OnProgress
+from dhsk.samples import parse_sphere_map
+from dhsk.svm.cells import certificate
+from dhsk.svm.fit_plan import FitPlan, plan_fits
+from dhsk.svm.grid import Grid
+from dhsk.svm.job import Candidate, Cells, Job
+from dhsk.svm.journal import Journal
+from dhsk.svm.model import Certificates, Expansion, SvcModel
+from dhsk.svm.problems import make_pairs
+from dhsk.svm.runners import in_threads, on_workers
+from dhsk.svm.search import scaled, spread_of
+from dhsk.svm.sources import ArraySource, GramSource
+
+NO_MODEL: Final = (
+    "a precomputed matrix has no samples that a model could keep: leave refit and test out, and "
+    "fit scikit-learn's SVC(kernel='precomputed') with the winning C"
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A kernel, the values of C that were tried on it, and what came of them."""
+
+    candidate: Candidate
+    C: list[float]
+    cells: Cells
+
+
+class Fitter:
+    """Runs jobs on one grid of folds.
+
+    Parameters
+    ----------
+    grid
+        Folds, labels, values of C.
+    resources
+        Workers and memory.
+    client
+        The workers.
+    journal
+        Keeps what is finished.
+    report
+        Receives progress.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        resources: Resources,
+        client: Client,
+        journal: Journal,
+        report: OnProgress,
+    ) -> None:
+        self.grid = grid
+        self.resources = resources
+        self._client = client
+        self._journal = journal
+        self._report = report
+
+    def plan(self, dtype: "np.dtype[Any]", n_kernels: int) -> FitPlan:
+        """Memory of the fits of some kernels, or `BudgetError`."""
+        pairs = make_pairs(self.grid.y, self.grid.weights, self.grid.C)
+        return plan_fits(pairs, len(self.grid.y), dtype, n_kernels, self.resources)
+
+    def run(self, candidates: Sequence[Candidate], *, scale_C: bool) -> list[Found]:
+        """Fit and score kernels on every fold with every C.
+
+        Parameters
+        ----------
+        candidates
+            The kernels.
+        scale_C
+            Divide the values of C by the spread of the samples under each kernel.
+
+        Returns
+        -------
+        list of Found
+            One for each, in their order.
+        """
+        wanted = [
+            replace(
+                one, C=tuple(scaled(self.grid.C, spread_of(one.source)) if scale_C else self.grid.C)
+            )
+            for one in candidates
+        ]
+        return [
+            Found(one, list(one.C), cells)
+            for one, cells in zip(wanted, self._job(self.grid, wanted).results(), strict=True)
+        ]
+
+    def _job(self, grid: Grid, candidates: Sequence[Candidate]) -> Job:
+        source = candidates[0].source
+        pairs = make_pairs(grid.y, grid.weights, candidates[0].C)
+        plan = plan_fits(pairs, source.n, source.dtype, len(candidates), self.resources)
+        local = isinstance(source, ArraySource)  # workers would be sent the matrix
+        run = in_threads(plan.at_once) if local else on_workers(self._client, plan.window)
+        return Job(grid, candidates, plan, self._journal, run, self._report)
+
+    def refit(self, candidate: Candidate, C: float) -> tuple[SvcModel, dict[str, Any]]:
+        """Fit one cell on all samples.
+
+        Parameters
+        ----------
+        candidate
+            Its matrix.
+        C
+            Its C.
+
+        Returns
+        -------
+        SvcModel
+            The model.
+        dict
+            What proves and bounds it, as in a row of results.
+
+        Raises
+        ------
+        InputError
+            The matrix has no samples that a model could keep.
+        """
+        source = candidate.source
+        if not isinstance(source, GramSource):
+            raise InputError(NO_MODEL)
+        n = source.n
+        folds = [(np.arange(n), np.arange(0))]
+        grid = replace(self.grid, weights=self.grid.all_weights[None], folds=folds)
+        job = self._job(grid, [replace(candidate, C=(C,))])
+        _, solved = next(job.solved())
+        fits = [own[0] for own in solved.fits]
+        expansion = Expansion.of(job.pairs(), fits, grid.y)
+        model = SvcModel(
+            kernel=source.G.kernel,
+            sphere_map=parse_sphere_map(source.G.sphere_map),
+            classes=grid.classes,
+            rows=source.G.samples(expansion.support),
+            expansion=expansion,
+            certificates=Certificates.of(fits, grid.tol, C),
+        )
+        return model, certificate(job.pairs(), fits, solved.radii2, 0)

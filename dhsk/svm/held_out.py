@@ -1,0 +1,96 @@
+"""Samples held out from everything, on which the winner of a cross-validation is scored."""
+
+from dataclasses import dataclass
+from itertools import combinations
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from dhsk.arrays import Indices
+from dhsk.errors import InputError
+from dhsk.gram.matrix import GramMatrix
+from dhsk.samples import Samples, check_labels, open_samples
+from dhsk.svm.grid import Grid
+from dhsk.svm.model import ROWS, SvcModel
+from dhsk.svm.scores import score
+from dhsk.svm.square import Square
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Test samples and the numbers of their classes."""
+
+    samples: Samples
+    y: Indices
+
+
+def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOut:
+    """Check a test set before any long work.
+
+    Parameters
+    ----------
+    square
+        What is cross-validated.
+    test
+        Samples and labels.
+    grid
+        Its classes.
+
+    Returns
+    -------
+    HeldOut
+        The test set.
+
+    Raises
+    ------
+    InputError
+        It does not go with the training samples.
+    """
+    X, y = test
+    samples = open_samples(X)
+    dim = square.dim if isinstance(square, GramMatrix) else square.shape[1]
+    if samples.shape[1] != dim:
+        raise InputError(
+            f"{samples.source} has {samples.shape[1]} features, but the training samples have {dim}"
+        )
+    labels = check_labels(y, samples.shape[0], None)
+    unknown = np.flatnonzero(~np.isin(labels, grid.classes))
+    if len(unknown):
+        raise InputError(
+            f"test sample {unknown[0]} has the label {labels[unknown[0]]}, which no training "
+            "sample has"
+        )
+    return HeldOut(samples, np.searchsorted(grid.classes, labels))
+
+
+def score_held_out(model: SvcModel, held_out: HeldOut, grid: Grid) -> dict[str, Any]:
+    """Score a model on a test set, block by block.
+
+    Parameters
+    ----------
+    model
+        The model.
+    held_out
+        The test set.
+    grid
+        Scorer and classes.
+
+    Returns
+    -------
+    dict
+        Score, number of samples, confusion by true and predicted class, seconds.
+    """
+    begin, k = perf_counter(), len(grid.classes)
+    decisions = np.empty((len(held_out.y), len(list(combinations(range(k), 2)))))
+    for first, rows in model.row_map.blocks(held_out.samples, ROWS):
+        decisions[first : first + rows.shape[0]] = model.decisions(rows)
+    found, guess = score(grid.scorer, decisions, np.arange(k), grid.classes, held_out.y)
+    confusion = np.zeros((k, k), dtype=np.int64)
+    np.add.at(confusion, (held_out.y, guess), 1)
+    return {
+        "score": found,
+        "n": len(held_out.y),
+        "confusion": confusion.tolist(),
+        "seconds": perf_counter() - begin,
+    }

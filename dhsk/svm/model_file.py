@@ -1,0 +1,223 @@
+"""Model files: one archive of arrays and JSON, never a pickle."""
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError
+from dhsk.kernels import kernel_from_spec
+from dhsk.samples import parse_sphere_map
+from dhsk.samples.paths import reading
+from dhsk.svm.model import Certificates, Expansion, SvcModel
+
+SCHEMA: Final = 1
+_FORMAT: Final = "dhsk svm model"
+_HEADER: Final = "header"
+
+
+def save_model(model: SvcModel, path: str | Path) -> None:
+    """Write a model, in the archive format of numpy; replaced in one step if it exists.
+
+    Parameters
+    ----------
+    model
+        The model.
+    path
+        File to write, with any ending; its folder must exist.
+
+    Raises
+    ------
+    InputError
+        The labels are of a type that no file can hold without pickling them.
+    OSError
+        The file cannot be written.
+    """
+    objects = model.classes.dtype.kind == "O"
+    header = {
+        "format": _FORMAT,
+        "schema": SCHEMA,
+        "kernel": model.kernel.to_spec(),
+        "sphere_map": model.sphere_map,
+        "tol": model.certificates.tol,
+        "C": model.certificates.C,
+        "classes_are_objects": objects,
+        "notes": dict(model.notes),
+    }
+    text = json.dumps(header, default=_as_json)
+    arrays = {
+        _HEADER: np.frombuffer(text.encode(), np.uint8),
+        "classes": _plain(model.classes),
+        **_arrays_of(model.expansion),
+        **_arrays_of(model.certificates),
+        **_row_arrays(model.rows),
+    }
+    if model.sigmoids is not None:
+        arrays["sigmoids"] = model.sigmoids
+    with written_beside(Path(path)) as file:
+        # An open file: np.savez would add .npz to a name.
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def load_model(path: str | Path) -> SvcModel:
+    """Read what `save_model` wrote.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    SvcModel
+        The same model: its decisions are the same to the last bit.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it is no model, damaged, or of another version.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"{path} is no dhsk model, or not the whole of one")
+    with reading(str(path)), np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = _header(arrays.pop(_HEADER, None), path)
+    try:
+        return _model(header, arrays)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is a damaged model: {error}") from error
+
+
+@contextmanager
+def written_beside(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
+    """Open a file that takes the place of `path` when it is complete, and otherwise goes.
+
+    Parameters
+    ----------
+    path
+        File to write.
+    mode, **options
+        As for `open`.
+
+    Yields
+    ------
+    IO
+        The file beside.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with beside.open(mode, **options) as file:
+            yield file
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _header(stored: NDArray[Any] | None, path: Path) -> dict[str, Any]:
+    try:
+        header = json.loads(b"" if stored is None else stored.tobytes())
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise InputError(f"{path} is no dhsk model: it is an archive of something else")
+    if header.get("schema") != SCHEMA:
+        raise InputError(
+            f"{path} is a model of schema {header.get('schema')}, but this dhsk reads schema "
+            f"{SCHEMA}: train it again, or use the dhsk that wrote it"
+        )
+    return header
+
+
+def _model(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SvcModel:
+    classes = arrays["classes"]
+    expansion = Expansion(**{f.name: arrays[f.name] for f in fields(Expansion)})
+    stored = [f.name for f in fields(Certificates) if f.name not in header]
+    model = SvcModel(
+        kernel=kernel_from_spec(header["kernel"]),
+        sphere_map=parse_sphere_map(header["sphere_map"]),
+        classes=classes.astype(object) if header["classes_are_objects"] else classes,
+        rows=_rows(arrays),
+        expansion=expansion,
+        certificates=Certificates(
+            tol=header["tol"], C=header["C"], **{name: arrays[name] for name in stored}
+        ),
+        sigmoids=arrays.get("sigmoids"),
+        notes=header["notes"],
+    )
+    _check_shapes(model)
+    return model
+
+
+def _check_shapes(model: SvcModel) -> None:
+    k, n_sv = len(model.classes), model.rows.shape[0]
+    n_pairs, expansion = k * (k - 1) // 2, model.expansion
+    shapes = {
+        "support": (expansion.support, (n_sv,)),
+        "n_support": (expansion.n_support, (k,)),
+        "dual_coef": (expansion.dual_coef, (k - 1, n_sv)),
+        "intercepts": (expansion.intercepts, (n_pairs,)),
+        "violation": (model.certificates.violation, (n_pairs,)),
+        "sigmoids": (model.sigmoids, (n_pairs, 2)),
+    }
+    for name, (array, shape) in shapes.items():
+        if array is not None and array.shape != shape:
+            raise ValueError(f"{name} has shape {array.shape}, not {shape}")
+    if expansion.n_support.sum() != n_sv:
+        raise ValueError(f"n_support sums to {expansion.n_support.sum()}, not {n_sv}")
+
+
+def _arrays_of(part: Expansion | Certificates) -> dict[str, NDArray[Any]]:
+    values = {f.name: getattr(part, f.name) for f in fields(part)}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+
+def _plain(classes: NDArray[Any]) -> NDArray[Any]:
+    """Labels in a type that needs no pickle."""
+    if classes.dtype.kind in "biufUS":
+        return classes
+    if all(isinstance(label, str) for label in classes):
+        return classes.astype(np.str_)
+    raise InputError(
+        f"labels of dtype {classes.dtype} cannot be written: use whole numbers or strings"
+    )
+
+
+def _row_arrays(rows: Rows) -> dict[str, NDArray[Any]]:
+    if isinstance(rows, np.ndarray):
+        return {"rows": rows}
+    return {
+        "rows_data": rows.data,
+        "rows_indices": rows.indices,
+        "rows_indptr": rows.indptr,
+        "rows_shape": np.array(rows.shape),
+    }
+
+
+def _rows(arrays: dict[str, NDArray[Any]]) -> Rows:
+    if "rows" in arrays:
+        return arrays["rows"]
+    parts = (arrays["rows_data"], arrays["rows_indices"], arrays["rows_indptr"])
+    rows = csr_array(parts, shape=tuple(arrays["rows_shape"].tolist()))
+    rows.check_format(full_check=True)
+    return rows
+
+
+def _as_json(value: Any) -> Any:
+    """Numbers of numpy as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} is no JSON")

@@ -1,0 +1,166 @@
+"""From samples to the rows that a kernel takes: checked, mapped, in the type of the products."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from dhsk.arrays import Indices, Rows
+from dhsk.errors import BudgetError, InputError
+from dhsk.gram.sizes import human_bytes
+from dhsk.kernels import Kernel, RowKernel, require_unit_rows, squared_norms
+from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.samples import Samples, SphereMap, apply_map
+from dhsk.samples.scan import rows_within
+
+_BLOCK_BYTES: Final = 16 * 2**20
+"""Samples that are mapped at a time."""
+
+
+@dataclass(frozen=True)
+class RowMap:
+    """What turns samples into rows of a kernel.
+
+    Attributes
+    ----------
+    kernel
+        The kernel, whose conditions rows are checked for.
+    sphere_map
+        How samples become unit vectors.
+    dtype
+        Type of the rows, "float64" or "float32".
+    """
+
+    kernel: Kernel
+    sphere_map: SphereMap
+    dtype: str = "float64"
+
+    def __call__(self, block: Rows, first_row: int = 0) -> Rows:
+        """Map a block of samples.
+
+        Parameters
+        ----------
+        block
+            Dense or canonical CSR, (rows, dim).
+        first_row
+            Number of its first row in the whole, for messages.
+
+        Returns
+        -------
+        Rows
+            (rows, dim), of `dtype`.
+
+        Raises
+        ------
+        InputError
+            A row has no image, or the kernel is not defined on it; the row is named.
+        """
+        rows = apply_map(self.sphere_map, block, first_row)
+        if isinstance(self.kernel, RowKernel):
+            self.kernel.check_rows(rows, first_row)
+        elif self.kernel.spherical and self.sphere_map == "identity":
+            require_unit_rows(squared_norms(rows), "X", first_row)
+        return rows.astype(self.dtype, copy=False)  # type: ignore[return-value]
+
+    def blocks(
+        self, samples: Samples, most_rows: int | None = None, report: OnProgress = ignore
+    ) -> Iterator[tuple[int, Rows]]:
+        """Map samples block by block.
+
+        Parameters
+        ----------
+        samples
+            What to read.
+        most_rows
+            Most rows of a block; None for what fits some 16 MiB.
+        report
+            Receives progress.
+
+        Yields
+        ------
+        int
+            Number of the block's first row.
+        Rows
+            The block, mapped.
+
+        Raises
+        ------
+        InputError
+            As `__call__`; the message names the source too.
+        """
+        first, total = 0, samples.shape[0]
+        report(Progress("reading", 0, total))
+        most_rows = total if most_rows is None else most_rows
+        for block in samples.blocks(min(most_rows, rows_within(samples, _BLOCK_BYTES))):
+            try:
+                rows = self(block, first)
+            except InputError as error:
+                raise InputError(f"{samples.source}: {error}") from None
+            yield first, rows
+            first += block.shape[0]
+            report(Progress("reading", first, total))
+
+    def all_of(
+        self,
+        samples: Samples,
+        room: int,
+        report: OnProgress = ignore,
+        instead: str = "use fewer samples",
+    ) -> Rows:
+        """Map all samples, (N, dim), in memory.
+
+        Parameters
+        ----------
+        samples
+            What to read.
+        room
+            Bytes that they may take.
+        report
+            Receives progress.
+        instead
+            What to do where they do not fit, for the message.
+
+        Raises
+        ------
+        BudgetError
+            They do not fit.
+        """
+        held = self.bytes_of(samples)
+        if held > room:
+            raise BudgetError(
+                f"the mapped samples take {human_bytes(held)} but {human_bytes(room)} of memory "
+                f"are left: allow more, or {instead}"
+            )
+        blocks = self.blocks(samples, report=report)
+        if samples.is_sparse:
+            return _stacked([rows for _, rows in blocks])
+        whole = np.empty(samples.shape, self.dtype)
+        for first, rows in blocks:
+            whole[first : first + rows.shape[0]] = rows
+        return whole
+
+    def some_of(self, samples: Samples, chosen: Indices) -> Rows:
+        """Map samples, and keep some rows in the order given, each at most once."""
+        order = np.argsort(chosen)
+        ascending = chosen[order]
+        parts = []
+        for first, rows in self.blocks(samples):
+            bounds = np.searchsorted(ascending, [first, first + rows.shape[0]])
+            parts.append(rows[ascending[slice(*bounds)] - first])
+        return _stacked(parts)[np.argsort(order)]
+
+    def bytes_of(self, samples: Samples) -> int:
+        """Peak memory of `all_of`, in bytes, besides a few blocks."""
+        n_samples, dim = samples.shape
+        item = np.dtype(self.dtype).itemsize
+        if samples.nnz is None:
+            return item * n_samples * dim
+        return 2 * ((item + 4) * samples.nnz + 4 * n_samples)  # the blocks, and then the whole
+
+
+def _stacked(blocks: list[Any]) -> Rows:
+    sparse = isinstance(blocks[0], csr_array)
+    rows: Rows = vstack(blocks, format="csr") if sparse else np.concatenate(blocks)
+    return rows

@@ -1,0 +1,214 @@
+"""Speed of the exact SVMs, as ratios against scikit-learn and the products alone, in one run.
+
+Run as ``python tests/benchmarks/svm.py [SECTION ...] --data DIR``; without sections all run. `DIR`
+holds `mnist/mnist70k.npz` and, for `webkb`, `webkb_counts.npz` and `webkb_labels.txt`, made by
+`examples/webkb/prepare.py` from `webkb/webkb_raw_html.tar.gz` when they are not there.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, load_npz
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import SVC
+
+import dhsk
+from dhsk.gram.plan import Tiling
+from dhsk.outcome import TreeMemory
+
+SCALES = [0.5, 0.7, 0.8, 1.0, 1.2, 1.4, 2.0]
+PENALTIES = [0.3, 1.0, 3.0, 10.0, 30.0]
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Time of one call, in seconds."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+# MNIST
+
+
+def mnist(data: Path) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Training images and labels, test images and labels."""
+    with np.load(data / "mnist" / "mnist70k.npz") as file:
+        X, y, X_test, y_test = (file[k] for k in ("X_train", "y_train", "X_test", "y_test"))
+    return X.reshape(-1, 784), y, X_test.reshape(-1, 784), y_test
+
+
+def triangle_product(X: NDArray[Any], tile: int = 2048) -> None:
+    """The products of all tiles of the upper triangle, dropped, on all cores."""
+    unit: Any = dhsk.hyperspherical_map(X.astype(np.float32)).astype(np.float32)
+    tiling = Tiling(len(X), len(X), tile, True)
+    out = np.empty((tile, tile), np.float32)
+    for i, j in tiling.tiles():
+        rows, cols = unit[tiling.rows(i)], unit[tiling.cols(j)]
+        np.matmul(rows, cols.T, out=out[: len(rows), : len(cols)])
+
+
+def libsvm_on_pairs(X: NDArray[Any], y: NDArray[Any], kernel: dhsk.Kernel, C: float) -> float:
+    """Seconds of LIBSVM alone on the matrices of all pairs of classes."""
+    rows: Any = dhsk.hyperspherical_map(X.astype(np.float32))
+    total = 0.0
+    for a, b in combinations(np.unique(y), 2):
+        chosen = (y == a) | (y == b)
+        K = kernel.of_rows(rows[chosen])
+        model = SVC(C=C, kernel="precomputed")
+        total += seconds(lambda K=K, t=y[chosen], m=model: m.fit(K, t))  # type: ignore[misc]
+    return total
+
+
+def train_mnist(data: Path, noise: float) -> None:
+    """Train and score; what `to_mnist` runs in a process of its own, to watch its memory."""
+    X, y, X_test, y_test = mnist(data)
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random(len(y)) < noise, rng.integers(0, 10, len(y)), y)
+    model = dhsk.HeatSVC(C=10.0, time_scale=0.7, dtype="float32", memory="4GB")
+    with TreeMemory() as memory:
+        trained = seconds(lambda: model.fit(X, labels))
+        start = time.perf_counter()
+        score = model.score(X_test, y_test)
+        scored = time.perf_counter() - start
+    print(
+        f"  trained in {trained:.0f} s, {len(model.support_):,} support vectors, worst KKT "
+        f"{model.kkt_violation_:.1e}, duality gap {model.duality_gap_:.1e}; "
+        f"test accuracy {score:.4f} in {scored:.1f} s; {memory.peak / 1e9:.2f} GB of 4 GB",
+        flush=True,
+    )
+
+
+def to_mnist(options: argparse.Namespace) -> None:
+    """All 60,000 images, and the same with 10 % of the labels drawn at random."""
+    X, y, *_ = mnist(options.data)
+    kernel = dhsk.HeatKernel.at_scale(784, 0.7)
+    product = seconds(lambda: triangle_product(X))
+    pairs = libsvm_on_pairs(X, y, kernel, 10.0)
+    print(f"  products of the triangle {product:.1f} s, LIBSVM on 45 pairs {pairs:.1f} s")
+    for noise in (0.0, 0.1):
+        words = [sys.executable, __file__, "--data", str(options.data), "--train", str(noise)]
+        taken = seconds(lambda w=words: subprocess.run(w, check=True))  # type: ignore[misc]
+        print(
+            f"MNIST, {noise:.0%} noise: {taken:.0f} s with reading and scoring, "
+            f"{taken / (product + pairs):.2f} times products and LIBSVM alone"
+        )
+
+
+# WebKB
+
+
+def webkb(data: Path) -> tuple[csr_array, NDArray[Any]]:
+    """Word counts of the pages, and their classes."""
+    folder = data
+    if not (folder / "webkb_counts.npz").exists():
+        folder = Path(tempfile.mkdtemp())
+        script = Path(__file__).parents[2] / "examples" / "webkb" / "prepare.py"
+        subprocess.run(
+            [sys.executable, str(script), "--data", str(data), "--out", str(folder)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        (folder / "counts.npz").rename(folder / "webkb_counts.npz")
+        (folder / "labels.txt").rename(folder / "webkb_labels.txt")
+    labels = np.array((folder / "webkb_labels.txt").read_text().split())
+    return csr_array(load_npz(folder / "webkb_counts.npz")), labels
+
+
+def by_numpy(unit: NDArray[Any], scale: float) -> NDArray[Any]:
+    """The kernel as people write it: cosines, and the series by its recurrence in numpy."""
+    c: NDArray[Any] = np.clip(unit @ unit.T, -1.0, 1.0)
+    n = unit.shape[1]
+    kernel = dhsk.HeatKernel.at_scale(n, scale)
+    weights = level_weights(n, kernel.time)
+    before, polynomial = np.ones_like(c), c.copy()
+    value = weights[0] + weights[1] * c
+    for level in range(1, len(weights) - 1):
+        following = ((2 * level + n - 2) * c * polynomial - level * before) / (level + n - 2)
+        before, polynomial = polynomial, following
+        value += weights[level + 1] * polynomial
+    return np.asarray(value)
+
+
+def level_weights(n: int, t: float) -> NDArray[Any]:
+    """Weights of the levels of the normalised series, down to 1e-18 of the largest."""
+    levels = np.arange(2000.0)
+    with np.errstate(divide="ignore"):
+        dimension = np.log((2 * levels[1:] + n - 2) / (2 * levels[1:] + n - 4)) + np.log(
+            (levels[1:] + n - 3) / levels[1:]
+        )
+    logs = np.concatenate([[0.0], np.cumsum(dimension)]) - levels * (levels + n - 2) * t
+    weights = np.exp(logs - logs.max())
+    last = int(np.flatnonzero(weights > 1e-18)[-1])
+    return np.asarray(weights[: last + 1] / weights.sum())
+
+
+def to_webkb(options: argparse.Namespace) -> None:
+    """Seven times, five C, five folds: against numpy's kernels and GridSearchCV."""
+    X, y = webkb(options.data)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    mapped: Any = dhsk.hyperspherical_map(X)
+    unit = mapped.toarray()
+    kernels_taken = grids_taken = 0.0
+    expected: list[float] = []
+    for scale in SCALES:
+        start = time.perf_counter()
+        K = by_numpy(unit, scale)
+        kernels_taken += time.perf_counter() - start
+        search = GridSearchCV(
+            SVC(kernel="precomputed"), {"C": PENALTIES}, cv=folds, n_jobs=2, refit=False
+        )
+        grids_taken += seconds(lambda s=search, K=K: s.fit(K, y))  # type: ignore[misc]
+        expected += search.cv_results_["mean_test_score"].tolist()
+    with dhsk.connect("local") as client:
+        result: Any = None
+
+        def run() -> None:
+            nonlocal result
+            result = dhsk.cross_validate(X, y, time_scale=SCALES, C=PENALTIES, client=client)
+
+        taken = [seconds(run) for _ in range(2)]
+    found = [row["mean"] for row in result.summary_]
+    off = np.abs(np.array(found) - expected)
+    print(
+        f"  numpy's kernels {kernels_taken:.1f} s, GridSearchCV on them {grids_taken:.1f} s; "
+        f"dhsk {taken[0]:.1f} s, again {taken[1]:.1f} s, of which {result.data['seconds']}"
+    )
+    print(
+        f"WebKB: {(kernels_taken + grids_taken) / taken[0]:.1f} times faster than both, "
+        f"{grids_taken / taken[0]:.1f} times faster than GridSearchCV alone; mean scores of "
+        f"{(off > 1e-12).sum()} of {len(off)} cells differ, by at most {off.max():.1e}"
+    )
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {"mnist": to_mnist, "webkb": to_webkb}
+
+
+def main() -> None:
+    """Run the sections asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sections", nargs="*", help=", ".join(SECTIONS))
+    parser.add_argument("--data", type=Path, default=os.environ.get("DHSK_DATA") or None)
+    parser.add_argument("--train", type=float, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.data is None:
+        parser.error("give --data DIR or set DHSK_DATA")
+    if options.train is not None:
+        train_mnist(Path(options.data), options.train)
+        return
+    for section in options.sections or SECTIONS:
+        print(f"{section}:", flush=True)
+        SECTIONS[section](options)
+
+
+if __name__ == "__main__":
+    main()

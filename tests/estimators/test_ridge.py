@@ -1,0 +1,304 @@
+"""Kernel ridge regression: scikit-learn's contract and scikit-learn's answers."""
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dhsk
+from dhsk.errors import InputError
+from dhsk.estimators.ridge import HeatKernelRidge
+from dhsk.gram.workers import current_client
+from dhsk.svm import sources
+from dhsk.svm.sources import GramSource
+
+TIGHT = 1e-13
+"""Tolerance at which fits in another order of sums agree to `SAME`."""
+
+SAME = {"rtol": 0.0, "atol": 1e-10}  # 2 tol |y| sqrt(N) / alpha, 200 samples and alpha 1
+
+ZERO_ROW = "a sample of the check is all zero, and such a row has no image on the sphere"
+EXPECTED = dict.fromkeys(
+    (
+        "check_estimators_dtypes",
+        "check_sample_weights_pandas_series",
+        "check_sample_weights_not_an_array",
+        "check_estimator_sparse_tag",
+        "check_estimator_sparse_array",
+        "check_estimator_sparse_matrix",
+    ),
+    ZERO_ROW,
+)
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    """Checks whose samples the map of an estimator refuses."""
+    return {} if estimator.sphere_map == "identity" else EXPECTED
+
+
+@parametrize_with_checks(
+    [
+        HeatKernelRidge(),
+        HeatKernelRidge(sphere_map="identity", kernel=dhsk.GaussianKernel(sigma=1.0)),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_contract(estimator: Any, check: Callable[[Any], None]) -> None:
+    """Every check of scikit-learn passes; with a map that takes every sample, without exception."""
+    check(estimator)
+
+
+@pytest.fixture
+def data(counts: Callable[[int, int], Any], rng: np.random.Generator) -> tuple[Any, Any, Any]:
+    """Counts, two targets and weights."""
+    return counts(200, 15), rng.normal(size=(200, 2)), rng.uniform(0.1, 3.0, 200)
+
+
+@pytest.fixture
+def no_room(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Call it for matrices that do not fit; a limit is for the whole process, far above theirs."""
+    return lambda: monkeypatch.setattr("dhsk.estimators.ridge.own_room", lambda _: 1000)
+
+
+def oracle(model: HeatKernelRidge, X: Any, y: Any, new: Any, weights: Any = None) -> Any:
+    """Coefficients and predictions of scikit-learn on the same matrix."""
+    kernel = dhsk.HeatKernel.at_scale(15, model.time_scale)
+    rows, others = dhsk.hyperspherical_map(X), dhsk.hyperspherical_map(new)
+    exact = KernelRidge(alpha=model.alpha, kernel="precomputed").fit(kernel(rows), y, weights)
+    return exact.dual_coef_, exact.predict(kernel(others, rows))
+
+
+def error_bound(model: HeatKernelRidge, y: Any, weights: Any = 1.0) -> float:
+    """How far coefficients may be off: |inverse| <= 1 / alpha, in the norm of the weights."""
+    size = np.sqrt((np.ones(len(y)) * weights) @ y**2).max()
+    return float(model.tol * size * np.sqrt(np.max(weights)) / model.alpha)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("fits", [False, True])
+def test_answers_are_those_of_scikit_learn(
+    data: Any, weighted: bool, sparse: bool, fits: bool, no_room: Callable[[], None]
+) -> None:
+    """Coefficients and predictions, from a matrix in memory and from one computed every pass."""
+    if not fits:
+        no_room()
+    X, y, weights = data[0], data[1], data[2] if weighted else None
+    model = HeatKernelRidge(alpha=0.3, time_scale=0.8)
+    given = csr_array(X) if sparse else X
+    model.fit(given[:150], y[:150], None if weights is None else weights[:150])
+    coef, predicted = oracle(model, X[:150], y[:150], X, None if weights is None else weights[:150])
+    bound = error_bound(model, y[:150], 1.0 if weights is None else weights[:150])
+    np.testing.assert_allclose(model.dual_coef_, coef, atol=bound)
+    np.testing.assert_allclose(model.predict(given), predicted, atol=bound * np.sqrt(150))
+    assert 0 < model.residual_ <= model.tol
+
+
+def test_one_target_stays_one_dimensional(data: Any) -> None:
+    """Shapes follow those of y."""
+    X, y, _ = data
+    one, two = HeatKernelRidge(tol=TIGHT).fit(X, y[:, 0]), HeatKernelRidge(tol=TIGHT).fit(X, y)
+    assert one.dual_coef_.shape == one.predict(X).shape == (200,)
+    assert two.dual_coef_.shape == two.predict(X).shape == (200, 2)
+    np.testing.assert_allclose(one.predict(X), two.predict(X)[:, 0], **SAME)
+
+
+def test_weight_zero_is_absence(data: Any) -> None:
+    """Samples of weight 0 are left out, to the last bit."""
+    X, y, weights = data
+    weights[::3] = 0
+    kept = weights > 0
+    some = HeatKernelRidge(tol=TIGHT).fit(X[kept], y[kept], weights[kept])
+    all_ = HeatKernelRidge(tol=TIGHT).fit(X, y, weights)
+    assert np.array_equal(all_.predict(X), some.predict(X))
+    assert len(all_.X_fit_) == kept.sum()
+
+
+def test_blocks_do_not_show(
+    data: Any, monkeypatch: pytest.MonkeyPatch, no_room: Callable[[], None]
+) -> None:
+    """Matrices and predictions in small blocks are those in one."""
+    X, y, _ = data
+    whole = HeatKernelRidge(tol=TIGHT).fit(X, y).predict(X)
+    monkeypatch.setattr(sources, "_EDGE", 64)
+    monkeypatch.setattr("dhsk.estimators.base.ROWS", 48)
+    monkeypatch.setattr("dhsk.estimators.base.SUPPORT", 32)
+    for limit in (lambda: None, no_room):
+        limit()
+        parts = HeatKernelRidge(tol=TIGHT).fit(X, y).predict(X)
+        np.testing.assert_allclose(parts, whole, **SAME)
+
+
+def test_a_stored_matrix_gives_the_same(data: Any, tmp_path: Path) -> None:
+    """A named store is filled, found again, and read in every pass."""
+    X, y, weights = data
+    weights[5] = 0
+    here = HeatKernelRidge(tol=TIGHT).fit(X, y, weights).predict(X)
+    for _ in range(2):
+        stored = HeatKernelRidge(tol=TIGHT, store=tmp_path / "gram").fit(X, y, weights).predict(X)
+        np.testing.assert_allclose(stored, here, **SAME)
+    assert dhsk.open_gram(tmp_path / "gram").shape == (199, 199)
+
+
+def test_workers_compute_what_does_not_fit(
+    data: Any, monkeypatch: pytest.MonkeyPatch, no_room: Callable[[], None]
+) -> None:
+    """With a client the passes run on its workers, and nothing is stored."""
+    X, y, _ = data
+    here = HeatKernelRidge(tol=TIGHT).fit(X, y).predict(X)
+    no_room()
+    clients: list[Any] = []
+
+    class Recorder(GramSource):
+        def product(self, V: Any) -> Any:
+            clients.append(current_client())
+            return super().product(V)
+
+    monkeypatch.setattr("dhsk.estimators.ridge.GramSource", Recorder)
+    with Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as own:
+        model = HeatKernelRidge(tol=TIGHT, client=own).fit(X, y)
+        assert clients == [own] * model.n_passes_
+        assert clone(model).client is own
+    np.testing.assert_allclose(model.predict(X), here, **SAME)
+    assert pickle.loads(pickle.dumps(model)).client is None
+
+
+@pytest.mark.parametrize("fits", [False, True])
+def test_single_precision(data: Any, fits: bool, no_room: Callable[[], None]) -> None:
+    """In float32 the answers move by what the rounded matrix moves them."""
+    X, y, _ = data
+    double = HeatKernelRidge().fit(X, y)
+    if not fits:
+        no_room()
+    single = HeatKernelRidge(dtype="float32").fit(X, y)
+    assert single.X_fit_.dtype == np.float32
+    assert single.predict(X).dtype == np.float64
+    # A cosine is off by up to dim eps, an entry by that times the slope 1/(2 time).
+    entry = 15 * 1.2e-7 / (2 * double.kernel_.time)
+    bound = 200 * entry * np.abs(double.dual_coef_).max() * 2 + error_bound(double, y) * 15
+    np.testing.assert_allclose(single.predict(X), double.predict(X), atol=bound)
+    assert not np.array_equal(single.predict(X), double.predict(X))
+
+
+def test_too_few_passes_warn(data: Any) -> None:
+    """The numbers are in the warning, and the unfinished model predicts."""
+    X, y, _ = data
+    model = HeatKernelRidge(alpha=1e-6, max_passes=5)
+    with pytest.warns(ConvergenceWarning, match=r"2 of 2 targets .* after 5 passes, tol=1e-06; r"):
+        model.fit(X, y)
+    assert model.n_passes_ == 5
+    assert model.residual_ > model.tol
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_indefinite_kernel_warns(counts: Callable[[int, int], Any]) -> None:
+    """The parametrix expansion may be indefinite: that is said, not passed over."""
+    X = counts(300, 4)
+    kernel = dhsk.ParametrixKernel(time=2.0, order=None, dim=4)
+    assert np.linalg.eigvalsh(kernel(dhsk.hyperspherical_map(X)))[0] < -1e-3
+    with pytest.warns(ConvergenceWarning, match="not positive definite, so raise alpha"):
+        HeatKernelRidge(alpha=1e-6, kernel=kernel).fit(X, X[:, 0] % 2)
+
+
+def test_other_kernels_take_their_own_map(data: Any) -> None:
+    """With sphere_map None the kernel says how rows are mapped."""
+    X, y, _ = data
+    kernel = dhsk.GaussianKernel(sigma=5.0)
+    model = HeatKernelRidge(sphere_map=None, kernel=kernel).fit(X, y)
+    exact = KernelRidge(alpha=1.0, kernel="precomputed").fit(kernel(X), y)
+    np.testing.assert_allclose(model.dual_coef_, exact.dual_coef_, atol=error_bound(model, y))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"alpha": 0.0}, "alpha must be above 0, but it is 0.0"),
+        ({"alpha": "1"}, "alpha must be a finite number"),
+        ({"tol": -1e-3}, "tol must be above 0"),
+        ({"max_passes": 1}, "max_passes must be a whole number, at least 2"),
+        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', but it is 'float16'"),
+        ({"memory": "much"}, "memory must be a positive size"),
+    ],
+)
+def test_bad_parameters_are_refused_before_any_work(parameters: dict[str, Any], match: str) -> None:
+    """Before the samples are even looked at."""
+    with pytest.raises(InputError, match=match):
+        HeatKernelRidge(**parameters).fit("no samples", "no targets")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"time_scale": 0.0}, "time_scale must be above 0"),
+        ({"sphere_map": "flat"}, "there is no map 'flat'"),
+        ({"kernel": dhsk.HeatKernel(5, 0.1)}, "dim 5 but X has 15 features"),
+        (
+            {"kernel": dhsk.GaussianKernel(sigma=1.0), "dtype": "float32"},
+            "loses too many digits in float32",
+        ),
+    ],
+)
+def test_kernels_that_do_not_go_with_samples_are_refused(
+    data: Any, parameters: dict[str, Any], match: str
+) -> None:
+    """With the parameter and its value."""
+    with pytest.raises(InputError, match=match):
+        HeatKernelRidge(**parameters).fit(data[0], data[1])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [
+        (-1.0, "row 7, column 3 .* holds -1.0"),
+        (np.nan, "row 7, column 3 .* holds nan"),
+        (0, "zero"),
+    ],
+)
+def test_a_bad_row_is_named(data: Any, value: float, match: str, sparse: bool) -> None:
+    """In fit and in predict, even where rows before it have weight 0."""
+    X, y, weights = data
+    weights[:5] = 0
+    model = HeatKernelRidge().fit(X, y)
+    wrong = X.copy()
+    wrong[7, 3] = value
+    if value == 0:
+        wrong[7] = 0
+        match = r"row 7 \(counted from 0\) is all zero"
+    given = csr_array(wrong) if sparse else wrong
+    with pytest.raises(InputError, match=match):
+        HeatKernelRidge().fit(given, y, weights)
+    with pytest.raises(InputError, match=match):
+        model.predict(given)
+
+
+def test_rows_off_the_sphere_are_refused(data: Any) -> None:
+    """Unmapped rows of a spherical kernel must be unit vectors."""
+    rows = np.asarray(dhsk.hyperspherical_map(data[0]))
+    HeatKernelRidge(sphere_map="identity").fit(rows, data[1])
+    rows[4] *= 1.1
+    with pytest.raises(InputError, match=r"row 4 of X \(counted from 0\) has norm 1.1"):
+        HeatKernelRidge(sphere_map="identity").fit(rows, data[1])
+
+
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        (-np.ones(200), r"weight of row 0 \(counted from 0\) is -1.0"),
+        (np.zeros(200), "all sample weights are zero"),
+        (np.ones(3), r"sample_weight has shape \(3,\), but it must be \(200,\)"),
+    ],
+)
+def test_bad_weights_are_refused(data: Any, weights: Any, match: str) -> None:
+    """Weights are one a sample, none below 0, some above."""
+    with pytest.raises(InputError, match=match):
+        HeatKernelRidge().fit(data[0], data[1], weights)

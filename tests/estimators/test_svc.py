@@ -1,0 +1,259 @@
+"""The classifier: scikit-learn's contract, and LIBSVM's optimum wherever it is fitted."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+from scipy.sparse import csr_array
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dhsk
+from dhsk.errors import InputError
+from dhsk.svm import pairs as pairs_module
+
+TOL = 1e-9
+"""Of both solvers, so that what they find agrees to `CLOSE`."""
+CLOSE = 1e-5
+
+ZERO_ROWS = "its samples have rows of zeros, which have no image on the sphere"
+NOT_ON_A_SPHERE = dict.fromkeys(
+    (
+        "check_estimators_dtypes",
+        "check_estimator_sparse_tag",
+        "check_estimator_sparse_array",
+        "check_estimator_sparse_matrix",
+    ),
+    ZERO_ROWS,
+)
+NO_PROPORTIONS = NOT_ON_A_SPHERE | {
+    "check_sample_weights_not_an_array": ZERO_ROWS,
+    "check_sample_weights_pandas_series": ZERO_ROWS,
+    "check_class_weight_classifiers": "its samples are negative, although the tag says not to",
+}
+
+
+def expected_failed_checks(estimator: Any) -> dict[str, str]:
+    """Checks with samples that the map of an estimator has no image for."""
+    match estimator.sphere_map:
+        case "hyperspherical":
+            return NO_PROPORTIONS
+        case "projective":
+            return NOT_ON_A_SPHERE
+        case _:
+            return {}
+
+
+# Weights and repetitions agree at the optimum: hence the tolerance.
+@parametrize_with_checks(
+    [
+        dhsk.HeatSVC(tol=1e-10, time_scale=0.5),
+        dhsk.HeatSVC(tol=1e-10, sphere_map="projective"),
+        dhsk.HeatSVC(tol=1e-10, sphere_map=None, kernel=dhsk.GaussianKernel(1.0)),
+    ],
+    expected_failed_checks=expected_failed_checks,
+)
+def test_scikit_learns_contract(estimator: Any, check: Any) -> None:
+    """Every check passes, but those whose samples the map cannot take."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the checks provoke some
+        check(estimator)
+
+
+def digits(k: int, n: int = 300) -> tuple[Any, Any]:
+    """Images of the first k digits, and which."""
+    X, y = load_digits(n_class=k, return_X_y=True)
+    return X[:n], y[:n]
+
+
+def heat(**options: Any) -> dhsk.HeatSVC:
+    """An estimator that solves to the end."""
+    return dhsk.HeatSVC(2.0, 0.5, **{"tol": TOL} | options)
+
+
+def libsvm(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> tuple[SVC, Any]:
+    """scikit-learn's on the same matrix, and what makes its test matrices."""
+    kernel, unit = dhsk.HeatKernel.at_scale(64, 0.5), dhsk.hyperspherical_map(X)
+    svc = SVC(C=2.0, kernel="precomputed", tol=TOL, **options)
+    return svc.fit(kernel(unit), y, sample_weight), lambda Z: kernel(
+        dhsk.hyperspherical_map(Z), unit
+    )
+
+
+def assert_same(model: dhsk.HeatSVC, svc: SVC, test: Any, K: Any, used: Any = None) -> None:
+    """Attributes, decisions and labels are scikit-learn's, which was given some samples only."""
+    numbers = np.arange(svc.shape_fit_[0]) if used is None else used
+    np.testing.assert_array_equal(model.classes_, svc.classes_)
+    np.testing.assert_array_equal(model.support_, numbers[svc.support_])
+    np.testing.assert_array_equal(model.n_support_, svc.n_support_)
+    np.testing.assert_allclose(model.dual_coef_, svc.dual_coef_, atol=CLOSE)
+    np.testing.assert_allclose(model.intercept_, svc.intercept_, atol=CLOSE)
+    np.testing.assert_allclose(model.decision_function(test), svc.decision_function(K), atol=CLOSE)
+    np.testing.assert_array_equal(model.predict(test), svc.predict(K))
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_optimum_is_that_of_scikit_learn(k: int, sparse: bool) -> None:
+    """Two classes, three and ten; dense and CSR samples; the certificate says so too."""
+    X, y = digits(k)
+    test = load_digits().data[1500:]
+    svc, matrix = libsvm(X, y)
+    model = heat().fit(csr_array(X) if sparse else X, y)
+    assert_same(model, svc, csr_array(test) if sparse else test, matrix(test))
+    assert model.kkt_violation_ <= TOL
+    assert 0 <= model.duality_gap_ < CLOSE
+    assert model.support_vectors_.shape == (len(model.support_), 64)
+    assert model.n_iter_.shape == (k * (k - 1) // 2,)
+
+
+def test_the_dual_objective_is_that_of_scikit_learn() -> None:
+    """Of two classes: the sum of the alphas less half the squared norm."""
+    X, y = digits(2)
+    svc, matrix = libsvm(X, y)
+    coef = svc.dual_coef_[0]
+    K = matrix(X)[np.ix_(svc.support_, svc.support_)]
+    objective = np.abs(coef).sum() - coef @ K @ coef / 2
+    found = heat().fit(X, y).model_.certificates.objective
+    np.testing.assert_allclose(found, [objective], rtol=1e-9)  # its error is that of coef squared
+
+
+@pytest.mark.parametrize("weight", ["balanced", {"c1": 0.3, "c2": 4.0}])
+def test_class_weights_and_strings(weight: Any) -> None:
+    """Labels are strings, of unequal classes; those not named weigh 1."""
+    X, y = digits(3)
+    keep = np.arange(len(y)) % 5 < 2
+    keep |= y > 0
+    X, labels = X[keep], np.array([f"c{label}" for label in y[keep]])
+    svc, matrix = libsvm(X, labels, class_weight=weight)
+    assert_same(heat(class_weight=weight).fit(X, labels), svc, X, matrix(X))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_sample_weights(k: int, rng: np.random.Generator) -> None:
+    """As scikit-learn's; and samples of weight 0 are as if absent."""
+    X, y = digits(k)
+    weights = rng.uniform(0.1, 3.0, len(y))
+    weights[::4] = 0
+    used = np.flatnonzero(weights)
+    svc, matrix = libsvm(X[used], y[used], weights[used])
+    assert_same(heat().fit(X, y, weights), svc, X, matrix(X), used)
+
+
+def test_balanced_weights_do_not_count_samples_of_weight_zero() -> None:
+    """They are absent there too."""
+    X, y = digits(2)
+    weights = np.where((y == 0) & (np.arange(len(y)) % 2 == 0), 0.0, 1.0)
+    # At this C all coefficients are at their bounds, which the weights move.
+    model = dhsk.HeatSVC(0.01, tol=TOL, class_weight="balanced").fit(X, y, weights)
+    used = weights > 0
+    without = dhsk.HeatSVC(0.01, tol=TOL, class_weight="balanced").fit(X[used], y[used])
+    np.testing.assert_allclose(model.decision_function(X), without.decision_function(X), atol=CLOSE)
+
+
+def test_float32_is_close() -> None:
+    """Rows, kernel values and files are half as large; decisions are off by what cosines are."""
+    X, y = digits(10)
+    exact, single = heat().fit(X, y), heat(dtype="float32", tol=1e-4).fit(X, y)
+    assert single.support_vectors_.dtype == np.float32
+    np.testing.assert_allclose(
+        single.model_.decisions(single.model_.row_map(X)),
+        exact.model_.decisions(exact.model_.row_map(X)),
+        atol=1e-3,
+    )
+
+
+@pytest.fixture(scope="module")
+def client() -> Any:
+    """Two threads of this process behind a Dask client."""
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
+        set_as_default=False,
+    ) as client:  # fmt: skip
+        yield client
+
+
+@pytest.mark.parametrize("where", ["store", "client", "both"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_predictions_do_not_depend_on_where_it_is_fitted(
+    where: str, sparse: bool, client: Client, tmp_path: Path
+) -> None:
+    """In memory, from a stored Gram matrix, or on workers."""
+    X, y = digits(4)
+    given = csr_array(X) if sparse else X
+    means = {
+        "store": {"store": tmp_path / "g"},
+        "client": {"client": client},
+        "both": {"store": tmp_path / "g", "client": client},
+    }[where]
+    here = heat(probability=True, random_state=0).fit(given, y)
+    there = heat(probability=True, random_state=0, **means).fit(given, y)
+    np.testing.assert_array_equal(there.support_, here.support_)
+    as_arrays = [
+        m.support_vectors_.toarray() if sparse else m.support_vectors_ for m in (here, there)
+    ]
+    np.testing.assert_array_equal(*as_arrays)
+    for method in ("decision_function", "predict", "predict_proba"):
+        found, expected = getattr(there, method)(given), getattr(here, method)(given)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=CLOSE)
+
+
+def test_a_fit_that_does_not_fit_memory_goes_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the same optimum."""
+    X, y = digits(2)
+    expected = heat().fit(X, y).decision_function(X)
+    monkeypatch.setattr(pairs_module, "largest_block", lambda *_: 128)
+    found = heat(tol=1e-6).fit(X, y)
+    assert found.kkt_violation_ <= 1e-6
+    np.testing.assert_allclose(found.decision_function(X), expected, atol=1e-4)
+
+
+# Probabilities
+
+
+def test_probabilities_are_near_those_of_scikit_learn() -> None:
+    """Other folds, hence not the same: as good on samples not seen."""
+    X, y = digits(3, 200)
+    test, true = load_digits(n_class=3, return_X_y=True)
+    model = heat(probability=True, random_state=1).fit(X, y)
+    found = model.predict_proba(test)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert (found.argmax(axis=1) == true).mean() > 0.97
+    assert -np.log(found[np.arange(len(true)), true]).mean() < 0.15
+    np.testing.assert_array_equal(model.predict_log_proba(test), np.log(found))
+    again = heat(probability=True, random_state=1).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(test), found)
+
+
+def test_sigmoids_come_from_samples_held_out() -> None:
+    """On random labels they are nearly flat, though the fit itself is nearly perfect."""
+    X, _ = digits(10)
+    y = np.random.default_rng(5).integers(0, 2, len(X))
+    model = dhsk.HeatSVC(100.0, 0.2, probability=True, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.95
+    assert model.predict_proba(X)[:, 0].std() < 0.2
+
+
+def test_probabilities_are_there_only_if_asked_for() -> None:
+    """Before and after the fit; and a fit without them does not give them."""
+    X, y = digits(2, 60)
+    model = heat().fit(X, y)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match="no attribute 'predict_proba'"):
+        model.predict_proba(X)
+    with pytest.raises(NotFittedError, match="a fit with probability=True"):
+        model.set_params(probability=True).predict_proba(X)
+
+
+def test_a_class_of_one_sample_has_no_probability() -> None:
+    """It cannot be held out."""
+    X, y = digits(3)
+    keep = np.r_[np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:1]]
+    with pytest.raises(InputError, match="class 2 has one sample, but probability=True"):
+        heat(probability=True).fit(X[keep], y[keep])
+    heat().fit(X[keep], y[keep])

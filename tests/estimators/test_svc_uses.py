@@ -1,0 +1,259 @@
+"""The classifier as a part of scikit-learn, in files, and what it refuses."""
+
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import dhsk
+from dhsk.errors import BudgetError, InputError
+
+
+def digits(k: int, n: int = 300) -> tuple[Any, Any]:
+    """Images of the first k digits, and which."""
+    X, y = load_digits(n_class=k, return_X_y=True)
+    return X[:n], y[:n]
+
+
+def heat(**options: Any) -> dhsk.HeatSVC:
+    """An estimator that solves to the end."""
+    return dhsk.HeatSVC(2.0, 0.5, **{"tol": 1e-9} | options)
+
+
+@pytest.fixture(scope="module")
+def client() -> Any:
+    """Two threads of this process behind a Dask client."""
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
+        set_as_default=False,
+    ) as client:  # fmt: skip
+        yield client
+
+
+# As a part of scikit-learn
+
+
+def test_it_works_in_pipelines_and_searches() -> None:
+    """Grid search over C and time, behind another step, and cross-validation."""
+    X, y = digits(3)
+    pipeline = make_pipeline(FunctionTransformer(lambda X: X + 1), dhsk.HeatSVC())
+    grid = {"heatsvc__C": [0.1, 10.0], "heatsvc__time_scale": [0.3, 1.0]}
+    assert GridSearchCV(pipeline, grid, cv=3).fit(X, y).best_score_ > 0.97
+    assert cross_val_score(dhsk.HeatSVC(10.0), X, y, cv=3).mean() > 0.97
+
+
+def test_clones_share_the_client(client: Client) -> None:
+    """Which cannot be copied; all else is."""
+    kernel = dhsk.CosineKernel()
+    original = dhsk.HeatSVC(3.0, client=client, kernel=kernel, class_weight={0: 2.0})
+    copied = clone(original)
+    assert copied.client is original.client is client
+    assert copied.class_weight == {0: 2.0}
+    assert copied.class_weight is not original.class_weight
+    assert (copied.C, copied.kernel) == (3.0, kernel)
+    assert pickle.loads(pickle.dumps(original)).get_params() == original.get_params() | {
+        "client": None
+    }
+
+
+def test_a_pickle_predicts_the_same() -> None:
+    """As every estimator of scikit-learn."""
+    X, y = digits(3, 100)
+    model = heat().fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize("kernel", [None, dhsk.PolynomialKernel(3, 0.5)])
+def test_a_file_predicts_the_same(kernel: Any, tmp_path: Path) -> None:
+    """To the last bit, with parameters and feature names."""
+    X, y = digits(3, 150)
+    frame = pd.DataFrame(X, columns=[f"p{i}" for i in range(64)])
+    model = heat(kernel=kernel, probability=True, class_weight={0: 2.0}, random_state=0)
+    model.fit(frame, y).save(tmp_path / "model")
+    found = dhsk.HeatSVC.load(tmp_path / "model")
+    for method in ("decision_function", "predict", "predict_proba"):
+        np.testing.assert_array_equal(getattr(found, method)(frame), getattr(model, method)(frame))
+    expected = model.get_params() | {"random_state": None}
+    assert found.get_params() == expected
+    assert list(found.feature_names_in_) == list(frame.columns)
+    np.testing.assert_array_equal(found.dual_coef_, model.dual_coef_)
+    assert clone(found).fit(X, y).score(X, y) == model.score(frame, y)
+
+
+def test_an_estimator_that_is_not_fitted_says_so(tmp_path: Path) -> None:
+    """In prediction and in saving."""
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        dhsk.HeatSVC().predict(np.ones((2, 3)))
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        dhsk.HeatSVC().save(tmp_path / "m")
+
+
+def test_samples_of_a_file_are_fitted_the_same(tmp_path: Path) -> None:
+    """`fit_samples` reads what `open_samples` takes, and reports progress."""
+    X, y = digits(3)
+    np.save(tmp_path / "x.npy", X)
+    seen = []
+    model = heat(probability=True, random_state=0).fit_samples(
+        tmp_path / "x.npy", y, progress=seen.append
+    )
+    expected = heat(probability=True, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+    stages = list(dict.fromkeys(event.stage for event in seen))
+    assert stages == ["reading", "pairs of classes", "held-out decisions"]
+    last = {event.stage: (event.done, event.total) for event in seen}
+    assert last["pairs of classes"] == (3, 3)
+    assert last["reading"] == last["held-out decisions"] == (300, 300)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"C": 0}, "C must be above 0, but it is 0"),
+        ({"C": np.inf}, "C must be a finite number"),
+        ({"tol": -1.0}, "tol must be above 0"),
+        ({"time_scale": "1"}, "time_scale must be a finite number"),
+        ({"sphere_map": "spherical"}, "there is no map 'spherical'"),
+        ({"kernel": "heat"}, "kernel must be a kernel of dhsk or None, but it is 'heat'"),
+        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64'"),
+        ({"memory": "much"}, "memory must be a positive size"),
+    ],
+)
+def test_wrong_parameters_are_refused_before_any_work(options: Any, message: str) -> None:
+    """Even the samples are not looked at."""
+    with pytest.raises(InputError, match=message):
+        dhsk.HeatSVC(**options).fit(None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": dhsk.HeatKernel(5, 0.1)}, "kernel is for dim 5 but X has 64 features"),
+        ({"kernel": dhsk.GaussianKernel(1.0), "dtype": "float32"}, "too many digits in float32"),
+        (
+            {"kernel": dhsk.SmoothedKernel(dhsk.HeatKernel(64, 0.1), 1.0)},
+            "takes samples as they are",
+        ),
+        ({"sphere_map": "identity"}, "row 0 .* has norm"),
+        ({"class_weight": {0: 0.0}}, "class 0 has the weight 0"),
+        ({"class_weight": "even"}, "class_weight"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: Any, message: str) -> None:
+    """Kernel, map, samples and types."""
+    X, y = digits(2, 30)
+    with pytest.raises(ValueError, match=message):
+        heat(**options).fit(X, y)
+
+
+def test_smoothed_counts_take_rows_of_zeros(counts: Any) -> None:
+    """A kernel that is defined on them, with its own map; its own conditions hold."""
+    X = counts(40, 6)
+    X[20:, :2] += 9
+    X[3] = 0
+    y = np.arange(40) // 20
+    model = dhsk.HeatSVC(
+        10.0, sphere_map=None, kernel=dhsk.SmoothedKernel(dhsk.HeatKernel.at_scale(6, 1.0), 0.5)
+    ).fit(X, y)
+    assert model.score(X, y) > 0.9
+    X[4, 2] = -1
+    with pytest.raises(InputError, match=r"row 4 of X .* negative"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("stored", [False, True])
+def test_rows_without_an_image_are_named(sparse: bool, stored: bool, tmp_path: Path) -> None:
+    """In fit, wherever it runs, and in prediction."""
+    X, y = digits(2, 60)
+    model = heat().fit(X, y)
+    zero, negative = X.copy(), X.copy()
+    zero[41] = 0
+    negative[17, 3] = -2
+    store = tmp_path / "g" if stored else None
+    for wrong, message in (
+        (zero, "row 41 .* is all zero"),
+        (negative, r"Negative values in data passed to HeatSVC: .*row 17, column 3 .* -2\.0"),
+    ):
+        given = csr_array(wrong) if sparse else wrong
+        with pytest.raises(InputError, match=message):
+            heat(store=store).fit(given, y)
+        with pytest.raises(InputError, match=message):
+            model.predict(given)
+
+
+def test_values_that_are_not_finite_are_named() -> None:
+    """In the words that scikit-learn asks for, with the row."""
+    X, y = digits(2, 60)
+    X[5, 2] = np.nan
+    with pytest.raises(InputError, match=r"X contains NaN .* row 5, column 2 .* holds nan"):
+        heat().fit(X, y)
+
+
+def test_one_feature_has_no_heat_kernel() -> None:
+    """But another kernel takes it."""
+    X, y = np.arange(1.0, 9.0)[:, None], np.arange(8) // 4
+    with pytest.raises(InputError, match="needs at least 2 features"):
+        dhsk.HeatSVC().fit(X, y)
+    gaussian = dhsk.HeatSVC(kernel=dhsk.GaussianKernel(1.0), sphere_map=None)
+    assert gaussian.fit(X, y).score(X, y) == 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (
+            lambda y: np.where(y == 0, -1.0, 1.0),
+            "Negative values in data passed to `sample_weight`",
+        ),
+        (lambda y: (y == 1) * 1.0, "samples with positive weights belong to the same class"),
+        (lambda y: (y < 2) * 1.0, "all samples of class 2 have the weight 0"),
+        (lambda y: y * 0.0, "(?i)sample.*weights"),
+    ],
+)
+def test_weights_that_leave_no_problem_are_refused(weights: Any, message: str) -> None:
+    """Negative ones, and those that leave a class without samples."""
+    X, y = digits(3, 60)
+    with pytest.raises(ValueError, match=message):
+        heat().fit(X, y, weights(y))
+
+
+def test_what_does_not_converge_says_so_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warning, and the certificate."""
+    X, y = digits(3)
+    monkeypatch.setattr("dhsk.svm.dual.MAX_STEPS", 1)
+    # 100 steps a sample are always allowed, so that the tolerance must be out of reach too.
+    with pytest.warns(
+        ConvergenceWarning, match=r"3 of 3 pairs .* violation is .* above tol=1e-300"
+    ):
+        model = heat(tol=1e-300).fit(X, y)
+    assert not model.model_.certificates.converged.any()
+
+
+def test_samples_beyond_the_memory_allowed_are_refused() -> None:
+    """Before they are read, with both numbers."""
+    X, y = digits(2, 60)
+    with pytest.raises(BudgetError, match=re.compile(r"mapped samples take .* KB but 0 B")):
+        heat(memory=1000).fit(X, y)
+
+
+def test_another_number_of_features_is_refused() -> None:
+    """In scikit-learn's words."""
+    X, y = digits(2, 60)
+    with pytest.raises(ValueError, match="X has 63 features, but HeatSVC is expecting 64"):
+        heat().fit(X, y).predict(X[:, 1:])

@@ -1,0 +1,222 @@
+"""The page: well-formed, loads nothing, and the same every time, for every shape of result."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+
+from dhsk.errors import InputError
+from dhsk.report import write_report
+
+FIVE = ("heat s=0.7", "heat s=1", "heat s=1.4", "cosine", "gaussian sigma=2")
+"""Kernels of the fixture `page`."""
+
+LONG = [f"Kidney renal cell carcinoma, primary tumour, subtype {k}" for k in range(25)]
+
+
+def test_nothing_is_loaded(source: str, page: Any) -> None:
+    """The page has no script, and refers to nothing but its own parts."""
+    assert {"script", "link", "img", "iframe", "object"}.isdisjoint(page.tags)
+    references = page.values("src", "href", "xlink:href")
+    assert references
+    assert all(reference.startswith("#") for reference in references)
+    assert "//" not in source.replace("*/", "").replace("/*", "")
+    assert source.count("url(") == source.count("url(#")
+    assert "@import" not in source
+    assert "default-src 'none'; style-src 'unsafe-inline'" in page.values("content")
+
+
+def test_ids_are_unique_and_references_resolve(page: Any) -> None:
+    """No two elements share an id, even between figures, and each reference has its target."""
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    assert {reference[1:] for reference in page.values("xlink:href")} <= set(ids)
+
+
+def test_the_result_stands_on_top(page: Any) -> None:
+    """The first sentence names the winner, its mean, its spread and the folds."""
+    said = "Best: heat kernel at time scale 1, C = 10: mean accuracy 0.928 ± 0.006 over 5 folds"
+    assert said in page.text
+
+
+@pytest.mark.parametrize(
+    "fact",
+    ["0.928", "1,240", "0.00093", "0.001 asked for", "3 min 5 s", "counts.npz", "ab12cd34",
+     "dhsk 0.1.0", "2026-11-21T06:00:00Z", "StratifiedKFold(n_splits=5)",
+     "3 tiles of 1,400 x 1,400", "100 fits", "course", "faculty", "gaussian sigma=2",
+     "heat s=0.7", "375 features, dense", "always the largest class: 0.500"],
+)  # fmt: skip
+def test_facts_appear(page: Any, fact: str) -> None:
+    """Numbers of the best cell, the samples, the plan and the provenance are on the page."""
+    assert fact in page.text
+
+
+def test_every_figure_is_described(page: Any) -> None:
+    """Each figure has a title, a description and a label for readers who do not see it."""
+    n = page.tags.count("svg")
+    assert n == 7  # heat, kernels without a time, folds, confusion, capacity, two of eigenvalues
+    assert page.tags.count("title") == n + 1
+    assert page.tags.count("desc") == n
+    assert page.values("role") == ["img"] * n
+    assert all(page.values("aria-label"))
+
+
+def test_every_cell_of_the_grid_is_written_in_its_heat_map(page: Any, results: Any) -> None:
+    """The score of each cell stands in a figure as well as in the table."""
+    for cell in results(FIVE)["summary"]:
+        assert page.words.count(f"{cell['mean']:.3f}") >= 2
+
+
+def test_class_scores_follow_from_the_confusion_matrix(results: Any, page_of: Any) -> None:
+    """Precision and recall are the ones worked out by hand, and a dash where undefined."""
+    confusion = [[8, 2, 0], [4, 6, 0], [1, 0, 0]]
+    text = page_of(
+        results(classes=["a", "b", "c"], confusion=confusion, class_counts=[10, 10, 1])
+    ).text
+    assert "a 10 0.615 0.800 0.696 b (2)" in text  # 8/13, 8/10, 16/23
+    assert "b 10 0.750 0.600 0.667 a (4)" in text  # 6/8, 6/10, 12/18
+    assert "c 1 – 0.000 0.000 a (1)" in text  # never predicted
+
+
+def test_labels_are_escaped_everywhere(results: Any, written: Any, page_of: Any) -> None:
+    """Markup in names, samples, plan, scorer and search is shown, never executed."""
+    evil = '<script>alert("1")</script>&\'$x$'
+    samples = dict.fromkeys(("source", "fingerprint", "sphere_map"), evil)
+    data = results((evil,), classes=[evil, "b"], samples=samples, scoring=evil, plan=[[evil, evil]])
+    data["version"] = data["created"] = data["folds"]["splitter"] = evil
+    best = {"label": evil, "C": 1.0, "mean": 0.5}
+    data["search"] = [{"time_scales": [1.0], "C": [1.0], "best": best, "why": evil}]
+    page = page_of(data)
+    assert "script" not in page.tags
+    assert "<script" not in written(data)
+    assert page.words.count(evil) >= 13
+
+
+def test_dollars_in_a_name_are_no_formula(results: Any, page_of: Any) -> None:
+    """A class called $x$ keeps its dollars in the figures too."""
+    page = page_of(results(classes=["$x$", "b"]))
+    assert page.words.count("$x$") == 3  # the table, a row and a column of the confusion matrix
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "one cell": {"kernels": ("heat s=1",), "C": (10.0,)},
+    "one C": {"C": (10.0,)},
+    "one kernel without a time": {"kernels": ("cosine",)},
+    "only times": {"kernels": ("heat t=0.1",)},
+    "two kernels at one time scale": {
+        "kernels": ("parametrix order=0 s=1", "parametrix order=1 s=1")
+    },
+    "seventeen families": {"kernels": tuple(f"family-{k}" for k in range(17))},
+    "one fold, no plan": {"n_folds": 1, "plan": []},
+    "twenty-five classes with long names": {"classes": LONG},
+    "names in another script": {"classes": ["胃腺癌", "нет"]},
+    "one class": {"classes": ["only"]},
+    "no eigenvalues": {"eigenvalues": []},
+    "one eigenvalue": {"eigenvalues": [3.0]},
+    "equal eigenvalues": {"eigenvalues": [1.0] * 7},
+    "zero and negative eigenvalues": {"eigenvalues": [5.0, 1.0, 0.0, -1e-17, -1e-9]},
+    "no positive eigenvalue": {"eigenvalues": [0.0, -1e-17]},
+    "no trace": {"trace": 0.0},
+    "sparse samples": {"samples": {"nnz": 1234, "n_samples": 4199}},
+    "empty confusion": {"confusion": [[0, 0], [0, 0]]},
+    "millions of samples": {"confusion": [[12_345_678, 9], [123_456, 1]]},
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_unusual_results_give_a_whole_page(case: Any, results: Any, page_of: Any) -> None:
+    """Small, empty and large parts give a well-formed page with every name and without nan."""
+    data = results(**case)
+    page = page_of(data)
+    assert all(name in page.text for name in data["classes"])
+    assert {"nan", "inf", "None"}.isdisjoint(page.text.split())
+    # One cell has no others to compare its capacity with.
+    assert page.tags.count("section") == (9 if len(data["summary"]) > 1 else 8)
+
+
+def test_an_incomplete_grid_leaves_a_gap(results: Any, page_of: Any) -> None:
+    """A kernel that was not tried at every C has an empty cell, not a number."""
+    data = results()
+    missing = data["summary"].pop(0)
+    page = page_of(data)
+    assert f"{missing['mean']:.3f}" not in page.words
+    assert "nan" not in page.words
+
+
+def test_eigenvalues_below_rounding_are_counted_and_not_drawn(results: Any, page_of: Any) -> None:
+    """Zero, negative and tiny eigenvalues are not on the logarithmic axis, and the page says so."""
+    text = page_of(results(eigenvalues=[5.0, 1.0, 1e-17, 0.0, -1e-9], trace=8.0)).text
+    assert "2 eigenvalues, largest first, together 75.0 % of the trace (50 % with 1)" in text
+    assert "3 more are zero within rounding" in text
+
+
+def test_a_winner_at_the_end_of_the_grid_is_pointed_out(
+    page: Any, results: Any, page_of: Any
+) -> None:
+    """The page says that better may lie outside, and only where it may."""
+    assert "was tried" not in page.text
+    text = page_of(results(("heat s=0.7", "heat s=1"), C=(1.0, 10.0))).text
+    assert "the largest time scale and the largest C that was tried" in text
+
+
+def test_a_long_table_is_folded(page: Any, results: Any, page_of: Any) -> None:
+    """The best twenty cells are open, the others wait behind a summary."""
+    longer = page_of(results(C=tuple(float(c) for c in range(4, 12))))
+    assert "The other 4 cells" in longer.text
+    assert longer.tags.count("details") == 1
+    assert "details" not in page.tags
+    first, rest = longer.text.split("All cells")[1].split("The other 4 cells")
+    assert first.count("heat s=") == 20
+    assert rest.count("heat s=") == 4
+
+
+def test_cells_are_sorted_best_first(page: Any) -> None:
+    """The table of cells runs from the best mean to the worst."""
+    table = page.text.split("All cells")[1]
+    assert table.index("0.928") < table.index("0.640") < table.index("0.500")
+
+
+def test_the_same_data_give_the_same_bytes(source: str, results: Any, written: Any) -> None:
+    """Neither time, nor order of keys, nor the user's matplotlib settings show in the page."""
+    data = dict(reversed(results(FIVE).items()))
+    with mpl.rc_context({"font.size": 20, "axes.facecolor": "red", "axes.grid": True}):
+        assert written(data) == source
+
+
+def test_matplotlib_is_left_as_it_was(results: Any, written: Any) -> None:
+    """Writing a report changes no global setting and opens no figure of pyplot."""
+    before = dict(mpl.rcParams)
+    written(results())
+    assert dict(mpl.rcParams) == before
+
+
+def test_importing_the_room_is_cheap() -> None:
+    """Importing `dhsk.report` does not import matplotlib."""
+    code = "import sys, dhsk.report; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_missing_folder_is_named(results: Any, tmp_path: Path) -> None:
+    """The folder is not made in passing: a typing error would go unseen."""
+    with pytest.raises(InputError, match=r"folder '.*nowhere' for the report does not exist"):
+        write_report(results(), tmp_path / "nowhere" / "report.html")
+
+
+def test_a_failed_write_keeps_the_old_page(
+    results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the last step fails, the old page is whole and no temporary file is left."""
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_report(results(), path)
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]

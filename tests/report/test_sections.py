@@ -1,0 +1,268 @@
+"""What a page says of scorers, fits that stopped early, capacity, bounds, and optional parts."""
+
+import re
+from typing import Any
+
+import pytest
+
+from dhsk.report.results import parse
+from dhsk.report.words import brief, duration, score
+
+REFIT = {"n_support": 310, "kkt": 0.0008, "gap": 0.0003, "converged": True, "seconds": 12.1,
+         "margin": 0.021, "vc": 1210, "effective": 4.1}  # fmt: skip
+
+TEST = {"score": 0.875, "n": 8, "confusion": [[3, 1], [0, 4]], "seconds": 0.8}
+
+SEARCH = [
+    {"time_scales": [0.25, 1.0, 4.0], "C": [1.0, 10.0], "why": "Look closer about 1.",
+     "best": {"label": "heat s=1", "C": 10.0, "mean": 0.912}},
+    {"time_scales": [0.7, 1.4], "C": [10.0], "why": "Nothing better was found.",
+     "best": {"label": "heat s=0.7", "C": 10.0, "mean": 0.907}},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def everything(results: Any) -> Any:
+    """Results with all optional parts, another scorer and bounds of the eigenvalues."""
+    parts = {"test": TEST, "refit": REFIT, "search": SEARCH}
+    return results(scoring="roc_auc", eigenvalues_exact=False, **parts)
+
+
+@pytest.fixture(scope="module")
+def full_source(everything: Any, written: Any) -> Any:
+    """Their page."""
+    return written(everything)
+
+
+@pytest.fixture(scope="module")
+def full(everything: Any, page_of: Any) -> Any:
+    """The same page, parsed."""
+    return page_of(everything)
+
+
+def stopped(data: dict[str, Any], label: str, C: float, folds: int) -> dict[str, Any]:
+    """Return the results with fits of one cell that did not converge on the first folds."""
+    for row in data["summary"] + data["rows"]:
+        if (row["label"], row["C"]) == (label, C) and row.get("fold", 0) < folds:
+            row["converged"] = False
+    return data
+
+
+def sections(text: str) -> list[str]:
+    """Return the titles of the sections."""
+    return re.findall("<h2>(.*?)</h2>", text)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "word", "heading"),
+    [
+        ("roc_auc", "ROC AUC", "ROC AUC by fold"),
+        ("f1_macro", "f1 macro", "F1 macro by fold"),
+    ],
+)
+def test_the_score_is_called_as_its_scorer(
+    scoring: str, word: str, heading: str, results: Any, written: Any, page_of: Any
+) -> None:
+    """First sentence, tile, headings, axes and their descriptions use the name of the scorer."""
+    data = results(scoring=scoring)
+    page = page_of(data)
+    assert f"mean {word} 0.928 ± 0.006 over 5 folds" in page.text
+    assert heading in sections(written(data))
+    assert f"Mean {word} over 5 folds" in page.text
+    for said in (word, f"mean {word}", f"Mean {word}, heat", heading):
+        assert said in page.words  # axes of folds and capacity, titles of heat map and folds
+    assert "accuracy" not in page.words
+
+
+def test_the_accuracy_keeps_its_name(page: Any, source: str) -> None:
+    """Accuracy by fold, and on the axes of the folds and of capacity."""
+    assert "Accuracy by fold" in sections(source)
+    assert {"accuracy", "mean accuracy"} <= set(page.words)
+
+
+def test_another_score_is_compared_with_the_accuracy(full: Any) -> None:
+    """The share of the largest class is a baseline of the accuracy only."""
+    assert "accuracy of the same fits: 0.900" in full.text
+    assert "largest class" not in full.text
+
+
+def test_scores_may_be_negative(results: Any, written: Any, page_of: Any) -> None:
+    """All scores below zero: map, table, axes and colours as of any others."""
+    data = results(scoring="neg_log_loss")
+    for row in data["summary"]:
+        row["mean"] -= 3
+    for row in data["rows"]:
+        row["score"] -= 3
+    page = page_of(data)
+    for cell in data["summary"]:
+        assert page.words.count(f"−{-cell['mean']:.3f}") >= 2
+    assert "Best: heat kernel at time scale 1, C = 10: mean neg log loss −2.072 ±" in page.text
+    assert "−2.500 −2.072" in page.text  # the ends of the colour scale
+    assert "-2." not in page.text
+    heat_map = written(data).split("<svg")[1]
+    assert {"fill: #440154", "fill: #fde725"} <= set(re.findall("fill: #[0-9a-f]+", heat_map))
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (score(-0.0004), "0.000"),
+        (score(-12.5), "−12.500"),
+        (brief(None), "–"),
+        (brief(0.01234), "0.0123"),
+        (brief(999.4), "999"),
+        (brief(123456), "123,456"),
+        (duration(0.5), "0.5\N{NO-BREAK SPACE}s"),
+        (duration(59.6), "59.6\N{NO-BREAK SPACE}s"),
+        (duration(185.2).replace("\N{NO-BREAK SPACE}", " "), "3 min 5 s"),
+        (duration(7800).replace("\N{NO-BREAK SPACE}", " "), "2 h 10 min"),
+    ],
+)
+def test_numbers_read_well(found: str, words: str) -> None:
+    """No minus zero, no exponents in counts, a dash for nothing, a unit with its number."""
+    assert found == words
+
+
+def test_the_table_has_gap_and_bounds(results: Any, page_of: Any) -> None:
+    """Duality gap, VC bound and effective sample size of a cell stand in its row."""
+    data = results()
+    data["summary"][6] |= {"gap": 0.0123, "vc": 4321, "effective": 1.75}
+    table = page_of(data).text.split("All cells")[1]
+    assert "support KKT gap VC bound effective size fits" in table
+    assert "heat s=1 10 0.928 0.006 1,240 0.00093 0.012 4,321 1.75 6.1 s" in table
+
+
+def test_fits_that_did_not_converge_are_told(results: Any, page_of: Any, page: Any) -> None:
+    """The head counts the fits and says what helps; the table marks their cells."""
+    assert "converge" not in page.text
+    text = page_of(stopped(results(tol=0.002), "heat s=0.7", 100.0, folds=2)).text
+    head, table = text.split("Every kernel at every C")[0], text.split("All cells")[1]
+    assert "2 of 60 fits on the folds did not converge" in head
+    assert "above the tolerance of 0.002" in head
+    assert "A larger tolerance, more memory or a smaller C helps." in head
+    assert "heat s=0.7 2 of 5 fits not converged 100 0.600" in table
+    assert table.count("not converged") == 1
+
+
+def test_a_best_cell_that_did_not_converge_is_told(results: Any, page_of: Any) -> None:
+    """The head says that the winner itself is in doubt, on the folds and in its refit."""
+    data = stopped(results(refit=REFIT | {"converged": False}), "heat s=1", 10.0, folds=5)
+    text = page_of(data).text
+    said = "5 of 60 fits on the folds, the best cell's among them, and the refit of the best cell"
+    assert f"{said} did not converge" in text
+    assert "converged no" in text.split("Refit of the best cell")[-1]
+    only = page_of(results(refit=REFIT | {"converged": False})).text
+    assert "The refit of the best cell did not converge" in only
+
+
+def test_capacity_shows_a_mark_for_every_cell(results: Any, written: Any, page_of: Any) -> None:
+    """Score against effective sample size: kernels in a legend, and the winner's own bounds."""
+    data = results(("heat s=1", "cosine"))
+    page = page_of(data)
+    text = page.text.split("Capacity")[1]
+    assert "8 cells, coloured by kernel." in text
+    assert "The best cell: margin 0.0625, VC bound 258, effective sample size 2.35." in text
+    assert "upper bound" in text
+    assert "lower bound" in text
+    assert {"heat", "cosine", "best", "effective sample size"} <= set(page.words)
+    figure = written(data).split("<h2>Capacity")[1].split("</svg>")[0]
+    # 8 cells, the ring, three marks of the legend, and two ticks at least.
+    assert figure.count("<use ") >= 8 + 1 + 3 + 2
+
+
+@pytest.mark.parametrize("size", [2.5, None])
+def test_capacity_that_tells_nothing_is_left_out(size: Any, results: Any, written: Any) -> None:
+    """One effective sample size for all cells, or none, gives no figure."""
+    data = results()
+    for row in data["summary"]:
+        row |= {"effective": size, "vc": None, "margin": None}
+    text = written(data)
+    assert "Capacity" not in sections(text)
+    assert "None" not in text.split("</style>")[1].replace("'none'", "")
+
+
+def test_cells_without_a_size_have_no_mark(results: Any, page_of: Any) -> None:
+    """Where the capacity of some cells is not known, the figure shows the others."""
+    data = results()
+    data["summary"][6] |= {"effective": None, "vc": None, "margin": None}
+    page = page_of(data)
+    assert "11 cells, coloured by kernel." in page.words
+    assert "best" not in page.words
+    assert "The best cell: margin –, VC bound –, effective sample size –." in page.text
+
+
+def test_a_long_range_of_capacity_is_logarithmic(results: Any, page_of: Any) -> None:
+    """From 1 to 5000 samples a unit, every power of ten has its tick."""
+    data = results()
+    for k, row in enumerate(data["summary"]):
+        row["effective"] = 5000.0 ** (k / 11)
+    words = page_of(data).words
+    figure = words[words.index("Mean accuracy against effective sample size") :]
+    assert {"1", "10", "100", "1000"} <= set(figure[: figure.index("effective sample size")])
+
+
+def test_the_held_out_test_is_shown(full: Any) -> None:
+    """Its score stands in the first sentence, its classes and its matrix in a section."""
+    assert "over 5 folds, 0.875 on 8 held-out samples" in full.text
+    text = full.text.split("Held-out test")[1]
+    assert "ROC AUC 0.875 on 8 samples that took no part" in text
+    assert "course 4 1.000 0.750 0.857 faculty (1)" in text  # 3/3, 3/4, 6/7
+    assert "faculty 4 0.800 1.000 0.889 –" in text  # 4/5, 4/4, 8/9
+    assert "Confusion matrix of the held-out test" in full.words
+    assert "7 of 8 samples lie on the diagonal." in full.words
+    ids = full.values("id")
+    assert len(ids) == len(set(ids))
+
+
+def test_the_refit_has_its_certificate(full: Any) -> None:
+    """Each number of the refit is told, with the tolerance that was asked for."""
+    text = full.text.split("Refit of the best cell")[1]
+    assert (
+        "converged yes KKT violation 0.0008; 0.001 was asked for duality gap 0.0003 of the primal "
+        "objective support vectors 310 margin 0.021 VC bound 1,210 effective sample size 4.1 "
+        "time 12.1 s"
+    ) in text
+
+
+def test_the_search_is_told_round_by_round(full: Any) -> None:
+    """What was tried, the best of it and what followed, in the order of the search."""
+    text = full.text.split("What was tried")[1]
+    assert "sought in 2 rounds" in text
+    first = "1 0.25, 1, 4 1, 10 heat s=1, C = 10 0.912 Look closer about 1."
+    assert f"{first} 2 0.7, 1.4 10 heat s=0.7, C = 10 0.907 Nothing better was found." in text
+
+
+def test_parts_that_are_not_there_are_left_out(
+    results: Any, written: Any, full_source: str
+) -> None:
+    """Without test, refit and search, or with None for them, there is no trace of them."""
+    absent = {"Held-out test", "Refit of the best cell", "What was tried"}
+    text = written(results())
+    assert absent.isdisjoint(sections(text))
+    assert "held-out" not in text
+    assert written(results(test=None, refit=None, search=None)) == text
+    assert absent <= set(sections(full_source))
+
+
+def test_lower_bounds_of_eigenvalues_are_called_so(full: Any, page: Any) -> None:
+    """Ritz values are named in the text and in both figures; exact ones are not."""
+    assert "lower bounds" not in page.text.split("Eigenvalues of the best kernel")[1]
+    assert "together at least 70.5 % of the trace (50 % with at most 1)" in full.text
+    assert "Ritz values: lower bounds of the eigenvalues" in full.text
+    assert "Eigenvalues (lower bounds)" in full.words
+    assert "Cumulative share of the trace (lower bounds)" in full.words
+
+
+def test_the_page_of_everything_is_the_same_every_time(
+    everything: Any, full_source: str, written: Any
+) -> None:
+    """With all optional parts too, the same data give the same bytes."""
+    assert written(dict(reversed(everything.items()))) == full_source
+
+
+def test_worst_rows_are_counted_cell_by_cell(results: Any) -> None:
+    """A cell knows how many of its own folds stopped."""
+    cells = parse(stopped(results(), "heat s=1.4", 1.0, folds=3)).cells
+    found = {(c.label, c.C): (c.unfinished, c.proof.converged) for c in cells}
+    assert found.pop(("heat s=1.4", 1.0)) == (3, False)
+    assert set(found.values()) == {(0, True)}
