@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 import dhsk
 from dhsk.svm.fit_plan import plan_fits
 from dhsk.svm.journal import Journal
+from dhsk.svm.rounds import solve_in_rounds
 
 KERNEL = dhsk.HeatKernel.at_scale(64, 0.5)
 
@@ -51,13 +52,20 @@ def expected(K: Any, y: Any, C: float, cv: Any, **options: Any) -> list[float]:
     return list(found["test_score"])
 
 
-def force_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every plan one of parts of 64 samples."""
+def force_rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make every plan one of parts of 64 samples; the problems that were solved so."""
+    solved: list[int] = []
 
     def in_rounds(*args: Any) -> Any:
         return replace(plan_fits(*args), whole=False, room=64**2 * 8)
 
+    def counting(source: Any, pairs: Any, *args: Any) -> Any:
+        solved.extend(pairs)
+        return solve_in_rounds(source, pairs, *args)
+
     monkeypatch.setattr("dhsk.svm.fitter.plan_fits", in_rounds)
+    monkeypatch.setattr("dhsk.svm.pairs.solve_in_rounds", counting)
+    return solved
 
 
 @pytest.mark.parametrize("memory", ["ample", "parts"])
@@ -83,8 +91,7 @@ def test_scores_are_those_of_scikit_learn(
         options["class_weight"] = {0: 1.0, 1: 0.5, 2: 3.0, 3: 10.0, 4: 0.1}
     if weighting in ("by sample", "both"):
         options["sample_weight"] = np.random.default_rng(0).uniform(0.3, 3, len(y))
-    if memory == "parts":
-        force_rounds(monkeypatch)
+    in_parts = force_rounds(monkeypatch) if memory == "parts" else [0]
     found = dhsk.cross_validate(
         K,
         y,
@@ -102,6 +109,7 @@ def test_scores_are_those_of_scikit_learn(
         by_peer = expected(K, y, C, cv, scoring=scoring, **options)
         np.testing.assert_allclose(scores(found.results_, C), by_peer, rtol=1e-14)
     assert found.data["scoring"] == scoring
+    assert in_parts
 
 
 @pytest.mark.parametrize("scoring", ["roc_auc", "average_precision", "f1"])
