@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dhsk.svm.dual import Dual, Fit, certify, gradient, improve, unfinished
 from dhsk.svm.problems import Pair, Run
 from dhsk.svm.rounds import solve_in_rounds
+from dhsk.svm.smo import padded
 from dhsk.svm.sources import Source
 
 _POLISHES: Final = 3
@@ -42,7 +43,8 @@ def solve_pairs(
         One for each of its columns.
     """
     largest = largest_block(room, source.dtype)
-    whole = [k for k, pair in enumerate(pairs) if len(pair.members) <= largest]
+    sizes = [len(pair.members) for pair in pairs]
+    whole = [k for k, n in enumerate(sizes) if n * padded(n) * source.dtype.itemsize <= room]
     yield from run(solve_whole, ((k, source, pairs[k], tol) for k in whole))
     rest = [k for k in range(len(pairs)) if k not in set(whole)]
     if rest:

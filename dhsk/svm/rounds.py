@@ -27,6 +27,10 @@ PATIENCE: Final = 3
 WORTHWHILE: Final = 0.3
 """Part of the violation that lies within the bounds, below which conjugate gradients end."""
 
+MOST_TURNS: Final = 3
+"""Steps of conjugate gradients without a new start, for each free coefficient: rounding needs more
+than one."""
+
 GOLDEN_RATIO: Final = 0.6180339887498949
 
 PRODUCT_BYTES: Final = 1 << 28
@@ -233,6 +237,7 @@ class _Line:
 
     def _start(self) -> None:
         """Begin anew with those that are within their bounds now."""
+        self._turns = 0
         self._free = (self._b > self._lower) & (self._b < self._upper)
         self._rest2 = 0.0
         self.direction = np.zeros(len(self._b))
@@ -246,12 +251,18 @@ class _Line:
         rest2 = float(within @ within)
         self.direction *= rest2 / self._rest2 if self._rest2 else 0.0
         self.direction += within
+        if self._free.any():
+            # Rounding leaves a sum, the steepest direction of all: it would grow from turn to turn.
+            self.direction[self._free] -= self.direction[self._free].mean()
         self._rest2 = rest2
+        self._turns += 1
 
     @property
     def worthwhile(self) -> bool:
         """Whether enough of the violation is left, and within the bounds."""
-        if self._stops >= PATIENCE or not self._rest2:
+        # In exact arithmetic as many turns as there are free coefficients would be enough.
+        tired = self._turns > MOST_TURNS * max(1, int(self._free.sum()))
+        if tired or self._stops >= PATIENCE or not self._rest2:
             return False
         spread = float(np.ptp(self._f[self._free]))
         violation, _ = violation_and_intercept(self._dual, self._column, self._b, self._f)
