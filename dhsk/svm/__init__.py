@@ -1,6 +1,22 @@
-"""Support vector machines on Gram matrices, exact, and their cross-validation."""
+"""Support vector machines on Gram matrices, exact, and their cross-validation.
 
-from dhsk.svm.cv import cross_validate
-from dhsk.svm.result import CvResult
+Names are loaded when first used: workers need the solver, not scikit-learn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dhsk.svm.cv import cross_validate
+    from dhsk.svm.result import CvResult
+
+_HOME = {"cross_validate": "cv", "CvResult": "result"}
 
 __all__ = ["CvResult", "cross_validate"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home at first use."""
+    if name in _HOME:
+        return getattr(import_module(f"dhsk.svm.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'dhsk.svm' has no attribute {name!r}")

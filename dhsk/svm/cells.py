@@ -9,23 +9,13 @@ import numpy as np
 
 from dhsk.arrays import Floats, Indices
 from dhsk.kernels import Kernel
-from dhsk.svm.capacity import ball_of_source, capacity, smallest_ball
-from dhsk.svm.dual import Dual, Fit
+from dhsk.svm.capacity import ball_of_source, capacity
+from dhsk.svm.dual import Fit
 from dhsk.svm.grid import Grid
-from dhsk.svm.pairs import solve_block
 from dhsk.svm.problems import Pair
 from dhsk.svm.rounds import PRODUCT_BYTES
 from dhsk.svm.scores import score
 from dhsk.svm.sources import Source
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one task solves: a pair of classes on some folds, with every C."""
-
-    kernel: int
-    pair: int
-    folds: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -34,37 +24,6 @@ class Solved:
 
     fits: list[list[Fit]]
     radii2: list[float]
-
-
-def solve_part(part: Part, source: Source, pair: Pair, tol: float) -> tuple[Part, list[Fit], float]:
-    """Solve some folds of a pair whose matrix fits: the task that workers run.
-
-    Parameters
-    ----------
-    part
-        Which.
-    source
-        The matrix.
-    pair
-        All its problems.
-    tol
-        Greatest KKT violation.
-
-    Returns
-    -------
-    Part
-        The part.
-    list of Fit
-        One for every C of every fold of it.
-    float
-        Squared radius of the ball that holds the samples of the pair; with the first fold only,
-        otherwise 0.
-    """
-    K = source.block(pair.members)
-    chain = pair.dual.chain
-    columns = [fold * chain + c for fold in part.folds for c in range(chain)]
-    fits = solve_block(K, Dual(pair.dual.sign, pair.dual.boxes[columns], chain), tol)
-    return part, fits, smallest_ball(K).radius2 if 0 in part.folds else 0.0
 
 
 def radius2_of(source: Source, members: Indices, room: int, diagonal: Floats) -> float:

@@ -13,7 +13,7 @@ from dhsk.svm import spectrum
 from dhsk.svm.problems import Pair
 from dhsk.svm.rounds import PRODUCT_BYTES
 from dhsk.svm.runners import share_memory
-from dhsk.svm.smo import padded
+from dhsk.svm.smo import matrix_bytes
 
 FIT_BASE_BYTES: Final = 120_000_000
 """What a task holds beside its matrix and vectors: compiled code and libraries (measured: 80 MB), a
@@ -93,8 +93,8 @@ def plan_fits(
     vectors = 8 * columns * most * 4  # boxes, coefficients, gradients, and one as it is made
     client = sum(2 * pair.dual.boxes.nbytes for pair in pairs)
     client += max(2 * min(PRODUCT_BYTES, 8 * n * columns * len(pairs)), spectrum.bytes_of(n))
-    block = padded(most) * most * dtype.itemsize
-    smallest = min(block, SMALLEST_PART**2 * dtype.itemsize)
+    block = matrix_bytes(most, dtype)
+    smallest = min(block, matrix_bytes(SMALLEST_PART, dtype))
     least = smallest + vectors + FIT_BASE_BYTES
     available = resources.memory - resources.idle_bytes - client
     if available < least:

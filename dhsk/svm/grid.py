@@ -37,6 +37,7 @@ class Grid:
     C: list[float]
     """Ascending."""
     tol: float
+    scoring: str
     scorer: Scorer
 
     @property
@@ -112,7 +113,9 @@ def make_grid(
     used = np.flatnonzero(samples)
     everything = np.zeros(n)
     everything[used] = samples[used] * _class_weights(class_weight, labels, used)
-    return Grid(classes, codes, folds, splitter, weights, everything, values, tolerance, scorer)
+    return Grid(
+        classes, codes, folds, splitter, weights, everything, values, tolerance, scoring, scorer
+    )
 
 
 def _split(

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from dhsk.progress import OnProgress, Progress
-from dhsk.svm.cells import Part, Solved, radius2_of, rows_of_kernel, solve_part
+from dhsk.svm.cells import Solved, radius2_of, rows_of_kernel
 from dhsk.svm.dual import Fit
 from dhsk.svm.fit_plan import FitPlan
 from dhsk.svm.grid import Grid
 from dhsk.svm.journal import Journal, digest_of
 from dhsk.svm.pairs import solve_pairs
+from dhsk.svm.parts import Part, solve_part
 from dhsk.svm.problems import Pair, Run, make_pairs
 from dhsk.svm.sources import Source
 
@@ -87,7 +88,7 @@ class Job:
         self._pairs: dict[tuple[float, ...], list[Pair]] = {}
         weights = np.ascontiguousarray(grid.weights)
         test = [held_out.tolist() for _, held_out in grid.folds]
-        name = digest_of(grid.y, weights, test, grid.tol, str(grid.scorer))
+        name = digest_of(grid.y, weights, test, grid.tol, grid.scoring)
         self._names = [digest_of(name, list(one.C), one.key) for one in candidates]
 
     def results(self) -> list[Cells]:

@@ -49,6 +49,11 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its base
         return one_vs_rest(self.decisions, len(self.classes))
 
 
+def _accuracy(decided: Any, X: Any, y: NDArray[Any]) -> float:
+    """Part of the labels that are right: scikit-learn's scorer takes 2 ms to say so."""
+    return float(np.mean(decided.predict(X) == y))
+
+
 def make_scorer(scoring: str, classes: NDArray[Any]) -> Scorer:
     """Scorer by its name, tried on a small example before any long work.
 
@@ -87,7 +92,7 @@ def make_scorer(scoring: str, classes: NDArray[Any]) -> Scorer:
         raise InputError(
             f"scoring {scoring!r} does not suit an SVM on {k} classes: {words}"
         ) from error
-    found: Scorer = scorer
+    found: Scorer = _accuracy if scoring == "accuracy" else scorer
     return found
 
 

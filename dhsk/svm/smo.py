@@ -20,6 +20,12 @@ def padded(n: int) -> int:
     return -(-n // BLOCK) * BLOCK
 
 
+def matrix_bytes(n: int, dtype: "np.dtype[Any]") -> int:
+    """Bytes of the matrix of n variables, with its copy in single precision if it is in double."""
+    entry = dtype.itemsize + (4 if dtype.itemsize > 4 else 0)
+    return n * padded(n) * entry
+
+
 def ascend(
     K: NDArray[Any], lower: Floats, upper: Floats, b: Floats, f: Floats, tol: float, max_steps: int
 ) -> tuple[int, float]:

@@ -5,16 +5,19 @@ from typing import Final
 import numpy as np
 
 from dhsk.arrays import Floats
-from dhsk.svm.sources import Source
+from dhsk.svm.sources import ArraySource, Source
 
 SMALL: Final = 1000
 """Samples up to which the whole matrix is decomposed: a quarter of a second."""
 
-PASSES: Final = 4
+PASSES: Final = 3
 """Of narrow blocks, before one of all of them together."""
 
 OVERSAMPLING: Final = 20
 """Vectors of a block beyond the eigenvalues that are wanted."""
+
+HELD_BYTES: Final = 1 << 28
+"""A matrix of up to so many bytes is read once, not in each pass."""
 
 MANY: Final = 20_000
 """Samples from which fewer eigenvalues are computed, so that the blocks stay small."""
@@ -29,7 +32,8 @@ def bytes_of(n: int) -> int:
     """Bytes that `leading_eigenvalues` holds of n samples."""
     if n <= SMALL:
         return 16 * n * n
-    return 8 * n * 3 * PASSES * (usual_count(n) + OVERSAMPLING)
+    held = 8 * n * n if 8 * n * n <= HELD_BYTES else 0
+    return held + 8 * n * 3 * PASSES * (usual_count(n) + OVERSAMPLING)
 
 
 def leading_eigenvalues(source: Source, count: int | None = None) -> tuple[Floats, bool]:
@@ -60,6 +64,8 @@ def leading_eigenvalues(source: Source, count: int | None = None) -> tuple[Float
     if source.n <= max(SMALL, (PASSES + 1) * (count + OVERSAMPLING)):
         K = source.block(np.arange(source.n))[:, : source.n].astype(np.float64, copy=False)
         return np.ascontiguousarray(np.linalg.eigvalsh(K)[::-1][:count]), True
+    if 8 * source.n**2 <= HELD_BYTES:
+        source = ArraySource(source.block(np.arange(source.n))[:, : source.n])
     # The start is fixed so that the same matrix gives the same digits.
     V = np.random.default_rng(0).standard_normal((source.n, count + OVERSAMPLING))
     blocks = []

@@ -32,7 +32,7 @@ from dhsk.svm.probability import fit_sigmoid
 from dhsk.svm.problems import Pair, Run, make_pairs
 from dhsk.svm.rows import RowMap
 from dhsk.svm.runners import in_threads, on_workers, own_room, share_memory
-from dhsk.svm.smo import padded
+from dhsk.svm.smo import matrix_bytes
 from dhsk.svm.sources import ClassesSource, GramSource, RowsSource, Source
 
 
@@ -159,7 +159,7 @@ def _in_memory(
     rows = row_map.all_of(samples, own_room(means.memory), report, store_it)
     most = _most_members(pairs)
     copied = most * row_map.bytes_of(samples) // samples.shape[0]  # the rows of a pair
-    matrix = most * padded(most) * rows.dtype.itemsize
+    matrix = matrix_bytes(most, rows.dtype)
     source: Source = RowsSource(rows, row_map.kernel)
     all_at_once = (psutil.cpu_count() or 1) * (matrix + copied)
     kept = ClassesSource.bytes_of(problem.codes, rows.dtype.itemsize)
@@ -189,7 +189,7 @@ def _on_gram(
     if means.client is None:
         most = _most_members(pairs)
         left = own_room(means.memory)
-        room, run = _threads(left, most * padded(most) * G.dtype.itemsize, 0)
+        room, run = _threads(left, matrix_bytes(most, G.dtype), 0)
     else:
         resources = resources_of(means.client, means.memory)
         plan = plan_fits(pairs, samples.shape[0], G.dtype, 1, resources)
