@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dhsk.connecting import connected, wrong_out
 from dhsk.console import print_table, say, show_progress
 from dhsk.errors import InputError
-from dhsk.gram.sizes import human_seconds
+from dhsk.gram.sizes import human_bytes, human_seconds
 from dhsk.options import (
     cluster_options,
     drop_option,
@@ -26,6 +26,7 @@ from dhsk.options import (
     map_option,
     own_label_column,
 )
+from dhsk.outcome import TreeMemory
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, SphereMap, open_samples, read_labels
 
@@ -99,6 +100,7 @@ def train(
     )
     begin = perf_counter()
     with (
+        TreeMemory() as tree,
         _cluster_if_asked_for(cluster, workers, store) as client,
         show_progress() as progress,
         wrong_out(),
@@ -110,6 +112,9 @@ def train(
     for warning in caught:
         click.echo(f"dhsk: {warning.message}", err=True)
     _print_model(estimator.model_, perf_counter() - begin)
+    planned = estimator.model_.notes["planned_bytes"]
+    if planned is not None:
+        say(f"memory: {human_bytes(tree.peak)} at the peak, {human_bytes(planned)} predicted")
     say(f"output: {out}")
     say(f"next:   dhsk predict {out} SAMPLES --out FILE")
 

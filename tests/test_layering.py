@@ -22,9 +22,9 @@ ROOMS = (
     "kernel_plot",
     "kernel_command",
     "plan_command",
+    "outcome",
     "train_command",
     "cv_command",
-    "outcome",
     "cli",
     "__main__",
 )

@@ -327,7 +327,7 @@ class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its 
         )
         means = Means(self._bytes(), self.client, self.store)
         model = train_svc(problem, self._row_map(samples), means, report)
-        self._take(replace(model, notes=self._notes()))
+        self._take(replace(model, notes={**model.notes, **self._notes()}))
         warn_unless_converged(model.certificates)
         return self
 

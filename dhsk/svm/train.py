@@ -107,6 +107,8 @@ class _Engine:
     room: int
     run: Run
     some: Callable[[Indices], Rows]
+    planned: int | None = None
+    """Bytes that this process will hold at its peak; None if others hold the matrix."""
 
 
 def train_svc(
@@ -148,7 +150,8 @@ def train_svc(
         _model(problem, row_map, engine, pairs, [columns[c] for columns in fits])
         for c in range(len(problem.fold_weights))
     ]
-    return _with_sigmoids(models, problem, row_map, report)
+    found = _with_sigmoids(models, problem, row_map, report)
+    return replace(found, notes={"planned_bytes": engine.planned})
 
 
 def _in_memory(
@@ -167,8 +170,12 @@ def _in_memory(
     if len(pairs) > 1 and kept + all_at_once <= left:
         source = ClassesSource(rows, row_map.kernel, problem.codes)
         left -= kept
-    room, run = _threads(left, matrix, copied)
-    return _Engine(source, room, run, lambda chosen: rows[chosen])
+    else:
+        kept = 0
+    room, at_once = _share(left, matrix, copied)
+    at_once = min(at_once, len(pairs))
+    planned = psutil.Process().memory_info().rss + kept + at_once * (min(room, matrix) + copied)
+    return _Engine(source, room, in_threads(at_once), lambda chosen: rows[chosen], planned)
 
 
 def _on_gram(
@@ -189,7 +196,8 @@ def _on_gram(
     if means.client is None:
         most = _most_members(pairs)
         left = own_room(means.memory)
-        room, run = _threads(left, matrix_bytes(most, G.dtype), 0)
+        room, at_once = _share(left, matrix_bytes(most, G.dtype), 0)
+        run = in_threads(at_once)
     else:
         resources = resources_of(means.client, means.memory)
         plan = plan_fits(pairs, samples.shape[0], G.dtype, 1, resources)
@@ -197,8 +205,8 @@ def _on_gram(
     return _Engine(GramSource(G), room, run, lambda chosen: row_map.some_of(samples, chosen))
 
 
-def _threads(left: int, matrix: int, beside: int) -> tuple[int, Run]:
-    """Bytes for the matrix of a task, and threads of this process, as many as memory allows.
+def _share(left: int, matrix: int, beside: int) -> tuple[int, int]:
+    """Bytes for the matrix of a task, and tasks at a time in this process.
 
     Parameters
     ----------
@@ -220,7 +228,7 @@ def _threads(left: int, matrix: int, beside: int) -> tuple[int, Run]:
             f"{human_bytes(left)} of memory are left: allow more"
         )
     at_once, each = share_memory(left, matrix + beside, cores)
-    return each - beside, in_threads(at_once)
+    return each - beside, at_once
 
 
 def _most_members(pairs: Sequence[Pair]) -> int:

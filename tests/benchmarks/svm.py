@@ -83,7 +83,8 @@ def train_mnist(data: Path, noise: float) -> None:
     print(
         f"  trained in {trained:.0f} s, {len(model.support_):,} support vectors, worst KKT "
         f"{model.kkt_violation_:.1e}, duality gap {model.duality_gap_:.1e}; "
-        f"test accuracy {score:.4f} in {scored:.1f} s; {memory.peak / 1e9:.2f} GB of 4 GB",
+        f"test accuracy {score:.4f} in {scored:.1f} s; {memory.peak / 1e9:.2f} GB "
+        f"at the peak, {model.model_.notes['planned_bytes'] / 1e9:.2f} GB predicted, 4 GB allowed",
         flush=True,
     )
 
