@@ -12,6 +12,9 @@ from dhsk.svm.rounds import solve_in_rounds
 from dhsk.svm.smo import matrix_bytes
 from dhsk.svm.sources import Source
 
+SINGLE_TOLERANCE: Final = 1e-4
+"""Violation down to which steps are made in single precision; below it they chase rounding."""
+
 _POLISHES: Final = 3
 """Rounding drifts the gradient during many steps: so often a solution goes on from a new one."""
 
@@ -101,7 +104,8 @@ def solve_block(K: NDArray[Any], dual: Dual, tol: float) -> list[Fit]:
     f = np.broadcast_to(dual.sign, dual.shape).copy()
     # Steps wait for the memory: in half of the bytes they take two thirds of the time. The rest of
     # the way, if rounding left any, goes on from an exact gradient in the matrix's own type.
-    work = improve(K.astype(np.float32, copy=False), dual, b, f, range(len(b)), tol)
+    coarse = max(tol, SINGLE_TOLERANCE)
+    work = improve(K.astype(np.float32, copy=False), dual, b, f, range(len(b)), coarse)
     f = gradient(K, dual, b)
     for _ in range(_POLISHES):
         left = unfinished(dual, b, f, tol)

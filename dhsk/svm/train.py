@@ -19,7 +19,7 @@ from dhsk.gram.workers import resources_of
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples
 from dhsk.svm.dual import Fit
-from dhsk.svm.fit_plan import SMALLEST_PART, plan_fits
+from dhsk.svm.fit_plan import FIT_BASE_BYTES, SMALLEST_PART, plan_fits
 from dhsk.svm.model import (
     ROWS,
     Certificates,
@@ -174,7 +174,8 @@ def _in_memory(
         kept = 0
     room, at_once = _share(left, matrix, copied)
     at_once = min(at_once, len(pairs))
-    planned = psutil.Process().memory_info().rss + kept + at_once * (min(room, matrix) + copied)
+    planned = psutil.Process().memory_info().rss + FIT_BASE_BYTES + kept
+    planned += at_once * (min(room, matrix) + copied)
     return _Engine(source, room, in_threads(at_once), lambda chosen: rows[chosen], planned)
 
 
