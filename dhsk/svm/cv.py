@@ -136,7 +136,7 @@ def cross_validate(
     chosen = _kernels(source, time_scale, kernels)
     held_out = None if test is None else open_held_out(source, test, grid)
     folder = TemporaryFolder()
-    with borrow_client(client) as workers:
+    with borrow_client(client) as workers, workers.as_current():
         kept = Journal(None if journal is None else Path(journal))
         fitter = Fitter(grid, resources_of(workers, limit), workers, kept, report)
         dtype = np.dtype(np.float64) if isinstance(source, Samples) else source.dtype
