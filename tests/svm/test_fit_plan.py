@@ -13,7 +13,7 @@ from dhsk.gram.plan import TASKS_PER_THREAD, Resources
 from dhsk.svm.fit_plan import FIT_BASE_BYTES, SMALLEST_PART, FitPlan, plan_fits
 from dhsk.svm.problems import make_pairs
 from dhsk.svm.runners import share_memory
-from dhsk.svm.smo import padded
+from dhsk.svm.smo import matrix_bytes
 
 GB = 1_000_000_000
 
@@ -62,13 +62,11 @@ def test_never_above_the_memory(n: int, classes: int, dtype: Any, **given: Any) 
         found = plan(n, classes, dtype=dtype, **given)
     except dhsk.BudgetError:
         return
-    itemsize = np.dtype(dtype).itemsize
-    members = largest(n, classes)
-    block = members * padded(members) * itemsize
+    block = matrix_bytes(largest(n, classes), np.dtype(dtype))
     assert found.peak_bytes <= given["memory"]
     assert 1 <= found.at_once <= max(1, given["threads"])
     assert found.room <= block
-    assert found.room >= min(block, SMALLEST_PART**2 * itemsize)
+    assert found.room >= min(block, matrix_bytes(SMALLEST_PART, np.dtype(dtype)))
     assert found.whole == (found.room >= block)
     problems = given["kernels"] * classes * (classes - 1) // 2
     assert found.fits == problems * given["folds"] * given["values"]
@@ -91,7 +89,7 @@ def test_threads_are_used_where_memory_is_ample() -> None:
 
 def test_fewer_at_a_time_where_each_then_has_its_whole_matrix() -> None:
     """Rounds over parts take passes; waiting takes none."""
-    block = 8 * 16_000**2
+    block = matrix_bytes(16_000, FLOAT64)
     found = plan(16_000, folds=2, values=1, memory=2.7 * block)
     assert (found.whole, found.at_once) == (True, 2)
     assert found.window == 2  # memory bounds the tasks in flight

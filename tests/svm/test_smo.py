@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from dhsk.svm.simd import BLOCK, SMALLEST_CURVATURE
-from dhsk.svm.smo import ascend, padded
+from dhsk.svm.smo import ascend, matrix_bytes, padded
 
 ENOUGH = 1_000_000
 """Steps that no problem here needs."""
@@ -304,3 +304,9 @@ def test_float32_is_read_as_it_is(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(one[0], two[0])
     np.testing.assert_array_equal(one[1], two[1])
     assert one[2:] == two[2:]
+
+
+def test_matrix_bytes_count_padding_and_copy() -> None:
+    """Rows are padded to whole blocks; a matrix in double precision has a copy in single."""
+    assert matrix_bytes(65, np.dtype(np.float32)) == 65 * 128 * 4
+    assert matrix_bytes(65, np.dtype(np.float64)) == 65 * 128 * 12
