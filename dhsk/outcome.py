@@ -72,12 +72,18 @@ def tree_bytes(process: psutil.Process) -> int:
             memory = member.memory_full_info()
             total += getattr(memory, "pss", memory.uss)
             if member.pid != process.pid:
-                total += max(0, _peak_resident(member.pid) - memory.rss)
+                total += max(0, peak_resident(member.pid) - memory.rss)
     return total
 
 
-def _peak_resident(pid: int) -> int:
-    """Most resident memory that a process ever had, in bytes; 0 where the kernel does not say."""
+def peak_resident(pid: int) -> int:
+    """Most resident memory that a process ever had, in bytes; 0 where the kernel does not say.
+
+    Parameters
+    ----------
+    pid
+        Number of the process.
+    """
     status = Path(f"/proc/{pid}/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     return int(found[1]) * 1024 if found else 0

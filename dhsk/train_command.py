@@ -1,6 +1,7 @@
 """The commands `dhsk train` and `dhsk predict`: an exact SVM to a file, and labels by it."""
 
 import csv
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -26,7 +27,7 @@ from dhsk.options import (
     map_option,
     own_label_column,
 )
-from dhsk.outcome import TreeMemory
+from dhsk.outcome import TreeMemory, peak_resident
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, SphereMap, open_samples, read_labels
 
@@ -114,7 +115,8 @@ def train(
     _print_model(estimator.model_, perf_counter() - begin)
     planned = estimator.model_.notes["planned_bytes"]
     if planned is not None:
-        say(f"memory: {human_bytes(tree.peak)} at the peak, {human_bytes(planned)} predicted")
+        peak = max(tree.peak, peak_resident(os.getpid()))  # between two looks too
+        say(f"memory: {human_bytes(peak)} at the peak, {human_bytes(planned)} predicted")
     say(f"output: {out}")
     say(f"next:   dhsk predict {out} SAMPLES --out FILE")
 
