@@ -105,9 +105,15 @@ class Job:
             if kept is not None:
                 found[k] = Cells(**kept[1])
         self._advance(len(found) * self._problems)
-        for k, solved in self.solved([k for k in range(len(self._candidates)) if k not in found]):
+        missing = [k for k in range(len(self._candidates)) if k not in found]
+        for k, solved in self.solved(sorted(missing, key=self._steepness)):
             found[k] = self._score(k, solved)
         return [found[k] for k in range(len(self._candidates))]
+
+    def _steepness(self, k: int) -> float:
+        """Cheap kernels are the least: at a small time nearly all samples are support vectors."""
+        time = self._candidates[k].names["time"]
+        return -math.inf if time is None else -time
 
     def pairs(self, k: int = 0) -> list[Pair]:
         """Problems of a kernel; those of the same values of C are made once."""

@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.svm.fit_plan import plan_fits
+from dhsk.svm.job import Job
 from dhsk.svm.journal import Journal
 from dhsk.svm.rounds import solve_in_rounds
 
@@ -388,3 +389,19 @@ def test_damaged_entries_are_fitted_again(digits: Any, tmp_path: Path) -> None:
     for content in (b"", whole[: len(whole) // 2], whole[:200] + b"xyz" + whole[203:]):
         entry.write_bytes(content)
         assert without_seconds(dhsk.cross_validate(K, y, **options)) == without_seconds(first)
+
+
+def test_cheap_kernels_come_first(digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large times are fitted before small ones; the table keeps the order that was asked for."""
+    order: list[float] = []
+    solved = Job.solved
+
+    def spy(self: Job, wanted: Any) -> Any:
+        order.extend(self._candidates[k].names["time_scale"] for k in wanted)
+        return solved(self, wanted)
+
+    monkeypatch.setattr(Job, "solved", spy)
+    X, y, _ = digits
+    found = dhsk.cross_validate(X, y, time_scale=[0.5, 1.4, 0.7], C=1, cv=2)
+    assert [row["time_scale"] for row in found.summary_] == [0.5, 1.4, 0.7]
+    assert order == [1.4, 0.7, 0.5]
