@@ -125,7 +125,8 @@ def cross_validate(
     limit = None if memory is None else parse_bytes(memory)
     source = open_square(G_or_X, precomputed=isinstance(kernels, str))
     begin = perf_counter()
-    scale_C = C == "auto" or (C is None and time_scale == "auto")
+    look = _is_auto("time_scale", time_scale)
+    scale_C = _is_auto("C", C) or (C is None and look)
     if isinstance(source, np.ndarray) and (refit or test is not None):
         raise InputError(NO_MODEL)
     grid = make_grid(
@@ -146,9 +147,7 @@ def cross_validate(
         first = products.candidates(chosen)
         middle = perf_counter()
         found = fitter.run(first, scale_C=scale_C)
-        tried = []
-        if time_scale == "auto":
-            tried = _look_further(fitter, products, source, found, scale_C=scale_C)
+        tried = _look_further(fitter, products, source, found, scale_C=scale_C) if look else []
         data, winner = _tables(grid, found)
         ended = perf_counter()
         data |= _spectrum(winner, report)
@@ -173,6 +172,13 @@ def cross_validate(
     return CvResult(data, model)
 
 
+def _is_auto(name: str, value: Any) -> bool:
+    """Whether a parameter is the word "auto"; any other word is refused."""
+    if isinstance(value, str) and value != "auto":
+        raise InputError(f"{name} must be numbers or 'auto', got {value!r}")
+    return isinstance(value, str)
+
+
 def _kernels(
     source: Square, time_scale: Any, kernels: Sequence[Kernel] | str | None
 ) -> list[Kernel]:
@@ -183,7 +189,7 @@ def _kernels(
         return []
     if isinstance(kernels, str):
         raise InputError("a GramMatrix has its kernels: give others, or none, not 'precomputed'")
-    return candidates(source, FIRST_SCALES if time_scale == "auto" else time_scale, kernels)
+    return candidates(source, FIRST_SCALES if isinstance(time_scale, str) else time_scale, kernels)
 
 
 def _look_further(

@@ -26,7 +26,7 @@ def digits() -> tuple[Any, Any]:
 @pytest.fixture(scope="module")
 def result(digits: Any) -> dhsk.CvResult:
     """A grid of three kernels and two C over three folds."""
-    return dhsk.cross_validate(*digits, kernels=KERNELS, C=[0.5, 5.0], cv=3, seed=7)
+    return dhsk.cross_validate(*digits, kernels=KERNELS, C=np.array([0.5, 5.0]), cv=3, seed=7)
 
 
 def gram(kernel: Any, X: Any) -> Any:
@@ -168,6 +168,8 @@ def test_unknown_result_schema_is_refused(tmp_path: Path) -> None:
         ({"C": [1.0, 0.0]}, "C must be positive and finite, got 0.0"),
         ({"time_scale": [1.0, -1.0]}, r"time_scale must be positive and finite, got -1.0"),
         ({"C": []}, "C must be positive and finite, got none"),
+        ({"C": "large"}, "C must be numbers or 'auto', got 'large'"),
+        ({"time_scale": "all"}, "time_scale must be numbers or 'auto', got 'all'"),
         ({"cv": 1}, "at least 2 folds, got 1"),
         ({"cv": [(np.arange(10), np.arange(10, 300))], "y": [0] * 20 + [1] * 280},
          "training part of fold 0 has one class only"),
@@ -197,3 +199,42 @@ def test_rectangular_matrices_are_refused(digits: Any) -> None:
     R = dhsk.compute_gram(X, KERNELS[0], X[:50])
     with pytest.raises(dhsk.InputError, match=r"square Gram matrix, got \(300, 50\)"):
         dhsk.cross_validate(R, y)
+
+
+def test_auto_looks_around_the_sweet_spot(digits: Any) -> None:
+    """Coarse, then between neighbours or beyond an end; C in units of each kernel's spread."""
+    X, y = digits
+    found = dhsk.cross_validate(X, y, time_scale="auto", cv=2)
+    stages = found.data["search"]
+    assert stages[0]["time_scales"] == [0.5, 0.7, 1.0, 1.4, 2.0]
+    assert 2 <= len(stages) <= 4
+    scales = [scale for stage in stages for scale in stage["time_scales"]]
+    assert len(set(scales)) == len(scales)
+    assert found.best_score_ == max(stage["best"]["mean"] for stage in stages)
+    for scale in (0.5, 2.0):
+        K = dhsk.HeatKernel.at_scale(64, scale)(dhsk.hyperspherical_map(X))
+        spread = np.diagonal(K).mean() - K.mean()
+        rows = [row["C"] for row in found.summary_ if row["time_scale"] == scale]
+        np.testing.assert_allclose(rows, np.array([0.5, 1.5, 5, 15]) / spread, rtol=0.06)
+
+
+def test_held_out_samples_score_the_refitted_winner(digits: Any) -> None:
+    """The model of all training samples, as HeatSVC fits it, on samples that it never saw."""
+    X, y = digits
+    train, test = np.arange(200), np.arange(200, 300)
+    found = dhsk.cross_validate(
+        X[train], y[train], time_scale=0.5, C=5.0, cv=3, test=(X[test], y[test])
+    )
+    model = dhsk.HeatSVC(C=5.0, time_scale=0.5).fit(X[train], y[train])
+    assert found.data["test"]["score"] == model.score(X[test], y[test])
+    assert found.data["test"]["n"] == 100
+    assert np.sum(found.data["test"]["confusion"]) == 100
+    assert found.model_ is not None
+    np.testing.assert_array_equal(found.model_.expansion.support, model.support_)
+    assert found.data["refit"]["converged"]
+    with pytest.raises(dhsk.InputError, match=r"has the label 11, which no training sample has"):
+        dhsk.cross_validate(X, y, C=1, cv=2, test=(X[:2], [11, 3]))
+    with pytest.raises(dhsk.InputError, match=r"has 63 features, but the training samples have 64"):
+        dhsk.cross_validate(X, y, C=1, cv=2, test=(X[:2, :63], [1, 3]))
+    with pytest.raises(dhsk.InputError, match=r"no samples that a model could keep"):
+        dhsk.cross_validate(np.eye(300), y, kernels="precomputed", C=1, cv=2, refit=True)
