@@ -1,5 +1,6 @@
 """Where the tasks run: a cluster on this machine, a scheduler by address, or a scheduler file."""
 
+import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,7 +72,9 @@ def _local(**options: Any) -> Client:
         "threads_per_worker": 1,  # tasks hold the interpreter part of the time
         "host": "127.0.0.1",
         "dashboard_address": "127.0.0.1:0",
-        "silence_logs": 40,  # errors only: a worker that stops on request is no news
+        # What goes wrong in a task comes back with it; what workers log beside that is that their
+        # scheduler is gone, which is no news where both were stopped on request.
+        "silence_logs": logging.CRITICAL,
     }
     with _signals_blocked():
         return Client(**(defaults | options))
