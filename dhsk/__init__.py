@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         HeatOneClassSVM,
         HeatSVC,
         HypersphericalMap,
+        NystromFeatures,
         ProjectiveMap,
     )
     from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram
@@ -54,7 +55,8 @@ _HOME = {
         "InputError", "StoreError", "StoreMismatchError",
     ],
     "estimators": [
-        "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "ProjectiveMap",
+        "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "NystromFeatures",
+        "ProjectiveMap",
     ],
     "gram": ["GramMatrices", "GramMatrix", "compute_gram", "open_gram"],
     "kernels": [
@@ -72,10 +74,11 @@ __all__ = [
     "AccuracyError", "BudgetError", "CorruptTileError", "CosineKernel", "CvResult", "DhskError",
     "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatKernelRidge",
     "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
-    "IncompleteStoreError", "InputError", "Kernel", "LinearKernel", "ParametrixKernel",
-    "PolynomialKernel", "Progress", "ProjectiveMap", "SmoothedKernel", "StoreError",
-    "StoreMismatchError", "compute_gram", "connect", "cross_validate", "hyperspherical_map",
-    "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
+    "IncompleteStoreError", "InputError", "Kernel", "LinearKernel", "NystromFeatures",
+    "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap", "SmoothedKernel",
+    "StoreError", "StoreMismatchError", "compute_gram", "connect", "cross_validate",
+    "hyperspherical_map", "multinomial_map", "open_gram", "open_samples", "projective_map",
+    "read_labels",
 ]  # fmt: skip
 
 

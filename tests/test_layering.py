@@ -14,6 +14,7 @@ ROOMS = (
     "report",
     "gram",
     "svm",
+    "lowrank",
     "estimators",
     "cluster",
     "console",

@@ -1,6 +1,7 @@
 """Estimators and transformers with scikit-learn's contract."""
 
 from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap
+from dhsk.estimators.nystrom import NystromFeatures
 from dhsk.estimators.one_class import HeatOneClassSVM
 from dhsk.estimators.ridge import HeatKernelRidge
 from dhsk.estimators.svc import HeatSVC
@@ -10,5 +11,6 @@ __all__ = [
     "HeatOneClassSVM",
     "HeatSVC",
     "HypersphericalMap",
+    "NystromFeatures",
     "ProjectiveMap",
 ]

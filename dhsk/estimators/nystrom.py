@@ -1,0 +1,239 @@
+"""Nyström features of the heat kernel as a scikit-learn transformer."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dhsk.arrays import Floats, Indices, Rows
+from dhsk.errors import InputError
+from dhsk.estimators.base import HeatEstimator, in_scikit_words
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import real_parameter, whole_parameter
+from dhsk.lowrank.landmarks import require_room, rp_cholesky, uniform
+from dhsk.lowrank.root import inverse_root
+from dhsk.samples import SphereMap, open_samples
+from dhsk.svm.model import ROWS, blocks
+from dhsk.svm.runners import own_room
+from dhsk.svm.sources import RowsSource
+
+
+class NystromFeatures(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn has no types
+    TransformerMixin,  # type: ignore[misc]
+    HeatEstimator,
+):
+    """Features whose inner products approximate a kernel, by default the exact heat kernel.
+
+    Z Z' = K(X, L) K(L, L)^+ K(L, X) with landmarks L among the samples, and the error of that is
+    known: `trace_error_`. A linear model of Z, like scikit-learn's `LinearSVC`, is then one of the
+    kernel.
+
+    Parameters
+    ----------
+    n_components
+        Most landmarks; not used where `selection` names them. There are fewer where there are
+        fewer samples, where `tol` is reached, or where the matrix has no greater rank.
+    kernel
+        A positive semi-definite kernel; None for the heat kernel at `time_scale`.
+    selection
+        "rpcholesky": randomly pivoted Cholesky, which draws what the landmarks before it leave.
+        "uniform": any samples. Or numbers of rows of X, (k,), counted from 0.
+    time_scale
+        Diffusion time in units of log(dim)/dim.
+    sphere_map
+        How rows become unit vectors: "hyperspherical", "projective" or "identity"; None for the
+        kernel's own.
+    tol
+        Relative trace error that is small enough: "rpcholesky" takes no more landmarks than it
+        needs. 0 for as many as there may be.
+    dtype
+        "float64" or "float32": type of rows, products and features; sums and factors are in
+        float64.
+    memory
+        Most bytes that this process may hold: a number, or like "2GB". None for half of what is
+        free.
+    random_state
+        Seed, or a `RandomState`: the same one gives the same landmarks.
+
+    Attributes
+    ----------
+    landmarks_
+        Mapped rows of the landmarks, (k, dim).
+    landmark_indices_
+        Their numbers among the samples, (k,).
+    n_components_
+        Number of features, the rank of K(L, L): eigenvalues below k eps times the largest are
+        dropped, eps being that of `dtype`, and those no greater than the most negative one. Less
+        than k where landmarks have twins.
+    normalization_
+        Root of K(L, L)^+, (k, n_components_), float64.
+    trace_error_
+        Trace norm of K - Z Z' as a part of the trace of K, of the samples fitted to: exact to
+        rounding, from Z in float64, for a positive semi-definite kernel.
+    kernel_
+        The kernel.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    .. [1] C. Williams and M. Seeger, "Using the Nyström method to speed up kernel machines",
+       NIPS 13 (2000).
+    .. [2] Y. Chen, E. N. Epperly, J. A. Tropp and R. J. Webber, "Randomly pivoted Cholesky",
+       arXiv 2207.06503.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(300, 20)) + 1.0
+    >>> dhsk.NystromFeatures(50, random_state=0).fit_transform(X).shape
+    (300, 50)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1000,
+        kernel: Kernel | None = None,
+        selection: str | ArrayLike = "rpcholesky",
+        *,
+        time_scale: float = 1.0,
+        sphere_map: SphereMap | None = "hyperspherical",
+        tol: float = 0.0,
+        dtype: str = "float64",
+        memory: int | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.selection = selection
+        self.time_scale = time_scale
+        self.sphere_map = sphere_map
+        self.tol = tol
+        self.dtype = dtype
+        self.memory = memory
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose landmarks and factor their matrix.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim), dense or sparse.
+        y
+            Not used.
+
+        Returns
+        -------
+        NystromFeatures
+            Itself.
+
+        Raises
+        ------
+        InputError
+            A parameter or a row cannot be used; the message names the row.
+        BudgetError
+            The mapped samples, or the factor of "rpcholesky" (8 N n_components bytes), do not fit
+            the memory.
+        """
+        del y
+        self._check()
+        self._check_selection()
+        rows = self._map_to_fit(self._validated(X))
+        self.landmark_indices_ = self._select(rows)
+        self.landmarks_ = rows[self.landmark_indices_]
+        self.normalization_ = inverse_root(self.kernel_.of_rows(self.landmarks_))
+        self.n_components_: int = self.normalization_.shape[1]
+        self.trace_error_ = self._trace_error(rows)
+        return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Features of samples.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (M, dim), dense or sparse.
+
+        Returns
+        -------
+        NDArray
+            Z, (M, n_components_), of `dtype`.
+
+        Raises
+        ------
+        InputError
+            A row cannot be used; the message names it.
+        BudgetError
+            The features do not fit the memory.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        shape, dtype = (X.shape[0], self.n_components_), np.dtype(self.dtype)
+        held = shape[0] * shape[1] * dtype.itemsize
+        require_room(held, own_room(self._bytes()), f"features {shape}", "transform fewer samples")
+        Z = np.empty(shape, dtype)
+        with in_scikit_words(self):
+            for first, rows in self._fitted_map.blocks(open_samples(X), ROWS):
+                Z[first : first + rows.shape[0]] = self._features(rows)
+        return Z
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of features, where scikit-learn looks for it."""
+        return self.n_components_
+
+    def _check_selection(self) -> None:
+        whole_parameter("n_components", self.n_components, 1)
+        if real_parameter("tol", self.tol) < 0:
+            raise InputError(f"tol must be at least 0, but it is {self.tol!r}")
+        if isinstance(self.selection, str) and self.selection not in ("rpcholesky", "uniform"):
+            raise InputError(
+                "selection must be 'rpcholesky', 'uniform' or numbers of rows, but it is "
+                f"{self.selection!r}"
+            )
+
+    def _select(self, rows: Rows) -> Indices:
+        """Numbers of the landmarks."""
+        n = rows.shape[0]
+        if not isinstance(self.selection, str):
+            return _row_numbers(self.selection, n)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        if self.selection == "uniform":
+            return uniform(n, self.n_components, rng)
+        room = own_room(self._bytes())
+        return rp_cholesky(
+            rows, self.kernel_, self.n_components, rng=rng, tol=self.tol, room=room
+        ).indices
+
+    def _features(self, rows: Rows) -> Floats:
+        """Features of mapped rows, in float64."""
+        features: Floats = self.kernel_.of_rows(rows, self.landmarks_) @ self.normalization_
+        return features
+
+    def _trace_error(self, rows: Rows) -> float:
+        """K - Z Z' is positive semi-definite, so its trace norm is its trace."""
+        diagonal = RowsSource(rows, self.kernel_).diagonal()
+        held = sum((self._features(rows[part]) ** 2).sum() for part in blocks(len(diagonal), ROWS))
+        return max(0.0, float(1.0 - held / diagonal.sum()))
+
+
+def _row_numbers(selection: ArrayLike, n: int) -> Indices:
+    """Check numbers of rows."""
+    numbers = np.asarray(selection)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not numbers.size:
+        raise InputError(
+            "selection must be numbers of rows, (k,), but it is an array of shape "
+            f"{numbers.shape} and type {numbers.dtype}"
+        )
+    outside = numbers[(numbers < 0) | (numbers >= n)]
+    if outside.size:
+        raise InputError(
+            f"selection names row {outside[0]}, but the {n} samples have rows 0 to {n - 1}"
+        )
+    return numbers.astype(np.intp)

@@ -1,0 +1,1 @@
+"""Low-rank approximations of kernel matrices: landmarks, and the features that they give."""

@@ -1,0 +1,235 @@
+"""Nyström features: scikit-learn's contract, and an error that is what it is said to be."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dhsk
+from dhsk.errors import BudgetError, InputError
+from dhsk.estimators.nystrom import NystromFeatures
+
+SAME = 1e-9
+"""What is lost by eigenvalues of K(L, L) that are just kept: eps / sqrt(k eps), and less here."""
+
+SINGLE = 1e-4
+"""The same in float32, as a part of the trace."""
+
+ZERO_ROW = "a sample of the check is all zero, and such a row has no image on the sphere"
+EXPECTED = dict.fromkeys(
+    (
+        "check_estimators_dtypes",
+        "check_estimator_sparse_tag",
+        "check_estimator_sparse_array",
+        "check_estimator_sparse_matrix",
+    ),
+    ZERO_ROW,
+)
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    """Checks whose samples the map of an estimator refuses."""
+    return {} if estimator.sphere_map == "identity" else EXPECTED
+
+
+@parametrize_with_checks(
+    [
+        NystromFeatures(),
+        NystromFeatures(sphere_map="identity", kernel=dhsk.GaussianKernel(sigma=1.0)),
+        NystromFeatures(
+            selection="uniform", sphere_map="identity", kernel=dhsk.GaussianKernel(sigma=1.0)
+        ),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_contract(estimator: Any, check: Callable[[Any], None]) -> None:
+    """Every check of scikit-learn passes; with a map that takes every sample, without exception."""
+    check(estimator)
+
+
+@pytest.fixture
+def X(counts: Callable[[int, int], Any]) -> Any:
+    """Counts."""
+    return counts(150, 12)
+
+
+def matrix(X: Any, scale: float = 1.0) -> Any:
+    """Exact heat kernel matrix."""
+    return dhsk.HeatKernel.at_scale(X.shape[1], scale)(dhsk.hyperspherical_map(X))
+
+
+@pytest.mark.parametrize("selection", ["rpcholesky", "uniform", [5, 9, 9, 100, 3]])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_are_those_of_nystrom(
+    X: Any, selection: Any, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Z Z' is K(X, L) K(L, L)^+ K(L, X), in blocks and of new samples too."""
+    monkeypatch.setattr("dhsk.estimators.nystrom.ROWS", 32)
+    given = csr_array(X) if sparse else X
+    model = NystromFeatures(20, selection=selection, random_state=1).fit(given[:120])
+    K, L = matrix(X), model.landmark_indices_
+    exact = K[:, L] @ np.linalg.pinv(K[np.ix_(L, L)], hermitian=True) @ K[L]
+    Z = model.transform(given)
+    np.testing.assert_allclose(Z @ Z.T, exact, atol=SAME)
+    assert Z.shape == (150, model.n_components_)
+    assert model.n_components_ == len(set(L))
+    assert model.landmarks_.shape == (len(L), 12)
+
+
+@pytest.mark.parametrize("selection", ["rpcholesky", "uniform", list(range(40)) * 2])
+@pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
+def test_the_trace_error_is_the_trace_norm(X: Any, selection: Any, scale: float) -> None:
+    """Of K - Z Z', by all its singular values."""
+    model = NystromFeatures(40, selection=selection, time_scale=scale, random_state=0)
+    Z, K = model.fit_transform(X), matrix(X, scale)
+    norm = np.linalg.norm(K - Z @ Z.T, "nuc") / np.trace(K)
+    assert model.trace_error_ == pytest.approx(norm, abs=SAME)
+    assert scale > 1 or model.trace_error_ > 1e-3
+
+
+def test_the_diagonal_of_other_kernels_is_theirs(rng: np.random.Generator) -> None:
+    """Kernels of rows of any length have traces other than N."""
+    X = rng.normal(size=(60, 30))
+    kernel = dhsk.LinearKernel()
+    model = NystromFeatures(8, kernel, sphere_map=None, random_state=0)
+    Z = model.fit_transform(X)
+    norm = np.linalg.norm(X @ X.T - Z @ Z.T, "nuc") / np.trace(X @ X.T)
+    assert model.trace_error_ == pytest.approx(norm, abs=SAME)
+
+
+def test_all_samples_give_the_matrix(X: Any) -> None:
+    """More components than samples are no error: the features are exact."""
+    model = NystromFeatures(1000, time_scale=0.3, random_state=0)
+    Z = model.fit_transform(X)
+    np.testing.assert_allclose(Z @ Z.T, matrix(X, 0.3), atol=SAME)
+    assert model.trace_error_ < SAME
+    assert model.n_components_ <= 150
+
+
+def test_a_tolerance_takes_fewer_landmarks(X: Any) -> None:
+    """And is kept by the error of the features."""
+    model = NystromFeatures(150, time_scale=0.5, tol=0.2, random_state=0).fit(X)
+    assert model.n_components_ < 150
+    assert 0.19 < model.trace_error_ <= 0.2
+
+
+def test_copies_of_a_sample_take_one_feature(X: Any) -> None:
+    """Whatever the selection; and duplicates among others cost no digits."""
+    same = np.repeat(X[:1], 30, axis=0)
+    for selection in ("rpcholesky", "uniform", [0, 1, 2]):
+        model = NystromFeatures(10, selection=selection, random_state=0)
+        np.testing.assert_allclose(np.abs(model.fit_transform(same)), np.ones((30, 1)), atol=SAME)
+        assert model.trace_error_ < SAME
+    twice = np.concatenate([X, X, X])
+    model = NystromFeatures(450, time_scale=0.3, random_state=0)
+    Z = model.fit_transform(twice)
+    assert model.n_components_ <= 150
+    np.testing.assert_allclose(Z @ Z.T, matrix(twice, 0.3), atol=SAME)
+
+
+def test_the_seed_decides(X: Any) -> None:
+    """The same landmarks and features bit for bit, from a number and from a RandomState."""
+    for selection in ("rpcholesky", "uniform"):
+        one, two, third, other = (
+            NystromFeatures(30, selection=selection, random_state=seed).fit(X)
+            for seed in (4, 4, np.random.RandomState(4), 5)
+        )
+        assert np.array_equal(one.landmark_indices_, two.landmark_indices_)
+        assert np.array_equal(one.landmark_indices_, third.landmark_indices_)
+        assert np.array_equal(one.transform(X), two.transform(X))
+        assert not np.array_equal(one.landmark_indices_, other.landmark_indices_)
+
+
+def test_single_precision(X: Any) -> None:
+    """Features in float32, of an error that is right to the rounding of the kernel."""
+    model = NystromFeatures(40, dtype="float32", random_state=0)
+    Z = model.fit_transform(X)
+    assert Z.dtype == np.float32
+    norm = np.linalg.norm(matrix(X) - Z.astype(np.float64) @ Z.T, "nuc") / len(X)
+    assert model.trace_error_ == pytest.approx(norm, abs=SINGLE)
+
+
+def test_names_and_frames(X: Any) -> None:
+    """Features have names, and come as a frame where that is asked for."""
+    model = NystromFeatures(3, random_state=0).fit(X)
+    assert list(model.get_feature_names_out()) == [f"nystromfeatures{i}" for i in range(3)]
+    frame = model.set_output(transform="pandas").transform(X)
+    assert list(frame.columns) == list(model.get_feature_names_out())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"n_components": 0}, "n_components must be a whole number, at least 1"),
+        ({"tol": -0.1}, "tol must be at least 0, but it is -0.1"),
+        ({"tol": "small"}, "tol must be a finite number"),
+        ({"selection": "kmeans"}, "'rpcholesky', 'uniform' or numbers of rows, but it is 'kmeans'"),
+        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64'"),
+    ],
+)
+def test_bad_parameters_are_refused_before_any_work(parameters: dict[str, Any], match: str) -> None:
+    """Before the samples are even looked at."""
+    with pytest.raises(InputError, match=match):
+        NystromFeatures(**parameters).fit("no samples")
+
+
+@pytest.mark.parametrize(
+    ("selection", "match"),
+    [
+        ([3, 150], "names row 150, but the 150 samples have rows 0 to 149"),
+        ([-1], "names row -1"),
+        ([0.5], r"shape \(1,\) and type float64"),
+        ([[1, 2]], r"shape \(1, 2\)"),
+        ([], r"shape \(0,\)"),
+    ],
+)
+def test_rows_that_are_not_there_are_refused(X: Any, selection: Any, match: str) -> None:
+    """With the number."""
+    with pytest.raises(InputError, match=match):
+        NystromFeatures(selection=selection).fit(X)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [
+        (-1.0, "row 7, column 3 .* holds -1.0"),
+        (np.nan, "row 7, column 3 .* holds nan"),
+        (0, r"row 7 \(counted from 0\) is all zero"),
+    ],
+)
+def test_a_bad_row_is_named(X: Any, value: float, match: str, sparse: bool) -> None:
+    """In fit and in transform."""
+    model = NystromFeatures(10).fit(X)
+    wrong = X.copy()
+    wrong[7, slice(None) if value == 0 else 3] = value
+    given = csr_array(wrong) if sparse else wrong
+    with pytest.raises(InputError, match=match):
+        NystromFeatures(10).fit(given)
+    with pytest.raises(InputError, match=match):
+        model.transform(given)
+
+
+def test_what_does_not_fit_the_memory_is_refused(X: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The factor in fit, and the features in transform."""
+    model = NystromFeatures(100, random_state=0).fit(X)
+    with pytest.raises(BudgetError, match="memory are left"):
+        NystromFeatures(100, memory="1MB").fit(X)
+    monkeypatch.setattr("dhsk.estimators.nystrom.own_room", lambda _: 8 * 150 * 100 - 1)
+    with pytest.raises(BudgetError, match=r"100 landmarks of 150 samples take .*fewer landmarks"):
+        NystromFeatures(100).fit(X)
+    NystromFeatures(100, selection="uniform").fit(X)
+    many = np.concatenate([X, X])
+    with pytest.raises(BudgetError, match=r"features \(300, .* transform fewer samples"):
+        model.transform(many)
+
+
+def test_an_indefinite_kernel_is_refused(counts: Callable[[int, int], Any]) -> None:
+    """Its approximation would have no trace error."""
+    X = counts(300, 4)
+    kernel = dhsk.ParametrixKernel(time=2.0, order=None, dim=4)
+    with pytest.raises(InputError, match="choose a positive semi-definite kernel"):
+        NystromFeatures(300, kernel, "uniform", random_state=0).fit(X)
