@@ -136,7 +136,6 @@ def rp_cholesky(
         new = F[:, done : done + kept]
         pivots = np.concatenate([pivots, drawn[taken][:kept]])
         left = np.maximum(left - np.einsum("ij,ij->i", new, new), 0.0)
-        left[pivots] = 0.0
     return Landmarks(pivots, F[:, : len(pivots)], float(left.sum()) / trace)
 
 
