@@ -85,7 +85,7 @@ def rp_cholesky(
     rng
         Random numbers; the same ones give the same landmarks, with the same `block`.
     tol
-        Relative trace error, below 1, at which the factorisation ends, with as few pivots as reach it.
+        Relative trace error, below 1, at which it ends, with as few pivots as reach it.
     block
         Pivots proposed at a time.
     room
