@@ -49,7 +49,7 @@ class NystromFeatures(
         kernel's own.
     tol
         Relative trace error that is small enough: "rpcholesky" takes no more landmarks than it
-        needs. 0 for as many as there may be.
+        needs. Below 1; 0 for as many as there may be.
     dtype
         "float64" or "float32": type of rows, products and features; sums and factors are in
         float64.
@@ -189,8 +189,8 @@ class NystromFeatures(
 
     def _check_selection(self) -> None:
         whole_parameter("n_components", self.n_components, 1)
-        if real_parameter("tol", self.tol) < 0:
-            raise InputError(f"tol must be at least 0, but it is {self.tol!r}")
+        if not 0 <= real_parameter("tol", self.tol) < 1:
+            raise InputError(f"tol must be at least 0 and below 1, but it is {self.tol!r}")
         if isinstance(self.selection, str) and self.selection not in ("rpcholesky", "uniform"):
             raise InputError(
                 "selection must be 'rpcholesky', 'uniform' or numbers of rows, but it is "

@@ -85,7 +85,7 @@ def rp_cholesky(
     rng
         Random numbers; the same ones give the same landmarks, with the same `block`.
     tol
-        Relative trace error at which the factorisation ends, with as few pivots as reach it.
+        Relative trace error, below 1, at which it ends, with as few pivots as reach it.
     block
         Pivots proposed at a time.
     room
@@ -136,7 +136,6 @@ def rp_cholesky(
         new = F[:, done : done + kept]
         pivots = np.concatenate([pivots, drawn[taken][:kept]])
         left = np.maximum(left - np.einsum("ij,ij->i", new, new), 0.0)
-        left[pivots] = 0.0
     return Landmarks(pivots, F[:, : len(pivots)], float(left.sum()) / trace)
 
 

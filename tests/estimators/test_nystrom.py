@@ -164,7 +164,8 @@ def test_names_and_frames(X: Any) -> None:
     ("parameters", "match"),
     [
         ({"n_components": 0}, "n_components must be a whole number, at least 1"),
-        ({"tol": -0.1}, "tol must be at least 0, but it is -0.1"),
+        ({"tol": -0.1}, "tol must be at least 0 and below 1, but it is -0.1"),
+        ({"tol": 1.0}, "tol must be at least 0 and below 1, but it is 1.0"),
         ({"tol": "small"}, "tol must be a finite number"),
         ({"selection": "kmeans"}, "'rpcholesky', 'uniform' or numbers of rows, but it is 'kmeans'"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64'"),

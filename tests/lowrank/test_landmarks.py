@@ -94,6 +94,12 @@ def test_the_same_seed_gives_the_same_pivots(clusters: Any) -> None:
     assert np.array_equal(uniform(50, 9, seeded(3)), uniform(50, 9, seeded(3)))
 
 
+def test_uniform_landmarks_are_different_samples() -> None:
+    """As many as asked for, or all."""
+    assert len(set(uniform(50, 40, seeded()))) == 40
+    assert sorted(uniform(50, 60, seeded())) == list(range(50))
+
+
 def pair_law(K: Any) -> Any:
     """Probability of each first and second pivot of plain randomly pivoted Cholesky, (N, N)."""
     first = np.diagonal(K) / np.trace(K)
@@ -161,8 +167,16 @@ def test_it_ends_at_the_rank(counts: Any, block: int) -> None:
     same = rp_cholesky(twice[:4], kernel, 3, rng=seeded(), block=block)
     assert len(same.indices) == 1
     assert same.trace_error < ROUNDING
-    line = rp_cholesky(np.arange(20.0).reshape(10, 2), LinearKernel(), 10, rng=seeded())
-    assert len(line.indices) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("block", [1, 32])
+def test_rounding_is_not_taken_for_rank(rng: np.random.Generator, block: int, dtype: Any) -> None:
+    """Products of rows of 5 columns have rank 5, in either precision and at any length of rows."""
+    rows = (rng.normal(size=(400, 5)) * rng.uniform(0.1, 30, (400, 1))).astype(dtype)
+    found = rp_cholesky(rows, LinearKernel(), 100, rng=seeded(), block=block)
+    assert len(found.indices) == 5
+    assert found.trace_error < 100 * np.finfo(dtype).eps
 
 
 def test_blocks_do_not_show(heat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +203,7 @@ def test_what_does_not_fit_is_refused(heat: Any) -> None:
     """With both numbers, before anything is computed."""
     rows, kernel, _ = heat
     rp_cholesky(rows, kernel, 10, rng=seeded(), room=8 * 120 * 10)
+    rp_cholesky(rows, kernel, 1000, rng=seeded(), room=8 * 120 * 120)
     with pytest.raises(BudgetError, match=r"10 landmarks of 120 samples take 9.* but 9.*are left"):
         rp_cholesky(rows, kernel, 10, rng=seeded(), room=8 * 120 * 10 - 1)
 
