@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
-from dhsk.svm.pairs import largest_block
-from dhsk.svm.smo import ascend
+from dhsk.svm.smo import ascend, matrix_bytes
 from dhsk.svm.sources import ArraySource, Source
 
 _ROUNDS: Final = 3
@@ -137,7 +136,7 @@ def ball_of_source(
         Flagged by `exact`.
     """
     n = len(members)
-    if n <= largest_block(room, source.dtype):
+    if matrix_bytes(n, source.dtype) <= room:
         return smallest_ball(source.block(members), tol)
     share = np.zeros((source.n, 1))
     share[members] = 1 / n

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils.class_weight import compute_class_weight
 
 from dhsk.arrays import Floats, Indices
@@ -124,8 +124,6 @@ def _split(
     """Folds, and the name of what made them."""
     n = len(labels)
     if isinstance(cv, Integral):
-        from sklearn.model_selection import StratifiedGroupKFold
-
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(cv, shuffle=True, random_state=seed)
     if groups is not None and len(groups) != n:

@@ -8,7 +8,7 @@ from dhsk.arrays import Floats
 from dhsk.svm.sources import ArraySource, Source
 
 SMALL: Final = 1000
-"""Samples up to which the whole matrix is decomposed: a quarter of a second."""
+"""Samples up to which the whole matrix is decomposed: a tenth of a second."""
 
 PASSES: Final = 3
 """Of narrow blocks, before one of all of them together."""
