@@ -1,0 +1,354 @@
+"""Linear classifiers on features beyond memory: Newton's method, all problems in every pass.
+
+Minimised is, as in LIBLINEAR [1]_, |w|^2/2 + C sum_i s_i loss(y_i f(z_i)), where f(z) = w z + b is
+linear in the features and a constant feature 1, so that b counts in |w|. As that is strongly
+convex, its excess over the least value is at most half the squared length of its gradient: the
+certificate of every solution, whatever led to it.
+
+.. [1] R.-E. Fan, K.-W. Chang, C.-J. Hsieh, X.-R. Wang and C.-J. Lin, "LIBLINEAR: a library for
+   large linear classification", JMLR 9 (2008).
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices
+from dhsk.lowrank.factors import Factors, sum_of
+from dhsk.lowrank.losses import Loss
+from dhsk.lowrank.primal_passes import Columns, curvatures, gradients, slopes
+from dhsk.lowrank.spans import FeatureMatrix, Place, of_features
+from dhsk.progress import OnProgress, Progress, ignore
+
+STEPS: Final = np.array([*2.0 ** np.arange(-12, 0), 0.75, 1.0, 1.25, 1.5, 2.0, 3.0])
+"""Lengths of Newton steps at which slopes are computed, all in one pass."""
+
+_PATIENCE: Final = 6
+"""Conjugate gradients of one Newton step after which new factors pay."""
+
+_MOST_NEWTON: Final = 200
+_MOST_CONJUGATE: Final = 250
+_FORCING: Final = 0.1
+"""Part of the gradient that the conjugate gradients may leave, far from the solution."""
+
+_SUBSET: Final = 8
+"""All samples over those of the problem that gives the first coefficients."""
+
+_SUBSET_ROWS: Final = (2048, 32768)
+"""Least and most samples of that problem."""
+
+_GOOD_SLOPE: Final = 0.3
+"""Part of the first slope that may be left, either way, where a whole step ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What the features are to tell.
+
+    Attributes
+    ----------
+    codes
+        Class of each sample, (N,), from 0.
+    weights
+        Factors of C, one column a group, (N, groups), 0 for samples that are not trained on.
+    """
+
+    codes: Indices
+    weights: NDArray[Any]
+
+    def scale(self, columns: Columns) -> Floats:
+        """LIBLINEAR's scale of tolerances, (J,): the part of the samples in the smaller class."""
+        found = np.empty(len(columns))
+        for j, (positive, group) in enumerate(zip(columns.positive, columns.group, strict=True)):
+            used = self.weights[:, group] > 0
+            own = np.count_nonzero(used & (self.codes == positive))
+            found[j] = max(1, min(own, np.count_nonzero(used) - own)) / max(1, used.sum())
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Coefficients of all columns, with what proves them.
+
+    Attributes
+    ----------
+    coef
+        w and b, (width + 1, J).
+    objective
+        Value of what is minimised, (J,).
+    gradient_norm
+        Length of its gradient, (J,).
+    gap
+        Bound of the objective's excess over its least value, (J,).
+    converged
+        Whether the gradient came below the tolerance, (J,).
+    newton
+        Newton steps.
+    passes
+        Passes over the features.
+    """
+
+    coef: Floats
+    objective: Floats
+    gradient_norm: Floats
+    converged: NDArray[np.bool_]
+    newton: int
+    passes: int
+
+    @property
+    def gap(self) -> Floats:
+        """Half the squared length of the gradient."""
+        return self.gradient_norm**2 / 2
+
+
+@dataclass
+class _State:
+    """Where Newton's method stands: all that the rest of it depends on."""
+
+    V: Floats
+    step: int = 0
+    conjugate: int = 0
+    """Conjugate gradients of the last step."""
+    factored: Floats | None = None
+    """Coefficients that the factors were made at."""
+
+
+@dataclass
+class Newton:
+    """Solve the problems of some columns.
+
+    Attributes
+    ----------
+    Z
+        Features.
+    targets
+        What they are to tell.
+    columns
+        The problems.
+    loss
+        The loss.
+    tol
+        Part of the gradient at 0 that may be left, times LIBLINEAR's scale, see `Targets.scale`.
+    room
+        Bytes for sums of second derivatives.
+    report
+        Receives progress.
+    passes
+        Passes made so far.
+    """
+
+    Z: FeatureMatrix
+    targets: Targets
+    columns: Columns
+    loss: Loss
+    tol: float
+    room: int
+    report: OnProgress = ignore
+    passes: int = field(default=0, init=False)
+
+    def solve(self, start: Floats | None = None, factors: Factors | None = None) -> Solution:
+        """Solve from some coefficients, or from 0.
+
+        Parameters
+        ----------
+        start
+            Coefficients, (width + 1, J).
+        factors
+            Factors to begin with; they are made anew, in place, where they no longer serve.
+
+        Returns
+        -------
+        Solution
+            The solution; columns that did not converge say so.
+        """
+        zero = np.zeros((self.Z.width + 1, len(self.columns)))
+        f, G = self._gradient(zero, self.columns)
+        goal = self.tol * self.targets.scale(self.columns) * _lengths(G)
+        V = zero
+        if start is not None:
+            V = start.copy()
+            f, G = self._gradient(V, self.columns)
+        factors = Factors(self.columns) if factors is None else factors
+        first, conjugate, newton = _lengths(G), 0, 0
+        live = first > goal
+        if start is not None and not factors and live.any():
+            conjugate = _PATIENCE + 1
+        while live.any() and newton < _MOST_NEWTON:
+            if conjugate > _PATIENCE:
+                self._make(factors, V)
+            some = np.flatnonzero(live)
+            conjugate = self._step(some, V, f, G, live, factors)
+            newton += 1
+            live &= _lengths(G) > goal
+            self._tell(first, _lengths(G), goal)
+        return Solution(V, f, _lengths(G), _lengths(G) <= goal, newton, self.passes)
+
+    def _make(self, factors: Factors, V: Floats) -> None:
+        """Make factors anew at V."""
+        at = np.column_stack([V[:, self._like(p, C)] for p, C in _keys(factors.columns)])
+        self.passes += factors.compute(
+            self.Z, self.targets.codes, self.targets.weights, at, self.loss, self.room
+        )
+
+    def _like(self, positive: int, C: float) -> int:
+        """First column of a class and a C."""
+        return int(np.flatnonzero((self.columns.positive == positive) & (self.columns.C == C))[0])
+
+    def _step(
+        self,
+        some: Indices,
+        V: Floats,
+        f: Floats,
+        G: Floats,
+        live: NDArray[np.bool_],
+        factors: Factors,
+    ) -> int:
+        """One Newton step of some columns, in place; `live` loses those that got no further.
+
+        Returns
+        -------
+        int
+            Conjugate gradients that it took.
+        """
+        columns = self.columns.only(some)
+        D, count = self._direction(V[:, some], G[:, some], columns, factors)
+        slope = np.einsum("ij,ij->j", G[:, some], D)
+        t = np.ones(len(some))
+        f_new, G_new = self._gradient(V[:, some] + D, columns)
+        bad = np.abs(np.einsum("ij,ij->j", G_new, D)) > _GOOD_SLOPE * np.abs(slope)
+        if bad.any():
+            worse = some[bad]
+            t[bad] = self._lengths_of_step(V[:, worse], D[:, bad], columns.only(bad), slope[bad])
+            found = self._gradient(V[:, worse] + t[bad] * D[:, bad], columns.only(bad))
+            f_new[bad], G_new[:, bad] = found
+        rounding = np.finfo(self.Z.dtype).eps * np.abs(f[some])
+        better = f_new < f[some] - rounding
+        better |= (f_new <= f[some] + rounding) & (_lengths(G_new) < 0.5 * _lengths(G[:, some]))
+        good = some[better]
+        V[:, good] += t[better] * D[:, better]
+        f[good], G[:, good] = f_new[better], G_new[:, better]
+        live[some[~better]] = False  # rounding of the features allows no more
+        return count
+
+    def _gradient(self, V: Floats, columns: Columns) -> tuple[Floats, Floats]:
+        """Objective and its gradient."""
+        parts = self.Z.map(gradients, *self._arguments(), self.Z.into(V), columns, self.loss)
+        values, sums = next(parts)
+        for value, part in parts:
+            values += value
+            sums += part
+        self.passes += 1
+        objective = np.einsum("ij,ij->j", V, V) / 2 + columns.C * values
+        return objective, V + columns.C * self.Z.back(sums)
+
+    def _direction(
+        self, V: Floats, G: Floats, columns: Columns, factors: Factors
+    ) -> tuple[Floats, int]:
+        """Newton direction by conjugate gradients, less exact far from the solution."""
+        D, R = np.zeros_like(V), -G
+        first = _lengths(R)
+        scale = np.sqrt(len(R)) * columns.C  # any unit will do: it only says how far we are
+        limit = np.minimum(_FORCING, np.sqrt(first / np.maximum(first, scale))) * first
+        P, before, open_ = np.zeros_like(V), np.ones(len(columns)), np.arange(len(columns))
+        inner = self.Z.into(V)
+        for count in range(1, _MOST_CONJUGATE + 1):
+            own = columns.only(open_)
+            S = factors.solve(R[:, open_], own)
+            now = np.einsum("ij,ij->j", R[:, open_], S)
+            keep = now / before[open_] if count > 1 else np.zeros(len(open_))
+            P[:, open_] = S + keep * P[:, open_]
+            before[open_] = now
+            Q = self._curved(inner[:, open_], P[:, open_], own)
+            a = now / np.einsum("ij,ij->j", P[:, open_], Q)
+            D[:, open_] += a * P[:, open_]
+            R[:, open_] -= a * Q
+            open_ = open_[_lengths(R[:, open_]) > limit[open_]]
+            if not len(open_):
+                break
+        return D, count
+
+    def _curved(self, inner: Floats, P: Floats, columns: Columns) -> Floats:
+        """Second derivatives of the objective times P."""
+        into = self.Z.into(P)
+        parts = self.Z.map(curvatures, *self._arguments(), inner, into, columns, self.loss)
+        self.passes += 1
+        return P + columns.C * self.Z.back(sum_of(parts))
+
+    def _lengths_of_step(
+        self, V: Floats, D: Floats, columns: Columns, slope: Floats
+    ) -> NDArray[Any]:
+        """Where the slope along D is about 0, between the lengths tried."""
+        inner, into = self.Z.into(V), self.Z.into(D)
+        parts = self.Z.map(slopes, *self._arguments(), inner, into, columns, self.loss, STEPS)
+        self.passes += 1
+        own = np.einsum("ij,ij->j", V, D) + STEPS[:, None] * np.einsum("ij,ij->j", D, D)
+        found = np.vstack([slope, own + columns.C * sum_of(parts)])
+        at = np.concatenate([[0.0], STEPS])
+        lengths = np.empty(len(columns))
+        for j, along in enumerate(found.T):
+            above = int(np.argmax(along > 0)) if (along > 0).any() else 0
+            if not above:
+                lengths[j] = at[-1]
+                continue
+            low, high = along[above - 1], along[above]
+            lengths[j] = at[above - 1] + (at[above] - at[above - 1]) * low / (low - high)
+        return lengths
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return ((self.targets.codes, self.targets.weights),)
+
+    def _tell(self, first: Floats, now: Floats, goal: Floats) -> None:
+        """Progress by the digits that the worst gradient has still to lose."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            done = np.log(first / now) / np.log(first / goal)
+        share = float(np.clip(np.nanmin(done), 0, 1)) if np.isfinite(done).any() else 1.0
+        self.report(Progress("training", int(1000 * share), 1000))
+
+
+def solve_columns(newton: Newton, *, seed: int, threads: int) -> tuple[Solution, Factors]:
+    """Solve from nothing, over a part of the samples first if there are many.
+
+    Parameters
+    ----------
+    newton
+        The problems.
+    seed
+        Of the choice of that part.
+    threads
+        Threads of this process that it may take for the part.
+
+    Returns
+    -------
+    Solution
+        Of all samples.
+    Factors
+        The last ones.
+    """
+    factors = Factors(newton.columns)
+    n, width = newton.Z.n, newton.Z.width
+    least, most = _SUBSET_ROWS
+    count = min(most, n // _SUBSET)
+    if count < max(least, 2 * width):
+        return newton.solve(factors=factors), factors
+    chosen = np.sort(np.random.default_rng(seed).choice(n, count, replace=False))
+    part = newton.Z.take(chosen)
+    Z = FeatureMatrix(
+        of_features(part), count, Place.here(threads), width=width, dtype=newton.Z.dtype.name
+    )
+    targets = Targets(newton.targets.codes[chosen], newton.targets.weights[chosen])
+    columns = replace(newton.columns, C=newton.columns.C * (n / count))
+    small = Newton(Z, targets, columns, newton.loss, max(newton.tol, 1e-2), newton.room)
+    start = small.solve().coef
+    return newton.solve(start, factors), factors
+
+
+def _lengths(G: Floats) -> Floats:
+    """Lengths of columns."""
+    lengths: Floats = np.sqrt(np.einsum("ij,ij->j", G, G))
+    return lengths
+
+
+def _keys(columns: Columns) -> list[tuple[int, float]]:
+    return list(zip(columns.positive.tolist(), columns.C.tolist(), strict=True))

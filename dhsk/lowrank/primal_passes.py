@@ -1,0 +1,178 @@
+"""What the primal solver asks of the features: sums over samples, each in one pass."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import get_blas_funcs
+
+from dhsk.arrays import Floats, Indices
+from dhsk.lowrank.losses import Loss
+
+Blocks = Iterable[tuple[slice, NDArray[Any]]]
+"""Blocks of features of a span, as `Span.blocks` gives them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Problems that are solved side by side, one a column.
+
+    Attributes
+    ----------
+    positive
+        Number of the class on the side of +1, (J,).
+    group
+        Row of weights that each one uses, (J,).
+    C
+        Factor of the losses, (J,).
+    """
+
+    positive: Indices
+    group: Indices
+    C: Floats
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.C)
+
+    def only(self, chosen: Any) -> "Columns":
+        """Some of them."""
+        return Columns(self.positive[chosen], self.group[chosen], self.C[chosen])
+
+
+def gradients(
+    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+) -> tuple[Floats, Floats]:
+    """Losses of a span's samples, and their gradients.
+
+    Parameters
+    ----------
+    blocks
+        Features.
+    codes
+        Class of each sample, (n,).
+    weights
+        Weights of the samples, one column a group, (n, groups).
+    V
+        Coefficients, the last row of the constant feature, (k + 1, J).
+    columns, loss
+        The problems.
+
+    Returns
+    -------
+    Floats
+        Weighted sums of losses, (J,).
+    Floats
+        Gradients of these, (k + 1, J).
+    """
+    values, sums = np.zeros(len(columns)), np.zeros(V.shape)
+    for Z, sign, weight, margin in _margins(blocks, codes, weights, V, columns):
+        values += np.einsum("ij,ij->j", loss.value(margin), weight, dtype=np.float64)
+        _add(sums, Z, loss.slope(margin) * sign * weight)
+    return values, sums
+
+
+def curvatures(
+    blocks: Blocks,
+    codes: Indices,
+    weights: NDArray[Any],
+    V: Floats,
+    D: Floats,
+    columns: Columns,
+    loss: Loss,
+) -> Floats:
+    """Second derivatives of a span's losses at V, times directions D: (k + 1, J), as `gradients`.
+
+    The margins are computed anew: next to the features of the blocks, one product more is cheap.
+    """
+    sums, n_columns = np.zeros(D.shape), len(columns)
+    for Z, _, weight, both in _margins(blocks, codes, weights, np.hstack([V, D]), columns):
+        margin, along = both[:, :n_columns], both[:, n_columns:]
+        _add(sums, Z, loss.curvature(margin) * along * weight)
+    return sums
+
+
+def slopes(
+    blocks: Blocks,
+    codes: Indices,
+    weights: NDArray[Any],
+    V: Floats,
+    D: Floats,
+    columns: Columns,
+    loss: Loss,
+    steps: Floats,
+) -> Floats:
+    """Derivatives by t of a span's losses at V + t D, for some steps t: (steps, J)."""
+    sums, n_columns = np.zeros((len(steps), len(columns))), len(columns)
+    for _, sign, weight, both in _margins(blocks, codes, weights, np.hstack([V, D]), columns):
+        margin, along = both[:, :n_columns], both[:, n_columns:] * sign
+        weighted = along * weight
+        for number, step in enumerate(steps):
+            slope = loss.slope(margin + margin.dtype.type(step) * along)
+            sums[number] += np.einsum("ij,ij->j", slope, weighted, dtype=np.float64)
+    return sums
+
+
+def decisions(blocks: Blocks, V: Floats) -> NDArray[Any]:
+    """Decisions of a span's samples, (n, J)."""
+    return np.concatenate([_decided(Z, V) for _, Z in blocks])
+
+
+def hessians(
+    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+) -> NDArray[Any]:
+    """Second derivatives of a span's losses at V, whole: (J, k + 1, k + 1), upper triangles."""
+    shape = (len(columns), len(V), len(V))
+    found: NDArray[Any] | None = None
+    for Z, _, weight, margin in _margins(blocks, codes, weights, V, columns):
+        found = np.zeros(shape, Z.dtype) if found is None else found
+        roots = np.sqrt(loss.curvature(margin) * weight)
+        for total, factors in zip(found, roots.T, strict=True):
+            _add_square(total, _scaled(Z, factors))
+    assert found is not None  # a span has samples
+    return found
+
+
+def _scaled(Z: NDArray[Any], factors: NDArray[Any]) -> NDArray[Any]:
+    """Rows of (Z, 1) times factors, those of factor 0 left out."""
+    used = np.flatnonzero(factors)
+    rows = np.empty((len(used), Z.shape[1] + 1), Z.dtype)
+    np.multiply(Z[used], factors[used, None], out=rows[:, :-1])
+    rows[:, -1] = factors[used]
+    return rows
+
+
+def _add_square(total: NDArray[Any], A: NDArray[Any]) -> None:
+    """Add A' A to an upper triangle."""
+    (syrk,) = get_blas_funcs(("syrk",), (A,))
+    # BLAS counts by columns: to it, this is the lower triangle of the transpose, in place.
+    syrk(1.0, A.T, beta=1.0, c=total.T, lower=1, overwrite_c=1)
+
+
+def _margins(
+    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns
+) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]]:
+    """Of each block: features, signs, weights, and the margins of the first J columns of V.
+
+    Columns of V after those are directions, whose products come without signs.
+    """
+    for part, Z in blocks:
+        found = _decided(Z, V)
+        sign = np.where(codes[part, None] == columns.positive, 1, -1).astype(Z.dtype)
+        found[:, : len(columns)] *= sign
+        yield Z, sign, weights[part][:, columns.group], found
+
+
+def _decided(Z: NDArray[Any], V: Floats) -> NDArray[Any]:
+    """Z times coefficients, and the constant feature's."""
+    found: NDArray[Any] = Z @ V[:-1].astype(Z.dtype)
+    found += V[-1].astype(Z.dtype)
+    return found
+
+
+def _add(sums: Floats, Z: NDArray[Any], values: NDArray[Any]) -> None:
+    """Add Z' values, and the sums of values for the constant feature."""
+    sums[:-1] += Z.T @ values
+    sums[-1] += values.sum(axis=0, dtype=np.float64)
