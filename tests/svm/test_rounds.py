@@ -208,20 +208,19 @@ def test_products_do_not_depend_on_company() -> None:
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("tol", [1e-300, 1e-20])
 @pytest.mark.parametrize("room", [64**2 * 8, PLENTY])
-def test_tolerance_below_rounding(tol: float, room: int) -> None:
+def test_tolerance_below_rounding(room: int) -> None:
     """What no steps reach is given up at once, as close as rounding lets it, and says so."""
-    K, y = overlapping(3)
-    pairs = make_pairs(y, folds_of(3, len(y), 2), [1e-6, 1.0, 30.0])
+    K, y = overlapping(3, flipped=0.3)
+    pairs = make_pairs(y, folds_of(3, len(y), 2), [1e-6, 1000.0])
     source, other = CountingSource(K), CountingSource(K)
-    (fits,), (known,) = solve(source, pairs, room, tol), solve(other, pairs, room, 1e-9)
+    (fits,), (known,) = solve(source, pairs, room, 1e-300), solve(other, pairs, room, 1e-9)
     assert not any(fit.converged for fit in fits if fit.violation)
     assert not all(fit.converged for fit in fits)
     for fit, looser in zip(fits, known, strict=True):
         assert fit.violation <= 4 * EPS * (4 + np.abs(fit.coef).sum())
         assert fit.steps < 4 * (looser.steps + len(y))
-    assert len(source.products) <= 4 * len(other.products)
+    assert len(source.products) <= 2 * len(other.products)
 
 
 def state(K: Any, y: Any, C: float = 1.0, folds: int = 1) -> State:
