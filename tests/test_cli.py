@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -412,6 +413,34 @@ def test_interrupt_is_exit_code_130(run: Any, samples: Any, monkeypatch: Any) ->
     monkeypatch.setattr("dhsk.cli.compute_gram", interrupt)
     code, _, err = run("gram", "x.npy", "--out", "g")
     assert (code, "run the same command again" in err) == (INTERRUPTED, True)
+
+
+def test_interrupted_cv_says_where_its_rows_are(run: Any, samples: Any, monkeypatch: Any) -> None:
+    """Those of the kernels that are finished; without any it says nothing of them."""
+    words = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", "0.7,1", "--C", "1,10",
+             "--folds", 4, "--out", "o")  # fmt: skip
+    table = Path("o/results.csv")
+    whole = dhsk.cross_validate
+
+    def stopped(*args: Any, stage: str, **options: Any) -> Any:
+        def stop(event: dhsk.Progress) -> None:
+            if event.stage == stage and (stage == "tiles" or table.exists()):
+                raise KeyboardInterrupt
+
+        return whole(*args, **options | {"progress": stop})
+
+    for stage, said in (("tiles", False), ("fits", True)):
+        with monkeypatch.context() as patch:
+            patch.setattr("dhsk.svm.cross_validate", partial(stopped, stage=stage))
+            code, _, err = run(*words)
+        assert (code, "run the same command again" in err) == (INTERRUPTED, True)
+        assert ("finished kernels: o/results.csv" in err, table.exists()) == (said, said)
+    kept = table.read_text().splitlines()
+    assert len(kept) == 1 + 2 * 4
+    assert run(*words)[0] == DONE
+    lines = table.read_text().splitlines()
+    assert len(lines) == 1 + 2 * 2 * 4
+    assert set(kept) < set(lines)
 
 
 @pytest.mark.parametrize("command", ["demo", "plan", "gram", "info", "verify", "cv"])

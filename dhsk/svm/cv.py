@@ -48,6 +48,7 @@ def cross_validate(
     client: Client | None = None,
     store: str | Path | None = None,
     journal: str | Path | None = None,
+    table: str | Path | None = None,
     seed: int = 0,
     progress: OnProgress | None = None,
 ) -> CvResult:
@@ -88,7 +89,8 @@ def cross_validate(
         Name of a scikit-learn scorer of labels or decisions: "accuracy", "balanced_accuracy",
         "f1_macro", "roc_auc".
     tol
-        KKT violation at which a fit has converged.
+        KKT violation at which a fit has converged. If rounding leaves more the fit ends there, and
+        its row says that it did not converge.
     refit
         Fit the best cell on all samples too: the `model_` of the result.
     test
@@ -104,6 +106,9 @@ def cross_validate(
         one for each kernel that no products determine; None for temporary ones. Only for samples.
     journal
         Folder where finished fits are kept: the same call again goes on where it was.
+    table
+        CSV file for the rows of `CvResult.results_` while the grid runs: replaced, in one step,
+        after each kernel that is finished. One that is there at the start is removed.
     seed
         Of the shuffled folds.
     progress
@@ -139,9 +144,12 @@ def cross_validate(
     folder = TemporaryFolder()
     with borrow_client(client) as workers, workers.as_current():
         kept = Journal(None if journal is None else Path(journal))
-        fitter = Fitter(grid, resources_of(workers, limit), workers, kept, report)
+        rows = None if table is None else Path(table)
+        fitter = Fitter(grid, resources_of(workers, limit), workers, kept, rows, report)
         dtype = np.dtype(np.float64) if isinstance(source, Samples) else source.dtype
         plan = fitter.plan(dtype, max(1, len(chosen)))
+        if rows is not None:
+            rows.unlink(missing_ok=True)
         place = folder.path if store is None else Path(store)
         products = Products(source, sphere_map, place, limit, workers, report)
         first = products.candidates(chosen)

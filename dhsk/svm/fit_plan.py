@@ -11,9 +11,9 @@ from dhsk.gram.plan import TASKS_PER_THREAD, Resources
 from dhsk.gram.sizes import human_bytes
 from dhsk.svm import spectrum
 from dhsk.svm.problems import Pair
-from dhsk.svm.rounds import PRODUCT_BYTES
 from dhsk.svm.runners import share_memory
 from dhsk.svm.smo import matrix_bytes
+from dhsk.svm.sources import PRODUCT_BYTES
 
 FIT_BASE_BYTES: Final = 120_000_000
 """Allowed for what a task holds beside its matrix and vectors: compiled code and libraries, and a

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,13 +72,7 @@ class CvResult:
         path
             File to write; replaced in one step if it exists.
         """
-        path = Path(path)
-        part = path.with_name(path.name + ".part")
-        with part.open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(self.data["rows"][0]))
-            writer.writeheader()
-            writer.writerows(self.data["rows"])
-        part.replace(path)
+        write_rows(self.data["rows"], Path(path))
 
     def report(self, path: str | Path) -> None:
         """Write one self-contained HTML page.
@@ -113,6 +107,24 @@ class CvResult:
         if data.get("schema") != SCHEMA:
             raise InputError(f"{path} has schema {data.get('schema')}, this version reads {SCHEMA}")
         return cls(data)
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write rows of results as a table.
+
+    Parameters
+    ----------
+    rows
+        At least one, all with the same columns.
+    path
+        File to write; replaced in one step if it exists.
+    """
+    part = path.with_name(path.name + ".part")
+    with part.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    part.replace(path)
 
 
 def summarise(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
