@@ -80,6 +80,8 @@ class Solution:
         Value of what is minimised, (J,).
     gradient_norm
         Length of its gradient, (J,).
+    relative
+        The same as a part of that at 0, (J,).
     gap
         Bound of the objective's excess over its least value, (J,).
     converged
@@ -93,6 +95,7 @@ class Solution:
     coef: Floats
     objective: Floats
     gradient_norm: Floats
+    relative: Floats
     converged: NDArray[np.bool_]
     newton: int
     passes: int
@@ -165,7 +168,8 @@ class Newton:
         """
         zero = np.zeros((self.Z.width + 1, len(self.columns)))
         f, G = self._gradient(zero, self.columns)
-        goal = self.tol * self.targets.scale(self.columns) * _lengths(G)
+        at_zero = _lengths(G)
+        goal = self.tol * self.targets.scale(self.columns) * at_zero
         V = zero
         if start is not None:
             V = start.copy()
@@ -183,7 +187,8 @@ class Newton:
             newton += 1
             live &= _lengths(G) > goal
             self._tell(first, _lengths(G), goal)
-        return Solution(V, f, _lengths(G), _lengths(G) <= goal, newton, self.passes)
+        left = _lengths(G)
+        return Solution(V, f, left, left / at_zero, left <= goal, newton, self.passes)
 
     def _make(self, factors: Factors, V: Floats) -> None:
         """Make factors anew at V."""

@@ -115,9 +115,40 @@ def slopes(
     return sums
 
 
-def decisions(blocks: Blocks, V: Floats) -> NDArray[Any]:
-    """Decisions of a span's samples, (n, J)."""
-    return np.concatenate([_decided(Z, V) for _, Z in blocks])
+def held_out_decisions(
+    blocks: Blocks, tested: NDArray[np.bool_], V: Floats, columns: Columns
+) -> list[NDArray[Any]]:
+    """Decisions of a span's samples by the fits that did not see them.
+
+    Parameters
+    ----------
+    blocks
+        Features.
+    tested
+        Whether a fold holds a sample out, (n, folds).
+    V
+        Coefficients, (k + 1, J).
+    columns
+        The problems; those of fold f are of group f + 1.
+
+    Returns
+    -------
+    list of ndarray
+        Of each fold, (samples that it holds out, columns of it).
+    """
+    own = [np.flatnonzero(columns.group == f + 1) for f in range(tested.shape[1])]
+    found: list[list[NDArray[Any]]] = [[] for _ in own]
+    for part, Z in blocks:
+        decided = _decided(Z, V)
+        for parts, used, chosen in zip(found, own, tested[part].T, strict=True):
+            parts.append(decided[chosen][:, used])
+    return [np.concatenate(parts) for parts in found]
+
+
+def sums(blocks: Blocks) -> Floats:
+    """Sums of a span's features, (k,)."""
+    total: Floats = sum(Z.sum(axis=0, dtype=np.float64) for _, Z in blocks)
+    return total
 
 
 def hessians(

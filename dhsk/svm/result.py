@@ -19,6 +19,10 @@ CELL = ("kernel", "label", "time_scale", "time", "sigma", "C")
 """Columns that name a cell of the grid."""
 
 
+OF_LOW_RANK = ("rank", "trace_error")
+"""Columns that fits of low rank have besides."""
+
+
 @dataclass(frozen=True)
 class CvResult:
     """Outcome of `cross_validate`.
@@ -161,7 +165,7 @@ def _over_folds(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
         "vc": int(max(row["vc"] for row in rows)),
         "effective": float(min(row["effective"] for row in rows)),
         "seconds": float(sum(row["seconds"] for row in rows)),
-    }
+    } | {name: rows[0][name] for name in OF_LOW_RANK if name in rows[0]}
 
 
 def _replace(path: Path, text: str) -> None:
