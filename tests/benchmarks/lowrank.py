@@ -1,8 +1,8 @@
 """Speed, memory and agreement of machines of low rank, as ratios in one run.
 
-Run as ``python tests/benchmarks/lowrank.py [SECTION ...] [--data DIR]``; without sections all run.
-`mnist` and `rank` need `DIR/mnist/mnist70k.npz`. `million` and `streamed` write their samples, drawn
-from `counts`, to a temporary folder: 1.6 GB at the most.
+Run as ``python tests/benchmarks/lowrank.py [SECTION ...] [--data DIR]``; without sections all of
+them run. `mnist` and `rank` need `DIR/mnist/mnist70k.npz`. `million` and `streamed` write their
+samples, drawn by `counts`, to a temporary folder: 1.6 GB at the most.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def mnist(data: Path) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray
 
 
 def by_numpy(data: Path, k: int, scale: float, C: float) -> tuple[float, float]:
-    """Uniform landmarks, features by numpy, `LinearSVC`: seconds, and accuracy on the test images."""
+    """Uniform landmarks, features by numpy, `LinearSVC`: seconds, and test accuracy."""
     X, y, X_test, y_test = mnist(data)
     begin = time.perf_counter()
     kernel = dhsk.HeatKernel.at_scale(784, scale)
@@ -64,8 +64,8 @@ def by_numpy(data: Path, k: int, scale: float, C: float) -> tuple[float, float]:
     test: Any = dhsk.hyperspherical_map(X_test.astype(np.float32)).astype(np.float32)
     accuracy = model.score(kernel.of_rows(test, landmarks) @ root, y_test)
     print(
-        f"  numpy and LinearSVC, k = {k}, s = {scale:g}, C = {C:g}: features {middle - begin:.1f} s, "
-        f"LinearSVC {end - middle:.1f} s, test accuracy {accuracy:.4f}",
+        f"  numpy and LinearSVC, k = {k}, s = {scale:g}, C = {C:g}: features "
+        f"{middle - begin:.1f} s, LinearSVC {end - middle:.1f} s, test accuracy {accuracy:.4f}",
         flush=True,
     )
     return end - begin, accuracy
@@ -162,8 +162,8 @@ def trained(n: int, memory: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(lines.splitlines()[-1])
     print(
         f"  N = {n:,}: {found['seconds']:.0f} s = {1e6 * found['seconds'] / n:.0f} us a sample, "
-        f"{found['passes']} passes of the solver, {found['bytes'] / 1e9:.2f} GB of {memory} allowed, "
-        f"{found['how']}; trace error {found['trace_error']:.4f}, test accuracy "
+        f"{found['passes']} passes of the solver, {found['bytes'] / 1e9:.2f} GB of {memory} "
+        f"allowed, {found['how']}; trace error {found['trace_error']:.4f}, test accuracy "
         f"{found['accuracy']:.4f}, converged: {found['converged']}",
         flush=True,
     )
