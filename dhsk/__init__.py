@@ -79,9 +79,9 @@ __all__ = [
     "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
     "IncompleteStoreError", "InputError", "Kernel", "LinearKernel", "NystromFeatures",
     "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap",
-    "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram", "connect", "cross_validate",
-    "hyperspherical_map", "multinomial_map", "open_gram", "open_samples", "projective_map",
-    "read_labels",
+    "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram", "connect",
+    "cross_validate", "hyperspherical_map", "multinomial_map", "open_gram", "open_samples",
+    "projective_map", "read_labels",
 ]  # fmt: skip
 
 

@@ -12,12 +12,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from dhsk.arrays import Floats, Indices
-from dhsk.errors import InputError
+from dhsk.arrays import Floats
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, warn_unless_solved
+from dhsk.estimators.selection import check_counts, check_trace_error, checked_selection
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.lowrank.model import LowRankModel
 from dhsk.lowrank.train import LossName, LowRank, check_loss, train_low_rank
 from dhsk.progress import OnProgress, ignore
@@ -271,13 +270,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     def _check(self, *positive: str) -> None:
         super()._check(*positive)
         check_loss(self.loss)
-        whole_parameter("n_components", self.n_components, 1)
-        if real_parameter("oversampling", self.oversampling) < 1:
-            raise InputError(f"oversampling must be at least 1, but it is {self.oversampling!r}")
-        if not 0 <= real_parameter("landmark_tol", self.landmark_tol) < 1:
-            raise InputError(
-                f"landmark_tol must be at least 0 and below 1, but it is {self.landmark_tol!r}"
-            )
+        check_counts(self.n_components, self.oversampling)
+        check_trace_error("landmark_tol", self.landmark_tol)
 
     def _fit(
         self,
@@ -299,7 +293,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         )
         how = LowRank(
             rank=int(self.n_components),
-            selection=self._selected(samples.shape[0]),
+            selection=checked_selection(self.selection, samples.shape[0]),
             oversampling=float(self.oversampling),
             landmark_tol=float(self.landmark_tol),
             loss=self.loss,
@@ -313,10 +307,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         self._learned(replace(model, notes={**model.notes, **self._notes()}))
         warn_unless_solved(model.certificates)
         return self
-
-    def _selected(self, n: int) -> str | Indices:
-        """How landmarks are chosen, or their numbers."""
-        return checked_selection(self.selection, n)
 
     def _take(self, model: LowRankModel) -> None:
         found = model.certificates

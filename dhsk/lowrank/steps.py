@@ -1,5 +1,6 @@
 """Where Newton's method stands, kept in a file after every step."""
 
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from io import BytesIO
 from pathlib import Path
@@ -122,3 +123,12 @@ class Steps:
 def _plain(value: NDArray[Any]) -> Any:
     """Numbers as Python's."""
     return value if value.ndim else value.item()
+
+
+def remove_journal(folder: Path) -> None:
+    """Remove what a training that has ended kept, and the folder if nothing else is in it."""
+    for kind in ("landmarks", "newton"):
+        for file in (*folder.glob(f"{kind}-*.npz"), *folder.glob(f".{kind}-*.part")):
+            file.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
