@@ -56,8 +56,8 @@ def cross_validate(
     """Cross-validate an SVM over kernels, diffusion times and C: exact, or of low rank.
 
     Exact, the inner products of the samples are computed once, as a Gram store of cosines (and one
-    of plain inner products if a kernel asks for it); every kernel is derived from them. A task fits a
-    pair of classes of one kernel: all folds, and all C, each from the solution before. Where its
+    of plain inner products if a kernel asks for it); every kernel is derived from them. A task fits
+    a pair of classes of one kernel: all folds, and all C, each from the solution before. Where its
     part of the matrix does not fit the memory, it is solved in rounds of passes over the matrix.
 
     With `rank`, Nyström features take the place of the matrix, and linear machines on them that of
