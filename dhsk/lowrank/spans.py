@@ -184,7 +184,8 @@ class Place:
         """Workers of a client; what is shared is sent to each once."""
         return cls(
             on_workers(client, at_once),
-            lambda value: client.scatter(value, broadcast=True, hash=False),
+            # In a list, as scatter takes a tuple apart.
+            lambda value: client.scatter([value], broadcast=True, hash=False)[0],
         )
 
 
