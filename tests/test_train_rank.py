@@ -111,6 +111,13 @@ def test_kernels_that_need_float64_get_it(run: Any, samples: Any) -> None:
     assert (code, "loses too many digits in float32" in err) == (BAD_INPUT, True)
 
 
+def test_landmarks_that_are_no_samples(run: Any, samples: Any) -> None:
+    """Centres of groups; predictions are made all the same."""
+    assert run(*TRAIN, "--selection", "kmeans")[0] == DONE
+    assert dhsk.NystromSVC.load("m").landmark_indices_ is None
+    assert run("predict", "m", "x.npy", "--out", "p.csv")[0] == DONE
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -8,12 +8,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Indices
-from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
+from dhsk.estimators.selection import check_choice, check_trace_error, numbered
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import real_parameter, whole_parameter
-from dhsk.lowrank.approximation import SELECTIONS, Approximation, approximate
+from dhsk.lowrank.approximation import Approximation, approximate
 from dhsk.lowrank.landmarks import require_room
 from dhsk.samples import SphereMap, open_samples
 from dhsk.svm.model import ROWS
@@ -211,27 +209,14 @@ class NystromFeatures(
         """Number of features, where scikit-learn looks for it."""
         return self.n_components_
 
-    def _check_selection(self) -> None:
-        whole_parameter("n_components", self.n_components, 1)
-        if not 0 <= real_parameter("tol", self.tol) < 1:
-            raise InputError(f"tol must be at least 0 and below 1, but it is {self.tol!r}")
-        if not real_parameter("oversampling", self.oversampling) >= 1:
-            raise InputError(f"oversampling must be at least 1, but it is {self.oversampling!r}")
-        if isinstance(self.selection, str) and self.selection not in SELECTIONS:
-            raise InputError(
-                f"selection must be one of {', '.join(SELECTIONS)} or numbers of rows, but it is "
-                f"{self.selection!r}"
-            )
-
     def _approximate(self, X: Any) -> Approximation:
         """Fit, and give what was made for it."""
         self._check()
-        self._check_selection()
+        check_choice(self.n_components, self.selection, self.oversampling)
+        check_trace_error("tol", self.tol)
         samples = open_samples(self._validated(X))
+        selection = numbered(self.selection, samples.shape[0])
         self._keep_map(self._row_map(samples))
-        selection = self.selection
-        if not isinstance(selection, str):
-            selection = _row_numbers(selection, samples.shape[0])
         with in_scikit_words(self):
             found = approximate(
                 samples,
@@ -247,19 +232,3 @@ class NystromFeatures(
         self.normalization_, self.trace_error_ = found.root, found.trace_error
         self.n_components_: int = found.width
         return found
-
-
-def _row_numbers(selection: ArrayLike, n: int) -> Indices:
-    """Check numbers of rows."""
-    numbers = np.asarray(selection)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not numbers.size:
-        raise InputError(
-            "selection must be numbers of rows, (k,), but it is an array of shape "
-            f"{numbers.shape} and type {numbers.dtype}"
-        )
-    outside = numbers[(numbers < 0) | (numbers >= n)]
-    if outside.size:
-        raise InputError(
-            f"selection names row {outside[0]}, but the {n} samples have rows 0 to {n - 1}"
-        )
-    return numbers.astype(np.intp)

@@ -181,6 +181,21 @@ def test_files_clones_and_pickles(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.landmark_coef_, model.landmark_coef_)
 
 
+def test_centres_and_more_landmarks_than_features(tmp_path: Path) -> None:
+    """Centres of groups are no samples; the leading components are fewer than the landmarks."""
+    X, y = digits(3)
+    centres = nystrom(selection="kmeans").fit(X, y)
+    assert centres.landmark_indices_ is None
+    assert centres.score(X, y) > 0.95
+    centres.save(tmp_path / "m")
+    found = dhsk.NystromSVC.load(tmp_path / "m")
+    assert found.landmark_indices_ is None
+    np.testing.assert_array_equal(found.predict(X), centres.predict(X))
+    more = nystrom(oversampling=1.5).fit(X, y)
+    assert (len(more.landmarks_), more.n_components_) == (90, 60)
+    assert more.trace_error_ < nystrom().fit(X, y).trace_error_
+
+
 def test_a_client_gives_the_same_optimum() -> None:
     """On its workers; clones keep it, and files of samples can be used."""
     X, y = digits(3)
