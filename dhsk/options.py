@@ -12,7 +12,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 KERNELS = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
 MAPS = ("hyperspherical", "projective", "identity")
-SELECTIONS = ("rpcholesky", "uniform")
+SELECTIONS = ("rpcholesky", "uniform", "kmeans")
 LOSSES = ("squared_hinge", "logistic")
 
 

@@ -8,11 +8,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Indices
-from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
+from dhsk.estimators.selection import check_choice, check_trace_error, numbered
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.lowrank.approximation import Approximation, approximate
 from dhsk.lowrank.landmarks import require_room
 from dhsk.samples import SphereMap, open_samples
@@ -34,13 +32,17 @@ class NystromFeatures(
     Parameters
     ----------
     n_components
-        Most landmarks; not used where `selection` names them. There are fewer where there are
+        Most features; not used where `selection` names rows. There are fewer where there are
         fewer samples, where `tol` is reached, or where the matrix has no greater rank.
     kernel
         A positive semi-definite kernel; None for the heat kernel at `time_scale`.
     selection
         "rpcholesky": randomly pivoted Cholesky, which draws what the landmarks before it leave.
-        "uniform": any samples. Or numbers of rows of X, (k,), counted from 0.
+        "uniform": any samples. "kmeans": centres of groups of samples, by mini-batches. Or numbers
+        of rows of X, (m,), counted from 0.
+    oversampling
+        Landmarks for each feature, at least 1: of the features of more landmarks the leading
+        n_components components are kept. Not used where `selection` names rows.
     time_scale
         Diffusion time in units of log(dim)/dim.
     sphere_map
@@ -54,25 +56,25 @@ class NystromFeatures(
         float64.
     memory
         Most bytes that this process may hold: a number, or like "2GB". None for half of what is
-        free.
+        free. Where features, or even mapped samples, do not fit, they are computed in every pass.
     random_state
         Seed, or a `RandomState`: the same one gives the same landmarks.
 
     Attributes
     ----------
     landmarks_
-        Mapped rows of the landmarks, (k, dim).
+        Mapped rows of the landmarks, (m, dim).
     landmark_indices_
-        Their numbers among the samples, (k,).
+        Their numbers among the samples, (m,); None of "kmeans".
     n_components_
-        Number of features, the rank of K(L, L): eigenvalues below k eps times the largest are
-        dropped, eps being that of `dtype`, and those no greater than the most negative one. Less
-        than k where landmarks have twins.
+        Number of features, at most the rank of K(L, L): "rpcholesky" takes no pivot of which less
+        than m eps is left, eps being that of `dtype`; else eigenvalues below m eps times the
+        largest are dropped, and those no greater than the most negative one.
     normalization_
-        Root of K(L, L)^+, (k, n_components_), float64.
+        R of Z = K(X, L) R, (m, n_components_), float64: a root of K(L, L)^+, or its leading part.
     trace_error_
         Trace norm of K - Z Z' as a part of the trace of K, of the samples fitted to: exact to
-        rounding, from Z in float64, for a positive semi-definite kernel.
+        rounding in `dtype`, with sums in float64, for a positive semi-definite kernel.
     kernel_
         The kernel.
     n_features_in_, feature_names_in_
@@ -99,6 +101,7 @@ class NystromFeatures(
         kernel: Kernel | None = None,
         selection: str | ArrayLike = "rpcholesky",
         *,
+        oversampling: float = 1.0,
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = "hyperspherical",
         tol: float = 0.0,
@@ -109,6 +112,7 @@ class NystromFeatures(
         self.n_components = n_components
         self.kernel = kernel
         self.selection = selection
+        self.oversampling = oversampling
         self.time_scale = time_scale
         self.sphere_map = sphere_map
         self.tol = tol
@@ -136,8 +140,7 @@ class NystromFeatures(
         InputError
             A parameter or a row cannot be used; the message names the row.
         BudgetError
-            The mapped samples, or the factor of "rpcholesky" (8 N n_components bytes), do not fit
-            the memory.
+            Not even the landmarks and a block of samples fit the memory.
         """
         del y
         self._approximate(X)
@@ -206,25 +209,14 @@ class NystromFeatures(
         """Number of features, where scikit-learn looks for it."""
         return self.n_components_
 
-    def _check_selection(self) -> None:
-        whole_parameter("n_components", self.n_components, 1)
-        if not 0 <= real_parameter("tol", self.tol) < 1:
-            raise InputError(f"tol must be at least 0 and below 1, but it is {self.tol!r}")
-        if isinstance(self.selection, str) and self.selection not in ("rpcholesky", "uniform"):
-            raise InputError(
-                "selection must be 'rpcholesky', 'uniform' or numbers of rows, but it is "
-                f"{self.selection!r}"
-            )
-
     def _approximate(self, X: Any) -> Approximation:
         """Fit, and give what was made for it."""
         self._check()
-        self._check_selection()
+        check_choice(self.n_components, self.selection, self.oversampling)
+        check_trace_error("tol", self.tol)
         samples = open_samples(self._validated(X))
+        selection = numbered(self.selection, samples.shape[0])
         self._keep_map(self._row_map(samples))
-        selection = self.selection
-        if not isinstance(selection, str):
-            selection = _row_numbers(selection, samples.shape[0])
         with in_scikit_words(self):
             found = approximate(
                 samples,
@@ -232,6 +224,7 @@ class NystromFeatures(
                 k=self.n_components,
                 selection=selection,
                 tol=self.tol,
+                oversampling=self.oversampling,
                 seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
                 memory=self._bytes(),
             )
@@ -239,19 +232,3 @@ class NystromFeatures(
         self.normalization_, self.trace_error_ = found.root, found.trace_error
         self.n_components_: int = found.width
         return found
-
-
-def _row_numbers(selection: ArrayLike, n: int) -> Indices:
-    """Check numbers of rows."""
-    numbers = np.asarray(selection)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not numbers.size:
-        raise InputError(
-            "selection must be numbers of rows, (k,), but it is an array of shape "
-            f"{numbers.shape} and type {numbers.dtype}"
-        )
-    outside = numbers[(numbers < 0) | (numbers >= n)]
-    if outside.size:
-        raise InputError(
-            f"selection names row {outside[0]}, but the {n} samples have rows 0 to {n - 1}"
-        )
-    return numbers.astype(np.intp)

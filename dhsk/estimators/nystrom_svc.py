@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from dhsk.arrays import Floats
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, warn_unless_solved
-from dhsk.estimators.selection import check_counts, check_trace_error, checked_selection
+from dhsk.estimators.selection import check_choice, check_trace_error, numbered
 from dhsk.kernels import Kernel
 from dhsk.lowrank.model import LowRankModel
 from dhsk.lowrank.train import LossName, LowRank, check_loss, train_low_rank
@@ -44,7 +44,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         A positive semi-definite kernel; None for the heat kernel at `time_scale`.
     selection
         "rpcholesky": randomly pivoted Cholesky [2]_, [3]_, which draws what the landmarks before
-        it leave. "uniform": any samples. Or numbers of samples, (m,), counted from 0.
+        it leave. "uniform": any samples. "kmeans": centres of groups of samples [6]_. Or numbers
+        of samples, (m,), counted from 0.
     oversampling
         Landmarks for each feature, at least 1: of more landmarks than features the leading
         components are kept.
@@ -82,7 +83,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     classes_
         Labels, (k,).
     landmarks_, landmark_indices_
-        Mapped rows of the landmarks, (m, dim); their numbers among the samples, (m,).
+        Mapped rows of the landmarks, (m, dim); their numbers among the samples, (m,), None where
+        they are none of them.
     landmark_coef_, intercept_
         Decisions are ``landmark_coef_ @ kernel_(landmarks_, x) + intercept_``: (J, m) and (J,), J
         being 1 for two classes, above 0 for the second, and else k.
@@ -120,6 +122,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
        large linear classification", JMLR 9 (2008).
     .. [5] S. S. Keerthi and D. DeCoste, "A modified finite Newton method for fast solution of large
        scale linear SVMs", JMLR 6 (2005).
+    .. [6] K. Zhang, I. Tsang and J. Kwok, "Improved Nyström low-rank approximation and error
+       analysis", ICML 2008.
 
     Examples
     --------
@@ -270,7 +274,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     def _check(self, *positive: str) -> None:
         super()._check(*positive)
         check_loss(self.loss)
-        check_counts(self.n_components, self.oversampling)
+        check_choice(self.n_components, self.selection, self.oversampling)
         check_trace_error("landmark_tol", self.landmark_tol)
 
     def _fit(
@@ -293,7 +297,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         )
         how = LowRank(
             rank=int(self.n_components),
-            selection=checked_selection(self.selection, samples.shape[0]),
+            selection=numbered(self.selection, samples.shape[0]),
             oversampling=float(self.oversampling),
             landmark_tol=float(self.landmark_tol),
             loss=self.loss,

@@ -1,36 +1,39 @@
 """Parameters that choose landmarks, checked."""
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dhsk.arrays import Indices
 from dhsk.errors import InputError
 from dhsk.kernels.base import real_parameter, whole_parameter
-
-SELECTIONS: Final = ("rpcholesky", "uniform")
-"""Ways to choose landmarks, besides their numbers."""
+from dhsk.lowrank.approximation import SELECTIONS
 
 
-def check_counts(n_components: int, oversampling: float) -> None:
-    """Refuse numbers of features, and of landmarks for each, that cannot be.
+def check_choice(n_components: int, selection: str | ArrayLike, oversampling: float) -> None:
+    """Refuse words and numbers for a choice of landmarks that cannot be, before any work.
 
     Parameters
     ----------
     n_components
         Most features.
+    selection
+        One of `SELECTIONS`, or numbers of samples, which are left to `numbered`.
     oversampling
         Landmarks for each feature.
 
     Raises
     ------
     InputError
-        One is below 1.
+        There is no such way to choose, or a number is below 1.
     """
     whole_parameter("n_components", n_components, 1)
-    if real_parameter("oversampling", oversampling) < 1:
+    if not real_parameter("oversampling", oversampling) >= 1:
         raise InputError(f"oversampling must be at least 1, but it is {oversampling!r}")
+    if isinstance(selection, str) and selection not in SELECTIONS:
+        raise InputError(
+            f"selection must be one of {', '.join(SELECTIONS)} or numbers of rows, but it is "
+            f"{selection!r}"
+        )
 
 
 def check_trace_error(name: str, tol: float) -> None:
@@ -52,13 +55,13 @@ def check_trace_error(name: str, tol: float) -> None:
         raise InputError(f"{name} must be at least 0 and below 1, but it is {tol!r}")
 
 
-def checked_selection(selection: str | ArrayLike, n: int) -> str | Indices:
-    """Check how landmarks are chosen.
+def numbered(selection: str | ArrayLike, n: int) -> str | Indices:
+    """Check numbers of landmarks among the samples.
 
     Parameters
     ----------
     selection
-        One of `SELECTIONS`, or numbers of samples.
+        As checked by `check_choice`.
     n
         Number of samples.
 
@@ -70,14 +73,9 @@ def checked_selection(selection: str | ArrayLike, n: int) -> str | Indices:
     Raises
     ------
     InputError
-        There is no such way, or no such sample.
+        They are no numbers, or there is no such sample.
     """
     if isinstance(selection, str):
-        if selection not in SELECTIONS:
-            raise InputError(
-                f"selection must be {', '.join(map(repr, SELECTIONS))} or numbers of rows, but it "
-                f"is {selection!r}"
-            )
         return selection
     numbers = np.asarray(selection)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not numbers.size:

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import psutil
@@ -17,6 +17,7 @@ from dhsk.gram.compute import compute_gram
 from dhsk.gram.prepare import scan_side
 from dhsk.gram.workers import borrow_client
 from dhsk.kernels import Kernel
+from dhsk.lowrank.centres import kmeans
 from dhsk.lowrank.cholesky import ComputedFactor, HeldFactor
 from dhsk.lowrank.components import components, squared_length, turned, write_features
 from dhsk.lowrank.kept import Rounds
@@ -30,6 +31,9 @@ from dhsk.samples import Samples
 from dhsk.svm.journal import digest_of
 from dhsk.svm.rows import RowMap
 from dhsk.svm.runners import own_room
+
+SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
+"""Ways to choose landmarks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +114,8 @@ def approximate(
     k
         Most features.
     selection
-        "rpcholesky", "uniform", or numbers of samples, (m,), which are all taken.
+        "rpcholesky", "uniform", "kmeans" (centres of groups, which are no samples), or numbers of
+        samples, (m,), which are all taken.
     tol
         Relative trace error, below 1, that is small enough: "rpcholesky" takes no more landmarks
         than reach it.
@@ -167,6 +172,8 @@ def approximate(
         elif selection == "uniform":
             chosen = uniform(n, m, np.random.default_rng(seed))
             found = making.by_inverse(placed.take(chosen), chosen)
+        elif selection == "kmeans":
+            found = making.by_inverse(kmeans(placed, m, seed), None)
         else:
             folder = None if making.held else journal
             rounds = _rounds(samples, row_map, placed, plan, [m, tol, seed], folder)

@@ -52,18 +52,16 @@ def solve_hinge(
     .. [1] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, "A dual
        coordinate descent method for large-scale linear SVM", ICML 2008.
     """
-    used = np.flatnonzero(problem.weights > 0)
-    if Z is None or _VALUE_BYTES * len(used) * Z.shape[1] > room:
+    if Z is None or _VALUE_BYTES * Z.size > room:
         raise InputError(
-            f"loss='hinge' holds the features of all {len(used)} samples in memory, at "
+            f"loss='hinge' holds the features of all {len(problem.codes)} samples in memory, at "
             f"{_VALUE_BYTES} bytes a value besides, and {human_bytes(room)} are left: allow more, "
             "take fewer landmarks, or use loss='squared_hinge', which needs neither"
         )
-    X = Z[used].astype(np.float64, copy=False)
-    weights, parts = problem.weights[used], []
+    X, parts = Z.astype(np.float64, copy=False), []
     for positive in columns.positive:
-        y = np.where(problem.codes[used] == positive, 1.0, -1.0)
-        parts.append(_column(X, y, weights, problem.C, problem.tol, seed))
+        y = np.where(problem.codes == positive, 1.0, -1.0)
+        parts.append(_column(X, y, problem.weights, problem.C, problem.tol, seed))
     return Solution(
         coef=np.column_stack([v for v, _, _ in parts]),
         objective=np.array([value for _, value, _ in parts]),

@@ -76,7 +76,7 @@ class LowRankModel:
     rows
         Mapped landmarks, (m, dim), dense or CSR, float64 or float32.
     indices
-        Their numbers among the training samples, (m,); empty where they are no samples.
+        Their numbers among the training samples, (m,); None where they are no samples.
     coef
         Coefficients of the landmarks, (m, J), float64: J is 1 for two classes, else k, one against
         the rest.
@@ -92,7 +92,7 @@ class LowRankModel:
     sphere_map: SphereMap
     classes: NDArray[Any]
     rows: Rows
-    indices: Indices
+    indices: Indices | None
     coef: Floats
     intercepts: Floats
     certificates: LowRankCertificates

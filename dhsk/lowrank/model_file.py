@@ -38,7 +38,9 @@ def save_model(model: SvcModel | LowRankModel, path: str | Path) -> None:
     header = {f.name: getattr(found, f.name) for f in fields(found)}
     arrays = exact.arrays_of(found)
     plain = {name: value for name, value in header.items() if name not in arrays}
-    own = {"indices": model.indices, "coef": model.coef, "intercepts": model.intercepts}
+    own: dict[str, NDArray[Any]] = {"coef": model.coef, "intercepts": model.intercepts}
+    if model.indices is not None:
+        own["indices"] = model.indices
     exact.write_model(Path(path), FORMAT, model, plain, {**arrays, **own})
 
 
@@ -78,7 +80,7 @@ def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LowRank
     proof: dict[str, Any] = {n: arrays[n] if n in arrays else header[n] for n in names}
     model = LowRankModel(
         **exact.common_of(header, arrays),
-        indices=arrays["indices"],
+        indices=arrays.get("indices"),
         coef=arrays["coef"],
         intercepts=arrays["intercepts"],
         certificates=LowRankCertificates(**proof),
@@ -90,9 +92,8 @@ def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LowRank
 def _check_shapes(model: LowRankModel) -> None:
     k, m = len(model.classes), model.rows.shape[0]
     columns, found = 1 if k == 2 else k, model.certificates
-    of_samples = len(model.indices) > 0
     exact.require_shapes(
-        indices=(model.indices if of_samples else None, (m,)),
+        indices=(model.indices, (m,)),
         coef=(model.coef, (m, columns)),
         intercepts=(model.intercepts, (columns,)),
         objective=(found.objective, (columns,)),

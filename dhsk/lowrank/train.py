@@ -1,5 +1,6 @@
 """Training of a low-rank classifier: features, then all its columns together."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -11,6 +12,7 @@ from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
 from dhsk.gram.prepare import check_kernels, scan_side
 from dhsk.gram.sizes import human_bytes
+from dhsk.gram.workers import borrow_client
 from dhsk.lowrank.approximation import Approximation, approximate
 from dhsk.lowrank.factors import Factors
 from dhsk.lowrank.hinge import solve_hinge
@@ -18,6 +20,7 @@ from dhsk.lowrank.losses import LOSSES
 from dhsk.lowrank.model import LowRankCertificates, LowRankModel
 from dhsk.lowrank.primal import Newton, Solution, Targets, solve_columns
 from dhsk.lowrank.primal_passes import Columns
+from dhsk.lowrank.room import Need
 from dhsk.lowrank.steps import Steps
 from dhsk.progress import OnProgress, ignore
 from dhsk.svm.fit_plan import FIT_BASE_BYTES
@@ -117,16 +120,28 @@ def train_low_rank(
         report=report,
         journal=journal,
     )
-    left = own_room(means.memory)
+    left = _room_beside_passes(found, problem, row_map, means)
     if how.loss == "hinge":
         solution = solve_hinge(found.values, problem, columns_of(problem), left, how.seed)
         return _model(problem, row_map, how, found, solution)
     steps = _steps(problem, row_map, how, found, report, journal)
     solver = _Solver(problem, how, found, steps, report)
     room = solver.room_of(left)
-    model = _model(problem, row_map, how, found, solver.solve(room))
+    with nullcontext() if means.client is None else borrow_client(means.client):
+        model = _model(problem, row_map, how, found, solver.solve(room))
     planned = before + FIT_BASE_BYTES + found.plan.planned + room
     return replace(model, notes={"planned_bytes": planned if means.client is None else None})
+
+
+def _room_beside_passes(
+    found: Approximation, problem: Problem, row_map: RowMap, means: Means
+) -> int:
+    """Bytes that this process may take besides what its passes hold."""
+    left = own_room(means.memory)
+    if means.client is not None:
+        return left
+    need = Need.of(problem.samples, row_map, found.landmarks.shape[0])
+    return max(0, left - found.plan.threads * need.task)
 
 
 def check_loss(loss: str) -> None:
@@ -157,7 +172,8 @@ def _steps(
         return Steps(None, "")
     scan = scan_side(problem.samples, [row_map.kernel], row_map.sphere_map, report)
     made_from = [scan.fingerprint, row_map.kernel.to_spec(), row_map.sphere_map, row_map.dtype]
-    key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed]
+    several = found.plan.threads > 1  # one thread leaves BLAS its own, and so other rounding
+    key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed, several]
     return Steps(journal, digest_of(key, problem.codes, problem.weights, found.root))
 
 
@@ -253,7 +269,7 @@ def _model(
         sphere_map=row_map.sphere_map,
         classes=problem.classes,
         rows=found.landmarks,
-        indices=np.empty(0, np.intp) if found.indices is None else found.indices,
+        indices=found.indices,
         coef=coef,
         intercepts=solution.coef[-1],
         certificates=LowRankCertificates(

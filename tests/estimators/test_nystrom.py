@@ -39,8 +39,14 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     [
         NystromFeatures(),
         NystromFeatures(sphere_map="identity", kernel=dhsk.GaussianKernel(sigma=1.0)),
-        NystromFeatures(
-            selection="uniform", sphere_map="identity", kernel=dhsk.GaussianKernel(sigma=1.0)
+        *(
+            NystromFeatures(
+                selection=selection,
+                oversampling=1.5,
+                sphere_map="identity",
+                kernel=dhsk.GaussianKernel(sigma=1.0),
+            )
+            for selection in ("uniform", "kmeans")
         ),
     ],
     expected_failed_checks=expected_failures,
@@ -167,7 +173,8 @@ def test_names_and_frames(X: Any) -> None:
         ({"tol": -0.1}, "tol must be at least 0 and below 1, but it is -0.1"),
         ({"tol": 1.0}, "tol must be at least 0 and below 1, but it is 1.0"),
         ({"tol": "small"}, "tol must be a finite number"),
-        ({"selection": "kmeans"}, "'rpcholesky', 'uniform' or numbers of rows, but it is 'kmeans'"),
+        ({"selection": "best"}, "rpcholesky, uniform, kmeans or numbers of rows, but it is 'best'"),
+        ({"oversampling": 0.5}, "oversampling must be at least 1, but it is 0.5"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64'"),
     ],
 )

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.lowrank import approximation
-from dhsk.lowrank.approximation import Approximation, approximate
+from dhsk.lowrank.approximation import SELECTIONS, Approximation, approximate
 from dhsk.lowrank.room import Need, Plan, plan_here
 from dhsk.samples import open_samples
 from dhsk.svm.rows import RowMap
@@ -97,10 +97,34 @@ def test_of_more_landmarks_the_leading_components_are_kept(
     best = (vectors[:, -40:] * values[-40:]) @ vectors[:, -40:].T
     assert found.landmarks.shape[0] == 100
     assert Z.shape == (1200, 40)
+    assert (np.diff(np.linalg.norm(Z, axis=0)) < 0).all()
     np.testing.assert_allclose(Z @ Z.T, best, atol=1e-7)  # eigenvalues apart by some 1e-2
     assert found.trace_error == pytest.approx(np.trace(K - best) / len(K), abs=SAME)
     again = found.kernel(dhsk.hyperspherical_map(X), found.landmarks) @ found.root
     np.testing.assert_allclose(again, Z, atol=SAME)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", TIERS)
+def test_centres_of_groups_are_landmarks(X: Any, tier: Any, name: Any, sparse: bool) -> None:
+    """Unit rows, none of them a sample; features and error are those of any landmarks."""
+    tier(name)
+    found = made(csr_array(X) if sparse else X, 40, selection="kmeans", seed=2)
+    rows = dhsk.hyperspherical_map(X)
+    L: Any = found.landmarks.toarray() if sparse else found.landmarks
+    C, W = found.kernel(rows, L), found.kernel(L)
+    nystrom = C @ np.linalg.solve(W, C.T)
+    Z = whole(found)
+    assert found.indices is None
+    assert isinstance(found.landmarks, csr_array) == sparse
+    np.testing.assert_allclose(np.linalg.norm(L, axis=1), 1)
+    np.testing.assert_allclose(Z @ Z.T, nystrom, atol=SAME)
+    norm = 1 - np.trace(nystrom) / len(rows)
+    assert found.trace_error == pytest.approx(norm, abs=SAME)
+    blind = np.mean([made(X, 40, selection="uniform", seed=s).trace_error for s in range(3)])
+    assert found.trace_error < blind
+    again = made(csr_array(X) if sparse else X, 40, selection="kmeans", seed=2)
+    assert np.array_equal(again.root, found.root)
 
 
 @pytest.mark.parametrize("oversampling", [1, 2])
@@ -175,15 +199,14 @@ def _sums(parts: Any) -> Any:
 def test_a_tolerance_takes_as_few_landmarks_as_reach_it(X: Any, tier: Any, name: Any) -> None:
     """One less leaves more."""
     tier(name)
-    found = made(X, 300, tol=0.05)
-    assert found.trace_error <= 0.05
-    fewer = made(X, found.width - 1)
-    assert found.width < 300
-    assert made(X, selection=found.indices[:-1]).trace_error > 0.05
-    assert fewer.trace_error < 0.06
+    found = made(X, 300, tol=0.003)
+    assert found.trace_error <= 0.003
+    assert len(found.indices) == found.landmarks.shape[0] == found.width < 300
+    assert whole(found).shape == (1200, found.width)
+    assert made(X, selection=found.indices[:-1]).trace_error > 0.003
 
 
-@pytest.mark.parametrize("selection", ["rpcholesky", "uniform"])
+@pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", TIERS)
 def test_few_different_samples_take_few_features(
     X: Any, tier: Any, name: Any, selection: Any
