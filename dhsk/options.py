@@ -12,6 +12,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 KERNELS = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
 MAPS = ("hyperspherical", "projective", "identity")
+SELECTIONS = ("rpcholesky", "uniform", "kmeans")
+LOSSES = ("squared_hinge", "logistic")
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
@@ -121,6 +123,24 @@ kernel_options = _options(
     click.option("--degree", type=int, default=2, show_default=True, help="Polynomial degree."),
     click.option("--offset", type=float, default=1.0, show_default=True, help="Polynomial offset."),
 )
+low_rank_options = _options(
+    click.option(
+        "--rank",
+        type=WholeNumbers(),
+        help="One or more numbers of landmarks, such as 500,1000,2000: for samples, in place of "
+        "the exact matrix.",
+    ),
+    click.option(
+        "--selection",
+        type=click.Choice(SELECTIONS),
+        help=f"How landmarks are chosen, with --rank. [default: {SELECTIONS[0]}]",
+    ),
+    click.option(
+        "--loss",
+        type=click.Choice(LOSSES),
+        help=f"Loss of the machines, with --rank. [default: {LOSSES[0]}]",
+    ),
+)
 map_option = click.option(
     "--map",
     "sphere_map",
@@ -134,6 +154,23 @@ drop_option = click.option(
     metavar="NAME",
     help="CSV column that is not a feature; may be repeated.",
 )
+
+
+def low_rank_of(rank: list[int] | None, selection: str | None, loss: str | None) -> dict[str, Any]:
+    """Parameters of `cross_validate` for a low rank; none where the machines are to be exact.
+
+    Parameters
+    ----------
+    rank, selection, loss
+        The options of these names; None where one is not given.
+    """
+    given = {"selection": selection, "loss": loss}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if rank is None:
+        if chosen:
+            raise click.UsageError(f"--{next(iter(chosen))} needs --rank")
+        return {}
+    return {"rank": rank} | chosen
 
 
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
