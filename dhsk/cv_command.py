@@ -19,10 +19,10 @@ from dhsk.options import (
     cluster_options,
     drop_option,
     low_rank_of,
-    low_rank_options,
     make_kernels,
     map_option,
     own_label_column,
+    ranks_options,
 )
 from dhsk.samples import Samples, is_gram_store, open_samples, read_labels
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     "--C",
     "C",
     type=NumbersOrAuto(),
-    help="Bounds of the duals (with --rank factors of the loss), or auto: scaled to each kernel. "
+    help="Bounds of the duals, with --rank factors of the losses; or auto: scaled to each kernel. "
     "[default: 0.1,1,10, or auto where the time scale is]",
 )
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
@@ -68,9 +68,9 @@ if TYPE_CHECKING:
     type=float,
     default=1e-3,
     show_default=True,
-    help="Greatest KKT violation; with --rank LIBLINEAR's tolerance.",
+    help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left.",
 )
-@low_rank_options
+@ranks_options
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffled folds.")
 @click.option("--model", is_flag=True, help="Fit the best cell on all samples: model.dhsk.")
 @click.option("--test", metavar="SAMPLES", help="Held-out samples, to score that model.")
@@ -98,8 +98,8 @@ def cv(
 ) -> None:
     """Cross-validate SVMs over kernels, times and C, on a Gram store or on samples.
 
-    They are exact, or with --rank linear machines on the features of so many landmarks, for samples
-    that are too many for a Gram matrix.
+    They are exact, or with --rank linear ones on features, for samples that are too many for a Gram
+    matrix.
 
     Rows of finished kernels are in results.csv while the grid runs. Interrupted, the same command
     goes on where it was.
@@ -200,7 +200,7 @@ def _held_out(
 
 
 def _write(result: "CvResult", out: Path) -> None:
-    from dhsk.svm.model_file import save_model
+    from dhsk.lowrank.model_file import save_model
 
     result.to_json(out / "results.json")
     result.report(out / "report.html")

@@ -12,7 +12,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 KERNELS = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
 MAPS = ("hyperspherical", "projective", "identity")
-SELECTIONS = ("rpcholesky", "uniform", "kmeans")
+SELECTIONS = ("rpcholesky", "uniform")
 LOSSES = ("squared_hinge", "logistic")
 
 
@@ -115,6 +115,31 @@ tile_options = _options(
         help="Store the upper half, or both.",
     ),
 )
+_selection_option = click.option(
+    "--selection",
+    type=click.Choice(SELECTIONS),
+    help="With --rank: how landmarks are chosen. [default: rpcholesky]",
+)
+_loss_option = click.option(
+    "--loss",
+    type=click.Choice(LOSSES),
+    help="With --rank: of a margin; logistic is for `dhsk predict --proba`. "
+    "[default: squared_hinge]",
+)
+rank_options = _options(
+    click.option("--rank", type=click.IntRange(1), help="Train on Nyström features, this many."),
+    _selection_option,
+    _loss_option,
+)
+ranks_options = _options(
+    click.option(
+        "--rank",
+        type=WholeNumbers(),
+        help="Fit on Nyström features, this many, such as 500,1000,2000. For samples alone.",
+    ),
+    _selection_option,
+    _loss_option,
+)
 kernel_options = _options(
     click.option("--kernel", type=click.Choice(KERNELS), default="heat", show_default=True),
     click.option("--time-scale", type=float, help="Time in units of log(dim)/dim. [default: 1]"),
@@ -122,24 +147,6 @@ kernel_options = _options(
     click.option("--sigma", type=float, default=1.0, show_default=True, help="Gaussian width."),
     click.option("--degree", type=int, default=2, show_default=True, help="Polynomial degree."),
     click.option("--offset", type=float, default=1.0, show_default=True, help="Polynomial offset."),
-)
-low_rank_options = _options(
-    click.option(
-        "--rank",
-        type=WholeNumbers(),
-        help="One or more numbers of landmarks, such as 500,1000,2000: for samples, in place of "
-        "the exact matrix.",
-    ),
-    click.option(
-        "--selection",
-        type=click.Choice(SELECTIONS),
-        help=f"How landmarks are chosen, with --rank. [default: {SELECTIONS[0]}]",
-    ),
-    click.option(
-        "--loss",
-        type=click.Choice(LOSSES),
-        help=f"Loss of the machines, with --rank. [default: {LOSSES[0]}]",
-    ),
 )
 map_option = click.option(
     "--map",

@@ -17,8 +17,8 @@ from dhsk.kernels import HeatKernel, Kernel
 from dhsk.lowrank.validate import LowRank, low_rank_engine
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import SphereMap
-from dhsk.svm.engine import Engine, Means, exact_engine
-from dhsk.svm.fitter import NO_MODEL, Found
+from dhsk.svm.engine import Engine, Means, Outcome, exact_engine
+from dhsk.svm.fitter import NO_MODEL
 from dhsk.svm.grid import DEFAULT_C, Grid, candidates, make_grid
 from dhsk.svm.held_out import open_held_out, score_held_out
 from dhsk.svm.result import CELL, SCHEMA, CvResult, summarise
@@ -55,9 +55,9 @@ def cross_validate(
 ) -> CvResult:
     """Cross-validate an SVM over kernels, diffusion times and C: exact, or of low rank.
 
-    Exact, the inner products of the samples are computed once, as a Gram store of cosines (and one of
-    plain inner products if a kernel asks for it); every kernel is derived from them. A task fits a
-    pair of classes of one kernel: all folds, and all C, each from the solution before. Where its
+    Exact, the inner products of the samples are computed once, as a Gram store of cosines (and one
+    of plain inner products if a kernel asks for it); every kernel is derived from them. A task fits
+    a pair of classes of one kernel: all folds, and all C, each from the solution before. Where its
     part of the matrix does not fit the memory, it is solved in rounds of passes over the matrix.
 
     With `rank`, Nyström features take the place of the matrix, and linear machines on them that of
@@ -215,7 +215,7 @@ def _kernels(
 
 
 def _look_further(
-    engine: Engine, source: Square, found: list[Found], *, scale_C: bool
+    engine: Engine, source: Square, found: list[Outcome], *, scale_C: bool
 ) -> list[dict[str, Any]]:
     """Go on at other times while that may pay; what is found is added, each stage described."""
     stages = [_stage(found, "around the sweet spot")]
@@ -233,7 +233,7 @@ def _look_further(
         stages.append(_stage(more, why))
 
 
-def _stage(found: Sequence[Found], why: str) -> dict[str, Any]:
+def _stage(found: Sequence[Outcome], why: str) -> dict[str, Any]:
     """What a stage of the search tried, and its best cell."""
     summary = summarise(row for one in found for row in one.cells.rows)
     best = max(summary, key=lambda row: row["mean"])
@@ -245,7 +245,7 @@ def _stage(found: Sequence[Found], why: str) -> dict[str, Any]:
     }
 
 
-def _tables(grid: Grid, found: Sequence[Found]) -> tuple[dict[str, Any], Found]:
+def _tables(grid: Grid, found: Sequence[Outcome]) -> tuple[dict[str, Any], Outcome]:
     """Rows, their summary, how the winner confuses classes; and the winner."""
     rows = [row for one in found for row in one.cells.rows]
     summary = summarise(rows)
@@ -266,4 +266,3 @@ def _tables(grid: Grid, found: Sequence[Found]) -> tuple[dict[str, Any], Found]:
         "confusion": confusion.tolist(),
     }
     return tables, winner
-

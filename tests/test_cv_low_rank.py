@@ -13,8 +13,8 @@ from sklearn.datasets import load_digits
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE, main
+from dhsk.estimators.selection import SELECTIONS
 from dhsk.lowrank.losses import LOSSES
-from dhsk.lowrank.validate import SELECTIONS
 from dhsk.options import LOSSES as LOSS_OPTIONS
 from dhsk.options import SELECTIONS as SELECTION_OPTIONS
 
@@ -102,7 +102,7 @@ def asked(monkeypatch: Any) -> dict[str, Any]:
         ((), {}),
         (("--rank", "50"), {"rank": [50]}),
         (("--rank", "100,50", "--loss", "logistic"), {"rank": [100, 50], "loss": "logistic"}),
-        (("--rank", "50", "--selection", "kmeans"), {"rank": [50], "selection": "kmeans"}),
+        (("--rank", "50", "--selection", "uniform"), {"rank": [50], "selection": "uniform"}),
     ],
 )
 def test_options_pass_to_the_function(
@@ -168,9 +168,9 @@ def test_help_tells_of_low_rank(capsys: Any) -> None:
     with pytest.raises(SystemExit):
         main(["cv", "--help"])
     out = " ".join(capsys.readouterr().out.split())
-    assert "--rank WHOLE NUMBERS One or more numbers of landmarks" in out
-    assert "How landmarks are chosen, with --rank. [default: rpcholesky]" in out
-    assert "Loss of the machines, with --rank. [default: squared_hinge]" in out
+    assert "--rank WHOLE NUMBERS Fit on Nyström features, this many, such as 500,1000,2000." in out
+    assert "With --rank: how landmarks are chosen. [default: rpcholesky]" in out
+    assert "With --rank: of a margin; logistic is for `dhsk predict --proba`. [default:" in out
 
 
 def test_digits_of_low_rank(run: Any, digits: Any) -> None:

@@ -8,17 +8,16 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Floats, Indices, Rows
+from dhsk.arrays import Indices
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import real_parameter, whole_parameter
-from dhsk.lowrank.landmarks import require_room, rp_cholesky, uniform
-from dhsk.lowrank.root import inverse_root
+from dhsk.lowrank.approximation import Approximation, approximate
+from dhsk.lowrank.landmarks import require_room
 from dhsk.samples import SphereMap, open_samples
-from dhsk.svm.model import ROWS, blocks
+from dhsk.svm.model import ROWS
 from dhsk.svm.runners import own_room
-from dhsk.svm.sources import RowsSource
 
 
 class NystromFeatures(
@@ -141,15 +140,30 @@ class NystromFeatures(
             the memory.
         """
         del y
-        self._check()
-        self._check_selection()
-        rows = self._map_to_fit(self._validated(X))
-        self.landmark_indices_ = self._select(rows)
-        self.landmarks_ = rows[self.landmark_indices_]
-        self.normalization_ = inverse_root(self.kernel_.of_rows(self.landmarks_))
-        self.n_components_: int = self.normalization_.shape[1]
-        self.trace_error_ = self._trace_error(rows)
+        self._approximate(X)
         return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
+        """Fit, and give the features of the samples, which fitting makes where they fit.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+
+        Returns
+        -------
+        NDArray
+            Z, (N, n_components_), of `dtype`: those of `transform` to rounding.
+
+        Raises
+        ------
+        InputError, BudgetError
+            As `fit` and `transform`.
+        """
+        del y
+        made = self._approximate(X).values
+        return self._transform(X) if made is None else made
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Features of samples.
@@ -172,6 +186,10 @@ class NystromFeatures(
             The features do not fit the memory.
         """
         check_is_fitted(self)
+        return self._transform(X)
+
+    def _transform(self, X: Any) -> NDArray[Any]:
+        """Features of samples, block by block."""
         X = self._validated(X, reset=False)
         shape, dtype = (X.shape[0], self.n_components_), np.dtype(self.dtype)
         held = shape[0] * shape[1] * dtype.itemsize
@@ -179,7 +197,8 @@ class NystromFeatures(
         Z = np.empty(shape, dtype)
         with in_scikit_words(self):
             for first, rows in self._fitted_map.blocks(open_samples(X), ROWS):
-                Z[first : first + rows.shape[0]] = self._features(rows)
+                values = self.kernel_.of_rows(rows, self.landmarks_)
+                Z[first : first + rows.shape[0]] = values @ self.normalization_
         return Z
 
     @property
@@ -197,30 +216,29 @@ class NystromFeatures(
                 f"{self.selection!r}"
             )
 
-    def _select(self, rows: Rows) -> Indices:
-        """Numbers of the landmarks."""
-        n = rows.shape[0]
-        if not isinstance(self.selection, str):
-            return _row_numbers(self.selection, n)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
-        if self.selection == "uniform":
-            return uniform(n, self.n_components, rng)
-        room = own_room(self._bytes())
-        return rp_cholesky(
-            rows, self.kernel_, self.n_components, rng=rng, tol=self.tol, room=room
-        ).indices
-
-    def _features(self, rows: Rows) -> Floats:
-        """Features of mapped rows, in float64."""
-        features: Floats = self.kernel_.of_rows(rows, self.landmarks_) @ self.normalization_
-        return features
-
-    def _trace_error(self, rows: Rows) -> float:
-        """K - Z Z' is positive semi-definite, so its trace norm is its trace."""
-        diagonal = RowsSource(rows, self.kernel_).diagonal()
-        held = sum((self._features(rows[part]) ** 2).sum() for part in blocks(len(diagonal), ROWS))
-        return max(0.0, float(1.0 - held / diagonal.sum()))
+    def _approximate(self, X: Any) -> Approximation:
+        """Fit, and give what was made for it."""
+        self._check()
+        self._check_selection()
+        samples = open_samples(self._validated(X))
+        self._keep_map(self._row_map(samples))
+        selection = self.selection
+        if not isinstance(selection, str):
+            selection = _row_numbers(selection, samples.shape[0])
+        with in_scikit_words(self):
+            found = approximate(
+                samples,
+                self._fitted_map,
+                k=self.n_components,
+                selection=selection,
+                tol=self.tol,
+                seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+                memory=self._bytes(),
+            )
+        self.landmarks_, self.landmark_indices_ = found.landmarks, found.indices
+        self.normalization_, self.trace_error_ = found.root, found.trace_error
+        self.n_components_: int = found.width
+        return found
 
 
 def _row_numbers(selection: ArrayLike, n: int) -> Indices:

@@ -6,10 +6,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats
 from dhsk.lowrank.factors import Factors
 from dhsk.lowrank.losses import Loss
 from dhsk.lowrank.primal import Newton, Solution, Targets, solve_columns
@@ -37,6 +35,8 @@ class FoldFits:
         Bytes for second derivatives.
     seed
         Of the part of the samples that gives the start.
+    threads
+        Threads of this process for that part.
     report
         Receives progress.
     """
@@ -46,6 +46,7 @@ class FoldFits:
     loss: Loss
     room: int
     seed: int
+    threads: int
     report: OnProgress
 
     def cells(self, values_of_C: Sequence[float], names: dict[str, Any]) -> Cells:
@@ -93,25 +94,22 @@ class FoldFits:
         positive, number = (np.array(part) for part in zip(*keys, strict=True))
         C = np.array(values_of_C)[number]
         whole = Columns(positive, np.zeros(len(keys), np.intp), C)
-        start, factors = solve_columns(
-            self._newton(whole), seed=self.seed, threads=psutil.cpu_count() or 1
-        )
+        start, factors = solve_columns(self._newton(whole), seed=self.seed, threads=self.threads)
         groups = np.repeat(np.arange(1, n_folds + 1), len(keys))
         columns = Columns(np.tile(positive, n_folds), groups, np.tile(C, n_folds))
-        solution = self._newton(columns).solve(np.tile(start.coef, n_folds), factors)
+        newton = self._newton(columns)
+        solution = newton.solve(np.tile(start.coef, n_folds), factors)
         decided = self._held_out(solution, columns)
         seconds = (perf_counter() - begin) / len(columns)
         for j in range(len(columns)):
             fold, place = divmod(j, len(keys))
-            fit = _Fit(decided[fold][:, place], solution, j, seconds)
-            yield fold, int(number[place]), fit
+            proof = certificate(solution, j, float(newton.at_zero[j]))
+            yield fold, int(number[place]), _Fit(decided[fold][:, place], proof, seconds)
 
     def _newton(self, columns: Columns) -> Newton:
         weights = np.column_stack([self.grid.all_weights, self.grid.weights.T])
         targets = Targets(self.grid.y, weights.astype(self.Z.dtype))
-        return Newton(
-            self.Z, targets, columns, self.loss, self.grid.tol, self.room, self.report
-        )
+        return Newton(self.Z, targets, columns, self.loss, self.grid.tol, self.room, self.report)
 
     def _held_out(self, solution: Solution, columns: Columns) -> list[NDArray[Any]]:
         """Decisions of each fold's columns on the samples that it holds out."""
@@ -137,16 +135,15 @@ class FoldFits:
             DecidedOneVsRest,
         )
         row = {"score": found, "seconds": sum(fit.seconds for fit in fits)}
-        return row | certificate([(fit.solution, fit.column) for fit in fits]), guess.tolist()
+        return row | worst([fit.proof for fit in fits]), guess.tolist()
 
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """Of one class, C and fold: decisions on what was held out, and where its solution is."""
+    """Of one class, C and fold: decisions on what was held out, and what proves it."""
 
     decisions: NDArray[Any]
-    solution: Solution
-    column: int
+    proof: dict[str, Any]
     seconds: float
 
 
@@ -155,26 +152,35 @@ def positives(n_classes: int) -> range:
     return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
-def certificate(fits: Sequence[tuple[Solution, int]]) -> dict[str, Any]:
-    """What proves the fits of all classes: of each quantity the worst.
+def certificate(solution: Solution, column: int, at_zero: float) -> dict[str, Any]:
+    """What proves a column of a solution, in the names of exact fits.
 
     Parameters
     ----------
-    fits
-        A solution and the number of a column for each class.
+    solution
+        The solution.
+    column
+        Number of the column.
+    at_zero
+        Length of its gradient at 0.
 
     Returns
     -------
     dict
-        Plain values in the columns of exact fits; those that have no meaning here are None.
+        Plain values: "kkt" is the gradient as a part of that at 0, "gap" the bound of the
+        objective's excess as a part of it.
     """
     return {
-        "n_support": int(max(len(solution.coef) - 1 for solution, _ in fits)),
-        "kkt": max(float(solution.relative[j]) for solution, j in fits),
-        "gap": max(float(solution.gap[j] / solution.objective[j]) for solution, j in fits),
-        "steps": max(solution.newton for solution, _ in fits),
-        "converged": all(bool(solution.converged[j]) for solution, j in fits),
-        "margin": None,
-        "vc": None,
-        "effective": None,
+        "n_support": len(solution.coef) - 1,
+        "kkt": float(solution.gradient_norm[column] / at_zero),
+        "gap": float(solution.gap[column] / solution.objective[column]),
+        "steps": solution.newton,
+        "converged": bool(solution.converged[column]),
     }
+
+
+def worst(proofs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of each quantity of several certificates the worst; what has no meaning here is None."""
+    found = {name: max(proof[name] for proof in proofs) for name in proofs[0]}
+    found["converged"] = all(proof["converged"] for proof in proofs)
+    return found | dict.fromkeys(("margin", "vc", "effective"))

@@ -1,40 +1,45 @@
 """Which samples stand for all: landmarks, uniform or by randomly pivoted Cholesky."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from dhsk.arrays import Floats, Indices, Rows
+from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
 from dhsk.gram.sizes import human_bytes
-from dhsk.kernels import Kernel
-from dhsk.svm.model import ROWS, blocks
-from dhsk.svm.sources import RowsSource
+from dhsk.lowrank.cholesky import Factor
+from dhsk.lowrank.placed import Placed
+from dhsk.progress import OnProgress, Progress, ignore
 
-BLOCK: Final = 128
+_LEAST_BLOCK: Final = 128
 """Pivots proposed at a time: some 120 make the products of matrices pay (Epperly et al., 2024)."""
 
+_ROUNDS: Final = 8
+"""Rounds in which many pivots are proposed: each takes a pass over the samples."""
 
-@dataclass(frozen=True)
-class Landmarks:
-    """Pivots of a partial Cholesky factorisation, and how much of the matrix they leave.
+
+@dataclass
+class Choice:
+    """Pivots of a partial Cholesky factorisation so far: all that the rest of it depends on.
 
     Attributes
     ----------
-    indices
+    left
+        Diagonal of what the factor leaves, (N,).
+    error
+        Its sum as a part of the trace: of a positive semi-definite matrix the trace norm.
+    pivots
         Numbers of the pivots in the order of their choice, (r,).
-    factor
-        F, (N, r), float64: F F' is the Nyström approximation of the matrix from these pivots.
-    trace_error
-        Trace of K - F F' as a part of that of K: of a positive semi-definite matrix the trace
-        norm, exact to rounding.
+    random
+        State of the random numbers.
     """
 
-    indices: Indices
-    factor: Floats
-    trace_error: float
+    left: Floats
+    error: float
+    pivots: Indices
+    random: Mapping[str, Any]
 
 
 def uniform(n: int, k: int, rng: np.random.Generator) -> Indices:
@@ -57,49 +62,62 @@ def uniform(n: int, k: int, rng: np.random.Generator) -> Indices:
     return rng.choice(n, min(k, n), replace=False)
 
 
+def block_of(k: int) -> int:
+    """Pivots proposed at a time where k are wanted."""
+    return max(_LEAST_BLOCK, k // _ROUNDS)
+
+
 def rp_cholesky(
-    rows: Rows,
-    kernel: Kernel,
+    placed: Placed,
+    factor: Factor,
+    diagonal: Floats,
     k: int,
     *,
     rng: np.random.Generator,
     tol: float = 0.0,
-    block: int = BLOCK,
-    room: int | None = None,
-) -> Landmarks:
+    block: int | None = None,
+    begun: Choice | None = None,
+    keep: Callable[[Choice], None] = lambda _: None,
+    report: OnProgress = ignore,
+) -> Choice:
     """Landmarks by accelerated randomly pivoted Cholesky.
 
     The law of the pivots is that of the plain algorithm [1]_, which draws each one by the diagonal
     of what the pivots before it leave. Here a block is drawn at once by the same diagonal, and
     each proposal is accepted with the share of its weight that the accepted ones leave it [2]_.
+    One pass over the samples extends the factor by all that were accepted.
 
     Parameters
     ----------
-    rows
-        Samples by row, checked and mapped, (N, dim).
-    kernel
-        A positive semi-definite kernel.
+    placed
+        Samples, with a positive semi-definite kernel.
+    factor
+        Factor of the pivots so far, extended in place.
+    diagonal
+        That of the matrix, (N,).
     k
         Most landmarks. There are fewer where `tol` or the numerical rank of the matrix is reached:
-        a diagonal entry counts as rounding when k eps of it is left.
+        a diagonal entry counts as rounding when k eps of it is left, eps being that of the rows.
     rng
         Random numbers; the same ones give the same landmarks, with the same `block`.
     tol
         Relative trace error, below 1, at which it ends, with as few pivots as reach it.
     block
-        Pivots proposed at a time.
-    room
-        Bytes that the factor may take, 8 N k; None for no limit.
+        Pivots proposed at a time; None for `block_of` k.
+    begun
+        Where an earlier call stood, whose factor is given.
+    keep
+        Receives the choice after every round.
+    report
+        Receives progress.
 
     Returns
     -------
-    Landmarks
-        The pivots, with the factor.
+    Choice
+        The pivots, and what they leave.
 
     Raises
     ------
-    BudgetError
-        The factor does not fit.
     InputError
         The diagonal of the matrix is zero.
 
@@ -110,33 +128,90 @@ def rp_cholesky(
     .. [2] E. N. Epperly, J. A. Tropp and R. J. Webber, "Embrace rejection: kernel matrix
        approximation by accelerated randomly pivoted Cholesky", arXiv 2410.03969.
     """
-    n = rows.shape[0]
-    k = min(k, n)
-    require_room(8 * n * k, room, f"{k} landmarks of {n} samples", "take fewer landmarks")
-    left = RowsSource(rows, kernel).diagonal()
-    trace, floor = float(left.sum()), k * float(np.finfo(rows.dtype).eps) * left
+    k = min(k, placed.n)
+    trace = float(diagonal.sum())
     if not trace > 0:
-        raise InputError(f"the kernel of each of the {n} samples with itself is 0: scale them")
-    F, pivots = np.empty((n, k)), np.empty(0, np.intp)
-    while len(pivots) < k and left.sum() > tol * trace:
-        weights = np.where(left > floor, left, 0.0)
-        if not weights.any():
-            break
-        done = len(pivots)
-        drawn = rng.choice(n, block, p=weights / weights.sum())
-        H = (
-            np.asarray(kernel.of_rows(rows[drawn]), np.float64)
-            - F[drawn, :done] @ F[drawn, :done].T
+        raise InputError(
+            f"the kernel of each of the {placed.n} samples with itself is 0: scale them"
         )
-        taken, L = _accept(H, weights[drawn], floor[drawn], k - done, rng)
-        if not len(taken):  # not even the first, whose weight is whole: what is left is rounding
+    floor = k * float(np.finfo(placed.dtype).eps) * diagonal
+    now = begun or Choice(diagonal, 1.0, np.empty(0, np.intp), rng.bit_generator.state)
+    rng.bit_generator.state = now.random
+    while len(now.pivots) < k and now.error > tol:
+        report(Progress("landmarks", len(now.pivots), k))
+        following = _round(placed, factor, now, floor, trace, k, tol, block or block_of(k), rng)
+        if following is None:  # what is left is rounding
             break
-        _extend(F[:, : done + len(taken)], rows, kernel, drawn[taken], L)
-        kept = _enough(F[:, done : done + len(taken)], left.sum() - tol * trace)
-        new = F[:, done : done + kept]
-        pivots = np.concatenate([pivots, drawn[taken][:kept]])
-        left = np.maximum(left - np.einsum("ij,ij->i", new, new), 0.0)
-    return Landmarks(pivots, F[:, : len(pivots)], float(left.sum()) / trace)
+        now = following
+        keep(now)
+    report(Progress("landmarks", k, k))
+    return now
+
+
+def _round(
+    placed: Placed,
+    factor: Factor,
+    now: Choice,
+    floor: Floats,
+    trace: float,
+    k: int,
+    tol: float,
+    block: int,
+    rng: np.random.Generator,
+) -> Choice | None:
+    """One block of proposals: what is chosen after it, None if nothing is left to choose."""
+    drawn = _draw(now.left, floor, block, rng)
+    if drawn is None:
+        return None
+    rows = placed.take(drawn)
+    known = factor.of(drawn, rows)
+    H = placed.kernel.of_rows(rows).astype(np.float64) - known @ known.T
+    taken, L = _accept(H, now.left[drawn], floor[drawn], k - len(now.pivots), rng)
+    if not len(taken):  # not even the first, whose weight is whole
+        return None
+    squares, gained = factor.extend(drawn[taken], rows[taken], known[taken], L)
+    count = _enough(gained, (now.error - tol) * trace)
+    left = np.maximum(now.left - squares, 0.0)
+    error = float(left.sum()) / trace
+    if count < len(taken):
+        factor.cut(len(now.pivots) + count)
+        error = max(0.0, now.error - float(gained[:count].sum()) / trace)
+    pivots = np.concatenate([now.pivots, drawn[taken][:count]])
+    return Choice(left, error, pivots, rng.bit_generator.state)
+
+
+def _draw(left: Floats, floor: Floats, block: int, rng: np.random.Generator) -> Indices | None:
+    """Numbers of samples by what is left of them, with repeats; None if that is only rounding."""
+    sums = np.where(left > floor, left, 0.0)
+    np.cumsum(sums, out=sums)
+    if not sums[-1] > 0:
+        return None
+    found: Indices = np.searchsorted(sums, rng.random(block) * sums[-1], side="right")
+    return found
+
+
+def _accept(
+    H: Floats, weights: Floats, floor: Floats, most: int, rng: np.random.Generator
+) -> tuple[Indices, Floats]:
+    """Numbers of the accepted proposals, and the Cholesky factor of their part of H."""
+    chances = rng.random(len(H)) * weights
+    taken: list[int] = []
+    L = np.zeros((len(H), min(most, len(H))))
+    for i, chance in enumerate(chances):
+        count = len(taken)
+        column = H[i:, i] - L[i:, :count] @ L[i, :count]
+        if column[0] > max(chance, floor[i]):
+            L[i:, count] = column / np.sqrt(column[0])
+            taken.append(i)
+            if len(taken) == most:
+                break
+    chosen = np.array(taken, np.intp)
+    return chosen, L[chosen, : len(taken)]
+
+
+def _enough(gained: Floats, excess: float) -> int:
+    """How many of the new columns it takes to bring the trace down to what is asked for."""
+    return min(int(np.searchsorted(np.cumsum(gained), excess)) + 1, len(gained))
 
 
 def require_room(held: int, room: int | None, what: str, instead: str) -> None:
@@ -161,37 +236,3 @@ def require_room(held: int, room: int | None, what: str, instead: str) -> None:
             f"{what} take {human_bytes(held)} but {human_bytes(room)} of memory are left: "
             f"allow more, or {instead}"
         )
-
-
-def _accept(
-    H: Floats, weights: Floats, floor: Floats, most: int, rng: np.random.Generator
-) -> tuple[Indices, Floats]:
-    """Numbers of the accepted proposals, and the Cholesky factor of their part of H."""
-    chances = rng.random(len(H)) * weights
-    taken: list[int] = []
-    L = np.zeros((len(H), min(most, len(H))))
-    for i, chance in enumerate(chances):
-        count = len(taken)
-        column = H[i:, i] - L[i:, :count] @ L[i, :count]
-        if column[0] > max(chance, floor[i]):
-            L[i:, count] = column / np.sqrt(column[0])
-            taken.append(i)
-            if len(taken) == most:
-                break
-    chosen = np.array(taken, np.intp)
-    return chosen, L[chosen, : len(taken)]
-
-
-def _extend(F: Floats, rows: Rows, kernel: Kernel, new: Indices, L: Floats) -> None:
-    """Fill the last columns of a Cholesky factor, those of new pivots, by blocks of rows."""
-    done, landmarks = F.shape[1] - len(new), rows[new]
-    ahead = F[new, :done].T
-    for part in blocks(len(F), ROWS):
-        columns = kernel.of_rows(rows[part], landmarks) - F[part, :done] @ ahead
-        F[part, done:] = solve_triangular(L, columns.T, lower=True).T
-
-
-def _enough(new: Floats, excess: float) -> int:
-    """How many of the new columns it takes to bring the trace down to what is asked for."""
-    gained = np.cumsum(np.einsum("ij,ij->j", new, new))
-    return min(int(np.searchsorted(gained, excess)) + 1, len(gained))

@@ -25,7 +25,7 @@ _SPAN_ROWS: Final = (1024, 65536)
 _SPAN_BYTES: Final = 128 * 2**20
 """Mapped rows that a span has at most."""
 
-_BLOCK_BYTES: Final = 32 * 2**20
+BLOCK_BYTES: Final = 32 * 2**20
 """Kernel values that a task holds at a time."""
 
 
@@ -141,7 +141,7 @@ class StagedRows(_Computed):
 
 def block_rows(row_bytes: int) -> int:
     """Rows of features that a task holds at a time."""
-    return max(256, _BLOCK_BYTES // max(1, row_bytes) // 256 * 256)
+    return max(256, BLOCK_BYTES // max(1, row_bytes) // 256 * 256)
 
 
 def span_rows(n: int, row_bytes: float) -> int:
@@ -184,7 +184,8 @@ class Place:
         """Workers of a client; what is shared is sent to each once."""
         return cls(
             on_workers(client, at_once),
-            lambda value: client.scatter(value, broadcast=True, hash=False),
+            # In a list, as scatter takes a tuple apart.
+            lambda value: client.scatter([value], broadcast=True, hash=False)[0],
         )
 
 

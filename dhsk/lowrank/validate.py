@@ -2,27 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, cast
 
 import numpy as np
-import psutil
-from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
-from dhsk.gram.prepare import check_kernels
+from dhsk.gram.prepare import check_kernels, scan_side
 from dhsk.gram.workers import current_client
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.lowrank.approximation import Approximation, approximate
+from dhsk.lowrank.factors import sum_of
+from dhsk.lowrank.fold_fits import FoldFits
 from dhsk.lowrank.losses import LOSSES
-from dhsk.lowrank.primal import Newton, Solution, Targets, solve_columns
-from dhsk.lowrank.primal_passes import Columns, decisions
-from dhsk.lowrank.train import problem_columns, train_low_rank
+from dhsk.lowrank.model import LowRankModel
+from dhsk.lowrank.primal_passes import sums
+from dhsk.lowrank.train import LossName, train_low_rank
+from dhsk.lowrank.train import LowRank as Features
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, SphereMap
+from dhsk.samples.scan import Scan
 from dhsk.svm.cells import names_of
 from dhsk.svm.engine import Engine, Means
 from dhsk.svm.grid import Grid
@@ -31,9 +32,11 @@ from dhsk.svm.journal import Journal, digest_of
 from dhsk.svm.result import write_rows
 from dhsk.svm.rows import RowMap
 from dhsk.svm.runners import own_room
-from dhsk.svm.scores import DecidedOneVsRest, score
+from dhsk.svm.scores import DecidedOneVsRest
 from dhsk.svm.search import scaled
 from dhsk.svm.square import Square
+from dhsk.svm.train import Means as Resources
+from dhsk.svm.train import Problem
 
 SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
 
@@ -94,6 +97,7 @@ class Tried:
     rank: int
     C: list[float]
     cells: Cells
+    trace: float
 
 
 class LowRankEngine:
@@ -141,7 +145,7 @@ class LowRankEngine:
         self._report = report
         self._scan: Scan | None = None
         self._rows: list[dict[str, Any]] = []
-        self._features = ""
+        self._plan: list[list[str]] = []
         if means.table is not None:
             means.table.unlink(missing_ok=True)
 
@@ -155,37 +159,53 @@ class LowRankEngine:
         found = []
         for kernel in kernels:
             for rank in self._low_rank.ranks:
-                found.append(self._try(RowMap(kernel, chosen, DTYPE), rank, self._scan, scale_C))
+                found.append(self._try(kernel, rank, self._scan.fingerprint, scale_C))
                 self._rows += found[-1].cells.rows
                 if self._means.table is not None:
                     write_rows(self._rows, self._means.table)
         return found
 
-    def _try(self, row_map: RowMap, rank: int, scan: Scan, scale_C: bool) -> Tried:
-        grid, kernel = self._grid, row_map.kernel
-        name = digest_of(
-            grid.y, grid.weights, grid.all_weights, [test.tolist() for _, test in grid.folds],
-            grid.tol, grid.scoring, grid.C, scale_C, scan.fingerprint, kernel.to_spec(),
-            row_map.sphere_map, DTYPE, rank, self._low_rank.selection, self._low_rank.loss,
-            self._seed,
-        )  # fmt: skip
+    def _row_map(self, kernel: Kernel) -> RowMap:
+        return RowMap(kernel, check_kernels([kernel], [self._samples], self._map, DTYPE), DTYPE)
+
+    def _try(self, kernel: Kernel, rank: int, fingerprint: str, scale_C: bool) -> Tried:
+        """Results of one kernel at one rank, from the journal if they are there."""
+        grid, row_map = self._grid, self._row_map(kernel)
+        how = [self._low_rank.selection, self._low_rank.loss, rank, self._seed, DTYPE]
+        key = [kernel.to_spec(), fingerprint, row_map.sphere_map, *how]
+        folds = [test.tolist() for _, test in grid.folds]
+        rest = [folds, grid.tol, grid.scoring, grid.C, scale_C]
+        weights = np.vstack([grid.all_weights, grid.weights])
+        name = digest_of("low rank", key, grid.y, weights, *rest)
         kept = self._journal.get(name)
-        if kept is not None:
-            return Tried(kernel, rank, kept[1]["C"], Cells(**kept[1]["cells"]))
-        begin = perf_counter()
+        if kept is None:
+            entry = self._fit(row_map, rank, scale_C)
+            self._journal.put(name, [], entry)
+        else:
+            entry = kept[1]
+        cells = Cells(entry["rows"], entry["predicted"])
+        return Tried(kernel, rank, entry["C"], cells, entry["trace"])
+
+    def _fit(self, row_map: RowMap, rank: int, scale_C: bool) -> dict[str, Any]:
+        """Fit all folds and C of a kernel; what the journal keeps."""
+        begin, grid = perf_counter(), self._grid
         made = self._approximate(row_map, rank)
+        C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)
         self.prepared += perf_counter() - begin
-        C = scaled(grid.C, _spread(made, self._samples.shape[0])) if scale_C else list(grid.C)
-        names = names_of(kernel, self._samples.shape[1])
+        names = names_of(row_map.kernel, self._samples.shape[1])
         names["label"] += f", rank {rank}"
         names |= {"rank": rank, "trace_error": made.trace_error}
         fits = FoldFits(
-            made.features, grid, LOSSES[self._low_rank.loss], own_room(self._means.memory),
-            self._seed, self._report,
-        )  # fmt: skip
+            Z=made.features,
+            grid=grid,
+            loss=LOSSES[self._low_rank.loss],
+            room=own_room(self._means.memory),
+            seed=self._seed,
+            threads=made.plan.threads,
+            report=self._report,
+        )
         cells = fits.cells(C, names)
-        self._journal.put(name, [], {"C": C, "cells": vars(cells)})
-        return Tried(kernel, rank, C, cells)
+        return {"rows": cells.rows, "predicted": cells.predicted, "C": C, "trace": made.trace}
 
     def _approximate(self, row_map: RowMap, rank: int) -> Approximation:
         made = approximate(
@@ -193,18 +213,48 @@ class LowRankEngine:
             row_map,
             k=rank,
             selection=self._low_rank.selection,
-            tol=0.0,
             seed=self._seed,
             memory=self._means.memory,
             client=self._client,
             report=self._report,
         )
-        self._features = made.how
+        self._plan = [["features", made.tier]]
         return made
 
     def refit(self, winner: Tried, C: float) -> tuple[LowRankModel, dict[str, Any]]:
         """Fit one cell on all samples; the same seed chooses the same landmarks."""
-        ...
+        begin, grid = perf_counter(), self._grid
+        problem = Problem(
+            samples=self._samples,
+            classes=grid.classes,
+            codes=grid.y,
+            weights=grid.all_weights,
+            C=C,
+            tol=grid.tol,
+            fold_of=None,
+            sample_weights=grid.all_weights,
+        )
+        how = Features(
+            rank=winner.rank,
+            selection=self._low_rank.selection,
+            loss=cast(LossName, self._low_rank.loss),
+            seed=self._seed,
+        )
+        means = Resources(memory=self._means.memory, client=self._client)
+        model = train_low_rank(problem, self._row_map(winner.kernel), means, how, self._report)
+        found = model.certificates
+        proof = {
+            "n_support": found.width,
+            "kkt": float(found.gradient_norm.max()),
+            "gap": float((found.gap / found.objective).max()),
+            "steps": found.steps,
+            "converged": bool(found.converged.all()),
+            "margin": None,
+            "vc": None,
+            "effective": None,
+            "seconds": perf_counter() - begin,
+        }
+        return model, proof
 
     def facts(self, winner: Tried) -> dict[str, Any]:
         """Samples, plan, and what was fitted instead of the exact matrix."""
@@ -214,29 +264,27 @@ class LowRankEngine:
             "n_samples": self._scan.n_samples,
             "dim": self._scan.dim,
             "nnz": self._scan.nnz,
-            "sphere_map": self._sphere_map,
+            "sphere_map": self._row_map(winner.kernel).sphere_map,
             "fingerprint": self._scan.fingerprint,
         }
+        low_rank = {"selection": self._low_rank.selection, "loss": self._low_rank.loss}
         ranks = ", ".join(f"{rank:,}" for rank in self._low_rank.ranks)
-        plan = [
-            ["landmarks", f"{ranks} by {self._low_rank.selection}"],
-            ["features", self._features],
-        ]
         return {
             "samples": samples,
-            "plan": plan,
-            "low_rank": {"selection": self._low_rank.selection, "loss": self._low_rank.loss},
+            "plan": [["landmarks", f"{ranks}, by {low_rank['selection']}"], *self._plan],
+            "low_rank": low_rank,
             "eigenvalues": [],
             "eigenvalues_exact": False,
-            "trace": float(self._scan.n_samples) ,
+            "trace": winner.trace,
         }
 
 
-def _spread(made: Approximation) -> float:
+def _spread(made: Approximation, n: int) -> float:
     """Mean squared distance of the features from their mean, see `dhsk.svm.search.spread_of`."""
-    n = made.features.n
-    total, squares = sum_of(made.features.map(sums, ()))
-    ...
+    total = sum_of(made.features.map(sums, ()))
+    mean = made.features.back(np.append(total, 0.0)[:, None])[:-1, 0] / n
+    diagonal = made.trace / n
+    return max(diagonal - float(mean @ mean), 1e-12 * diagonal)
 
 
 @contextmanager

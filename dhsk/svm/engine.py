@@ -16,6 +16,7 @@ from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples, SphereMap
 from dhsk.svm.fitter import Fitter, Found
 from dhsk.svm.grid import Grid
+from dhsk.svm.job import Cells
 from dhsk.svm.journal import Journal
 from dhsk.svm.products import Products
 from dhsk.svm.scores import Decided
@@ -48,6 +49,18 @@ class Means:
     table: Path | None
 
 
+class Outcome(Protocol):
+    """What came of a kernel."""
+
+    @property
+    def C(self) -> list[float]:
+        """Values of C that were tried on it."""
+
+    @property
+    def cells(self) -> Cells:
+        """Their results."""
+
+
 class Engine(Protocol):
     """Fits the cells of a grid, kernel by kernel."""
 
@@ -56,7 +69,7 @@ class Engine(Protocol):
     rule: type[Decided]
     """How decisions become classes."""
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Found]:
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Outcome]:
         """Try some kernels, with C divided by the spread of the samples if `scale_C` says so."""
 
     def refit(self, winner: Any, C: float) -> tuple[Any, dict[str, Any]]:

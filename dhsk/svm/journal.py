@@ -17,7 +17,7 @@ from dhsk.svm.dual import Fit
 
 _ARRAYS = ("support", "coef")
 
-_DAMAGE = (BadZipFile, ValueError, KeyError, EOFError, OSError, RuntimeError, zlib.error)
+DAMAGE = (BadZipFile, ValueError, KeyError, EOFError, OSError, RuntimeError, zlib.error)
 """What numpy and zipfile raise of bytes that are not what was written."""
 
 
@@ -81,7 +81,7 @@ class Journal:
                 lengths = file["lengths"].astype(np.int64)
                 ends = np.cumsum(lengths)
                 arrays = {key: file[key] for key in _ARRAYS}
-        except _DAMAGE:
+        except DAMAGE:
             return None  # it is fitted again
         parts = [slice(end - size, end) for end, size in zip(ends, lengths, strict=True)]
         return [

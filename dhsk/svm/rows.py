@@ -15,7 +15,7 @@ from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, SphereMap, apply_map
 from dhsk.samples.scan import rows_within
 
-_BLOCK_BYTES: Final = 16 * 2**20
+BLOCK_BYTES: Final = 16 * 2**20
 """Samples that are mapped at a time."""
 
 
@@ -93,12 +93,8 @@ class RowMap:
         first, total = 0, samples.shape[0]
         report(Progress("reading", 0, total))
         most_rows = total if most_rows is None else most_rows
-        for block in samples.blocks(min(most_rows, rows_within(samples, _BLOCK_BYTES))):
-            try:
-                rows = self(block, first)
-            except InputError as error:
-                raise InputError(f"{samples.source}: {error}") from None
-            yield first, rows
+        for block in samples.blocks(min(most_rows, rows_within(samples, BLOCK_BYTES))):
+            yield first, self._named(samples, block, first)
             first += block.shape[0]
             report(Progress("reading", first, total))
 
@@ -142,14 +138,32 @@ class RowMap:
         return whole
 
     def some_of(self, samples: Samples, chosen: Indices) -> Rows:
-        """Map samples, and keep some rows in the order given, each at most once."""
-        order = np.argsort(chosen)
-        ascending = chosen[order]
-        parts = []
-        for first, rows in self.blocks(samples):
-            bounds = np.searchsorted(ascending, [first, first + rows.shape[0]])
-            parts.append(rows[ascending[slice(*bounds)] - first])
-        return _stacked(parts)[np.argsort(order)]
+        """Map some samples only, in any order, repeats allowed: (chosen, dim)."""
+        ascending, back = np.unique(chosen, return_inverse=True)
+        parts: list[Any] = []
+        first = done = 0
+        for block in samples.blocks(rows_within(samples, BLOCK_BYTES)):
+            stop = int(np.searchsorted(ascending, first + block.shape[0]))
+            if stop > done:
+                parts.append(self._inside(samples, block, first, ascending[done:stop] - first))
+            first, done = first + block.shape[0], stop
+            if done == len(ascending):
+                break
+        return _stacked(parts)[back]
+
+    def _inside(self, samples: Samples, block: Rows, first: int, inside: Indices) -> Rows:
+        """Map some rows of a block."""
+        try:
+            return self(block[inside], first)
+        except InputError:  # it counts the rows among these: the whole block names the right one
+            return self._named(samples, block, first)[inside]
+
+    def _named(self, samples: Samples, block: Rows, first: int) -> Rows:
+        """Map a block; errors name the source."""
+        try:
+            return self(block, first)
+        except InputError as error:
+            raise InputError(f"{samples.source}: {error}") from None
 
     def bytes_of(self, samples: Samples) -> int:
         """Peak memory of `all_of`, in bytes, besides a few blocks."""

@@ -80,7 +80,8 @@ class DecidedOneVsRest(Decided):
         """Class of the greatest decision, of equals the first, as `LinearSVC` has it."""
         if self.decisions.shape[1] == 1:
             return (self.decisions[:, 0] > 0).astype(np.intp)
-        return self.decisions.argmax(axis=1)
+        best: Indices = self.decisions.argmax(axis=1)
+        return best
 
     def decision_function(self, X: Any) -> Floats:  # noqa: ARG002
         """Decisions, for two classes (N,)."""

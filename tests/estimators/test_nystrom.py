@@ -215,17 +215,23 @@ def test_a_bad_row_is_named(X: Any, value: float, match: str, sparse: bool) -> N
 
 
 def test_what_does_not_fit_the_memory_is_refused(X: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The factor in fit, and the features in transform."""
+    """The landmarks in fit, and the features in transform."""
     model = NystromFeatures(100, random_state=0).fit(X)
-    with pytest.raises(BudgetError, match="memory are left"):
+    with pytest.raises(BudgetError, match=r"100 landmarks of 150 samples take .*fewer landmarks"):
         NystromFeatures(100, memory="1MB").fit(X)
     monkeypatch.setattr("dhsk.estimators.nystrom.own_room", lambda _: 8 * 150 * 100 - 1)
-    with pytest.raises(BudgetError, match=r"100 landmarks of 150 samples take .*fewer landmarks"):
-        NystromFeatures(100).fit(X)
-    NystromFeatures(100, selection="uniform").fit(X)
     many = np.concatenate([X, X])
     with pytest.raises(BudgetError, match=r"features \(300, .* transform fewer samples"):
         model.transform(many)
+
+
+@pytest.mark.parametrize("selection", ["rpcholesky", "uniform", [3, 8, 90]])
+def test_features_of_fitting_are_those_of_transform(X: Any, selection: Any) -> None:
+    """To rounding, and made once: kernel values of the samples are not asked for again."""
+    model = NystromFeatures(60, selection=selection, random_state=0)
+    Z = model.fit_transform(X)
+    assert Z.shape == (150, model.n_components_)
+    np.testing.assert_allclose(Z, model.transform(X), atol=SAME)
 
 
 def test_an_indefinite_kernel_is_refused(counts: Callable[[int, int], Any]) -> None:

@@ -1,5 +1,6 @@
 """Randomly pivoted Cholesky: an exact factor, an exact error, and the law of its pivots."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,34 @@ from scipy.stats import chisquare
 import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.kernels import LinearKernel
-from dhsk.lowrank import landmarks
-from dhsk.lowrank.landmarks import rp_cholesky, uniform
+from dhsk.lowrank.cholesky import ComputedFactor, HeldFactor
+from dhsk.lowrank.landmarks import require_room, uniform
+from dhsk.lowrank.landmarks import rp_cholesky as choose
+from dhsk.lowrank.placed import in_memory
 from dhsk.lowrank.root import inverse_root
 
 ROUNDING = 1e-12
 """Of a factorisation of some 100 columns with unit diagonal: k^1.5 eps, and room."""
 
 SEEDS = range(10)
+
+
+@dataclass
+class Landmarks:
+    """Pivots with their whole factor."""
+
+    indices: Any
+    factor: Any
+    trace_error: float
+
+
+def rp_cholesky(rows: Any, kernel: Any, k: int, held: bool = True, **options: Any) -> Landmarks:
+    """Landmarks with their factor, kept or computed."""
+    placed = in_memory(rows, kernel, 2)
+    factor: Any = HeldFactor(placed, min(k, placed.n)) if held else ComputedFactor(placed)
+    found = choose(placed, factor, placed.diagonal(), k, **options)
+    whole = factor.finished() if held else kernel.of_rows(rows, factor.landmarks) @ factor.root
+    return Landmarks(found.pivots, whole, found.error)
 
 
 def seeded(seed: int = 0) -> np.random.Generator:
@@ -48,13 +69,14 @@ def left_by_best(K: Any, rank: int) -> float:
     return float(values[rank:].sum() / values.sum())
 
 
+@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_the_factor_is_that_of_the_matrix(heat: Any, sparse: bool) -> None:
+def test_the_factor_is_that_of_the_matrix(heat: Any, sparse: bool, held: bool) -> None:
     """At every rank F F' is the Nyström approximation from its pivots, at full rank the matrix."""
     rows, kernel, K = heat
     given = csr_array(rows) if sparse else rows
     for k in (1, 40, 120):
-        found = rp_cholesky(given, kernel, k, rng=seeded(), block=16)
+        found = rp_cholesky(given, kernel, k, held, rng=seeded(), block=16)
         P, F = found.indices, found.factor
         assert len(set(P)) == F.shape[1] == k
         exact = K[:, P] @ np.linalg.solve(K[np.ix_(P, P)], K[P])
@@ -72,11 +94,14 @@ def test_the_error_is_the_trace_norm(clusters: Any) -> None:
     assert found.trace_error == pytest.approx(norm / len(K), abs=ROUNDING)
 
 
+@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("block", [1, 7, 128])
-def test_a_tolerance_ends_it_with_as_few_pivots_as_reach_it(clusters: Any, block: int) -> None:
+def test_a_tolerance_ends_it_with_as_few_pivots_as_reach_it(
+    clusters: Any, block: int, held: bool
+) -> None:
     """One landmark less leaves more than the tolerance."""
     rows, kernel, _ = clusters
-    found = rp_cholesky(rows, kernel, 200, rng=seeded(), tol=1e-3, block=block)
+    found = rp_cholesky(rows, kernel, 200, held, rng=seeded(), tol=1e-3, block=block)
     gained = (found.factor**2).sum() / len(rows), (found.factor[:, :-1] ** 2).sum() / len(rows)
     assert found.trace_error <= 1e-3 < 1 - gained[1]
     assert found.trace_error == pytest.approx(1 - gained[0], abs=ROUNDING)
@@ -156,34 +181,38 @@ def test_it_is_near_the_best_of_its_own_rank(clusters: Any, heat: Any) -> None:
         assert best - ROUNDING <= min(errors) <= np.mean(errors) <= factor * best
 
 
+@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("block", [1, 32])
-def test_it_ends_at_the_rank(counts: Any, block: int) -> None:
+def test_it_ends_at_the_rank(counts: Any, block: int, held: bool) -> None:
     """Fewer landmarks, each from another sample, and nothing left; identical samples give one."""
     twice = np.repeat(dhsk.hyperspherical_map(counts(15, 10)), 4, axis=0)
     kernel = dhsk.HeatKernel.at_scale(10, 0.5)
-    found = rp_cholesky(twice, kernel, 60, rng=seeded(), block=block)
+    found = rp_cholesky(twice, kernel, 60, held, rng=seeded(), block=block)
     assert sorted(found.indices // 4) == list(range(15))
     assert found.trace_error < ROUNDING
-    same = rp_cholesky(twice[:4], kernel, 3, rng=seeded(), block=block)
+    same = rp_cholesky(twice[:4], kernel, 3, held, rng=seeded(), block=block)
     assert len(same.indices) == 1
     assert same.trace_error < ROUNDING
 
 
+@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("block", [1, 32])
-def test_rounding_is_not_taken_for_rank(rng: np.random.Generator, block: int, dtype: Any) -> None:
+def test_rounding_is_not_taken_for_rank(
+    rng: np.random.Generator, block: int, dtype: Any, held: bool
+) -> None:
     """Products of rows of 5 columns have rank 5, in either precision and at any length of rows."""
     rows = (rng.normal(size=(400, 5)) * rng.uniform(0.1, 30, (400, 1))).astype(dtype)
-    found = rp_cholesky(rows, LinearKernel(), 100, rng=seeded(), block=block)
+    found = rp_cholesky(rows, LinearKernel(), 100, held, rng=seeded(), block=block)
     assert len(found.indices) == 5
     assert found.trace_error < 100 * np.finfo(dtype).eps
 
 
 def test_blocks_do_not_show(heat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The factor in small blocks of rows is that in one."""
+    """The factor in small spans of rows is that in one."""
     rows, kernel, _ = heat
     whole = rp_cholesky(rows, kernel, 50, rng=seeded())
-    monkeypatch.setattr(landmarks, "ROWS", 32)
+    monkeypatch.setattr("dhsk.lowrank.spans._SPAN_ROWS", (32, 32))
     parts = rp_cholesky(rows, kernel, 50, rng=seeded())
     assert np.array_equal(parts.indices, whole.indices)
     np.testing.assert_allclose(parts.factor, whole.factor, atol=ROUNDING)
@@ -199,13 +228,11 @@ def test_single_precision_stays_above_its_rounding(clusters: Any) -> None:
     assert found.trace_error == pytest.approx(np.trace(rest) / len(K), abs=1e-5)
 
 
-def test_what_does_not_fit_is_refused(heat: Any) -> None:
-    """With both numbers, before anything is computed."""
-    rows, kernel, _ = heat
-    rp_cholesky(rows, kernel, 10, rng=seeded(), room=8 * 120 * 10)
-    rp_cholesky(rows, kernel, 1000, rng=seeded(), room=8 * 120 * 120)
-    with pytest.raises(BudgetError, match=r"10 landmarks of 120 samples take 9.* but 9.*are left"):
-        rp_cholesky(rows, kernel, 10, rng=seeded(), room=8 * 120 * 10 - 1)
+def test_what_does_not_fit_is_refused() -> None:
+    """With both numbers."""
+    require_room(9600, 9600, "10 landmarks", "take fewer")
+    with pytest.raises(BudgetError, match=r"10 landmarks take 9\.6 KB but 9\.6 KB of memory are"):
+        require_room(9600, 9599, "10 landmarks", "take fewer")
 
 
 def test_a_zero_matrix_is_refused() -> None:

@@ -1,0 +1,63 @@
+"""The choice of landmarks on disk after every round, so that a killed one goes on where it was."""
+
+import json
+import os
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from dhsk.arrays import Floats
+from dhsk.lowrank.cholesky import Factor
+from dhsk.lowrank.landmarks import Choice
+from dhsk.svm.journal import DAMAGE
+
+
+class Rounds:
+    """Keeps the last round of one choice; without a folder it keeps nothing.
+
+    Parameters
+    ----------
+    folder
+        Made when the first round is written.
+    name
+        From `digest_of` all that determines the choice.
+    """
+
+    def __init__(self, folder: Path | None, name: str) -> None:
+        self._path = None if folder is None else folder / f"landmarks-{name}.npz"
+
+    def last(self) -> tuple[Choice, Floats] | None:
+        """Choice after the last round, and the root of its factor; None without a whole one."""
+        if self._path is None:
+            return None
+        try:
+            with np.load(BytesIO(self._path.read_bytes()), allow_pickle=False) as file:
+                choice = Choice(
+                    left=file["left"],
+                    error=float(file["error"]),
+                    pivots=file["pivots"],
+                    random=json.loads(str(file["random"])),
+                )
+                return choice, file["root"]
+        except FileNotFoundError:
+            return None
+        except DAMAGE:
+            return None  # it is chosen again
+
+    def keep(self, choice: Choice, factor: Factor) -> None:
+        """Keep a round in place of the one before; it is there whole, or not at all."""
+        if self._path is None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        part = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
+        with part.open("wb") as file:
+            np.savez(
+                file,
+                left=choice.left,
+                error=np.array(choice.error),
+                pivots=choice.pivots,
+                random=np.array(json.dumps(dict(choice.random))),
+                root=factor.root,
+            )
+        part.replace(self._path)
