@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left.",
 )
 @ranks_options
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffled folds.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the folds and landmarks.")
 @click.option("--model", is_flag=True, help="Fit the best cell on all samples: model.dhsk.")
 @click.option("--test", metavar="SAMPLES", help="Held-out samples, to score that model.")
 @click.option("--test-labels", help="Their labels, FILE or FILE:COLUMN.")
