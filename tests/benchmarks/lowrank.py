@@ -200,7 +200,7 @@ def to_liblinear(options: argparse.Namespace) -> None:
     features = dhsk.NystromFeatures(300, random_state=0, dtype="float64").fit_transform(X)
     n, width = features.shape
     Z = FeatureMatrix(of_features(features), n, Place.here(2), width=width, dtype="float64")
-    weights = np.random.default_rng(0).uniform(0.2, 3.0, n)
+    weights: Any = np.random.default_rng(0).uniform(0.2, 3.0, n)
     worst = {"coefficients": 0.0, "objective": 0.0}
     for name, loss in LOSSES.items():
         for C in (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4):
