@@ -18,9 +18,11 @@ from dhsk.options import (
     NumbersOrAuto,
     cluster_options,
     drop_option,
+    low_rank_of,
     make_kernels,
     map_option,
     own_label_column,
+    ranks_options,
 )
 from dhsk.samples import Samples, is_gram_store, open_samples, read_labels
 
@@ -54,15 +56,22 @@ if TYPE_CHECKING:
     "--C",
     "C",
     type=NumbersOrAuto(),
-    help="Bounds of the duals, or auto: scaled to each kernel. [default: 0.1,1,10, or auto where "
-    "the time scale is]",
+    help="Bounds of the duals, with --rank factors of the losses; or auto: scaled to each kernel. "
+    "[default: 0.1,1,10, or auto where the time scale is]",
 )
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
 @click.option("--groups", help="FILE or FILE:COLUMN: samples of a group stay in one fold.")
 @click.option("--scoring", default="accuracy", show_default=True, help="A scikit-learn scorer.")
 @click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike.")
-@click.option("--tol", type=float, default=1e-3, show_default=True, help="Greatest KKT violation.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffled folds.")
+@click.option(
+    "--tol",
+    type=float,
+    default=1e-3,
+    show_default=True,
+    help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left.",
+)
+@ranks_options
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the folds and landmarks.")
 @click.option("--model", is_flag=True, help="Fit the best cell on all samples: model.dhsk.")
 @click.option("--test", metavar="SAMPLES", help="Held-out samples, to score that model.")
 @click.option("--test-labels", help="Their labels, FILE or FILE:COLUMN.")
@@ -82,15 +91,22 @@ def cv(
     drop_columns: tuple[str, ...],
     cluster: str,
     workers: int | None,
+    rank: list[int] | None,
+    selection: str | None,
+    loss: str | None,
     **options: Any,
 ) -> None:
-    """Cross-validate exact SVMs over kernels, times and C, on a Gram store or on samples.
+    """Cross-validate SVMs over kernels, times and C, on a Gram store or on samples.
+
+    They are exact, or with --rank linear ones on features, for samples that are too many for a Gram
+    matrix.
 
     Rows of finished kernels are in results.csv while the grid runs. Interrupted, the same command
     goes on where it was.
     """
     from dhsk.validation import cross_validate
 
+    low_rank = low_rank_of(rank, selection, loss)
     opened, dim, n = _open_source(source, labels, drop_columns)
     y = read_labels(labels or source, n, folds if groups is None else None)
     grid = _grid(opened, dim, options)
@@ -108,6 +124,7 @@ def cv(
             opened,
             y,
             **grid,
+            **low_rank,
             **options,
             cv=folds,
             groups=split,
@@ -183,7 +200,7 @@ def _held_out(
 
 
 def _write(result: "CvResult", out: Path) -> None:
-    from dhsk.svm.model_file import save_model
+    from dhsk.lowrank.model_file import save_model
 
     result.to_json(out / "results.json")
     result.report(out / "report.html")
@@ -192,29 +209,9 @@ def _write(result: "CvResult", out: Path) -> None:
 
 
 def _print_result(result: "CvResult") -> None:
-    """Print the best cell of every kernel, or the best cells of the only one, and the winner."""
+    """Print the best cells, the search, the winner, and what is to be known of it."""
     word = result.data["scoring"].replace("_", " ")
-    ranked = sorted(result.summary_, key=lambda row: -row["mean"])
-    by_kernel = {row["kernel"]: row for row in reversed(ranked)}
-    several = len(by_kernel) > 1
-    shown = [row for row in ranked if row is by_kernel[row["kernel"]]] if several else ranked[:10]
-    print_table(
-        ["kernel", "C", f"mean {word}", "std", "support vectors", "worst KKT"],
-        [
-            (
-                row["label"],
-                f"{row['C']:g}",
-                f"{row['mean']:.4f}",
-                f"{row['std']:.4f}",
-                f"{row['n_support']:.0f}",
-                f"{row['kkt']:.1e}",
-            )
-            for row in shown
-        ],
-    )
-    if len(ranked) > len(shown):
-        which = "the best cell of each kernel" if several else "the ten best cells"
-        say(f"({which}; all {len(ranked)} in results.csv)")
+    _print_cells(result, word)
     for stage in result.data.get("search", []):
         scales = ", ".join(f"{scale:g}" for scale in stage["time_scales"])
         say(f"tried:  time scales {scales} ({stage['why']})")
@@ -229,3 +226,39 @@ def _print_result(result: "CvResult") -> None:
     if "test" in result.data:
         found = result.data["test"]
         say(f"test:   {word} {found['score']:.4f} on {found['n']:,} samples held out")
+
+
+def _print_cells(result: "CvResult", word: str) -> None:
+    """Print the best cell of every kernel and rank, or the best cells of the only one."""
+    low_rank = "low_rank" in result.data
+    ranked = sorted(result.summary_, key=lambda row: -row["mean"])
+    best = {(row["kernel"], row.get("rank")): row for row in reversed(ranked)}
+    several = len(best) > 1
+    firsts = [row for row in ranked if row is best[row["kernel"], row.get("rank")]]
+    shown = firsts if several else ranked[:10]
+    scores = [f"mean {word}", "std"]
+    if low_rank:
+        head = ["kernel", "rank", "C", *scores, "trace error", "gradient"]
+    else:
+        head = ["kernel", "C", *scores, "support vectors", "worst KKT"]
+    print_table(head, [_low_rank_row(row) if low_rank else _row(row) for row in shown])
+    if len(ranked) > len(shown):
+        each = f"the best cell of each kernel{' and rank' if low_rank else ''}"
+        which = each if several else "the ten best cells"
+        say(f"({which}; all {len(ranked)} in results.csv)")
+
+
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    """Cells of a line of the table."""
+    proof = (f"{row['n_support']:.0f}", f"{row['kkt']:.1e}")
+    return (row["label"], f"{row['C']:g}", *_scores(row), *proof)
+
+
+def _low_rank_row(row: dict[str, Any]) -> tuple[str, ...]:
+    label = row["label"].removesuffix(f", rank {row['rank']}")
+    proof = (f"{row['trace_error']:.2g}", f"{row['kkt']:.1e}")
+    return (label, f"{row['rank']}", f"{row['C']:g}", *_scores(row), *proof)
+
+
+def _scores(row: dict[str, Any]) -> tuple[str, str]:
+    return f"{row['mean']:.4f}", f"{row['std']:.4f}"

@@ -115,19 +115,30 @@ tile_options = _options(
         help="Store the upper half, or both.",
     ),
 )
+_selection_option = click.option(
+    "--selection",
+    type=click.Choice(SELECTIONS),
+    help="With --rank: how landmarks are chosen. [default: rpcholesky]",
+)
+_loss_option = click.option(
+    "--loss",
+    type=click.Choice(LOSSES),
+    help="With --rank: of a margin; logistic is for `dhsk predict --proba`. "
+    "[default: squared_hinge]",
+)
 rank_options = _options(
     click.option("--rank", type=click.IntRange(1), help="Train on Nyström features, this many."),
+    _selection_option,
+    _loss_option,
+)
+ranks_options = _options(
     click.option(
-        "--selection",
-        type=click.Choice(SELECTIONS),
-        help="With --rank: how landmarks are chosen. [default: rpcholesky]",
+        "--rank",
+        type=WholeNumbers(),
+        help="Fit on Nyström features, this many, such as 500,1000,2000. For samples alone.",
     ),
-    click.option(
-        "--loss",
-        type=click.Choice(LOSSES),
-        help="With --rank: of a margin; logistic is for `dhsk predict --proba`. "
-        "[default: squared_hinge]",
-    ),
+    _selection_option,
+    _loss_option,
 )
 kernel_options = _options(
     click.option("--kernel", type=click.Choice(KERNELS), default="heat", show_default=True),
@@ -150,6 +161,23 @@ drop_option = click.option(
     metavar="NAME",
     help="CSV column that is not a feature; may be repeated.",
 )
+
+
+def low_rank_of(rank: list[int] | None, selection: str | None, loss: str | None) -> dict[str, Any]:
+    """Parameters of `cross_validate` for a low rank; none where the machines are to be exact.
+
+    Parameters
+    ----------
+    rank, selection, loss
+        The options of these names; None where one is not given.
+    """
+    given = {"selection": selection, "loss": loss}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if rank is None:
+        if chosen:
+            raise click.UsageError(f"--{next(iter(chosen))} needs --rank")
+        return {}
+    return {"rank": rank} | chosen
 
 
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:

@@ -460,7 +460,7 @@ def test_interrupted_cv_says_where_its_rows_are(run: Any, samples: Any, monkeypa
 
     for stage, said in (("tiles", False), ("fits", True)):
         with monkeypatch.context() as patch:
-            patch.setattr("dhsk.svm.cross_validate", partial(stopped, stage=stage))
+            patch.setattr("dhsk.validation.cross_validate", partial(stopped, stage=stage))
             code, _, err = run(*words)
         assert (code, "run the same command again" in err) == (INTERRUPTED, True)
         assert ("finished kernels: o/results.csv" in err, table.exists()) == (said, said)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dhsk.report import figures
+from dhsk.report import figures, low_rank
 from dhsk.report.markup import Html, colour_scale, figure_row, joined, section, table, tag
 from dhsk.report.results import Cell, Results
 from dhsk.report.words import (
@@ -17,6 +17,12 @@ from dhsk.report.words import (
     whole,
 )
 
+EXACT = (
+    "KKT is the largest violation of the conditions of optimality, gap the largest duality gap as "
+    "a part of the primal objective, VC bound the largest and effective size the smallest, over "
+    "pairs of classes and folds"
+)
+
 OPEN_ROWS = 20
 """Cells shown before the table folds the others away."""
 
@@ -24,10 +30,14 @@ COLUMNS = (
     "kernel", "C", "mean", "std", "support", "KKT", "gap", "VC bound", "effective size", "fits"
 )  # fmt: skip
 
+LOW_RANK_COLUMNS = (
+    "kernel", "rank", "C", "mean", "std", "trace error", "gradient", "gap", "fits"
+)  # fmt: skip
+
 
 def grid(results: Results) -> Html:
     """Return heat maps of all cells."""
-    title = "Every kernel at every C"
+    title = f"Every kernel at every {'rank and ' if len(results.ranks) > 1 else ''}C"
     maps = figure_row(figures.grids(results))
     if len(results.cells) == 1:
         return section(title, "One kernel at one C was tried, so there is no choice to show.", maps)
@@ -44,7 +54,7 @@ def _edges(results: Results) -> str:
     rivals = [c for c in results.cells if c.kernel == best.kernel]
     names = [
         f"{side} {name}"
-        for name in ("time scale", "sigma", "C")
+        for name in ("time scale", "sigma", "rank", "C")
         for side, end in (("smallest", min), ("largest", max))
         if _at_end(best, rivals, name.replace(" ", "_"), end)
     ]
@@ -95,19 +105,34 @@ def folds(results: Results) -> Html:
 
 def cells(results: Results) -> Html:
     """Return the table of all cells, of which the later ones are folded away."""
-    rows = [_row(cell) for cell in results.cells]
-    shown = [table(COLUMNS, rows[:OPEN_ROWS], class_="numbers cells")]
+    exact = results.low_rank is None
+    head, row = (COLUMNS, _row) if exact else (LOW_RANK_COLUMNS, _low_rank_row)
+    rows = [row(cell) for cell in results.cells]
+    shown = [table(head, rows[:OPEN_ROWS], class_="numbers cells")]
     if len(rows) > OPEN_ROWS:
-        more = table(COLUMNS, rows[OPEN_ROWS:], class_="numbers cells")
+        more = table(head, rows[OPEN_ROWS:], class_="numbers cells")
         words = f"The other {count_of(len(rows) - OPEN_ROWS, 'cell')}"
         shown.append(tag("details", tag("summary", words), more))
+    proof = EXACT if exact else low_rank.proof(results)
     note = (
-        f"Best first; mean and standard deviation are of the {metric(results)}. KKT is the largest "
-        "violation of the conditions of optimality, gap the largest duality gap as a part of the "
-        "primal objective, VC bound the largest and effective size the smallest, over pairs of "
-        "classes and folds; the times of the fits are summed."
+        f"Best first; mean and standard deviation are of the {metric(results)}. {proof}; "
+        "the times of the fits are summed."
     )
     return section("All cells", note, *shown)
+
+
+def _low_rank_row(cell: Cell) -> tuple[object, ...]:
+    return (
+        _name(cell),
+        whole(cell.rank or 0),
+        f"{cell.C:g}",
+        score(cell.mean),
+        score(cell.std),
+        brief(cell.trace_error),
+        f"{cell.proof.kkt:.2g}",
+        f"{cell.proof.gap:.2g}",
+        duration(cell.proof.seconds),
+    )
 
 
 def _row(cell: Cell) -> tuple[object, ...]:
@@ -128,6 +153,6 @@ def _row(cell: Cell) -> tuple[object, ...]:
 
 def _name(cell: Cell) -> Html:
     if cell.proof.converged:
-        return joined([cell.label])
+        return joined([cell.kernel_label])
     words = f"{cell.unfinished} of {count_of(len(cell.folds), 'fit')} not converged"
-    return joined([cell.label, tag("small", words, class_="warning")])
+    return joined([cell.kernel_label, tag("small", words, class_="warning")])

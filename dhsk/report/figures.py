@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.report.axes import INK, legend, log_ticks, look, ring, widened
 from dhsk.report.drawing import drawing
 from dhsk.report.markup import Html
 from dhsk.report.results import Cell, Results
@@ -12,23 +13,16 @@ from dhsk.report.words import capitalised, metric, score, short_count, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
 
 SCORES = "viridis"
 SHARES = "Blues"
 SHARES_POWER = 0.5
 """The colour follows the root of a share, so that rare mistakes can be told from none."""
 
-INK = "#222222"
 POINT = "#31688e"
 MISSING = "#efefef"
 
-FAMILIES = "tab10"
-MARKS = "os^DvPX"
-"""Ten colours and seven shapes: seventy families of kernels before two look alike."""
-
-LEAST_RANGE = 0.02
-"""Axes of scores never zoom in further: a smaller difference shall not look large."""
+UNTIMED = "kernels without a time"
 
 LABEL_WIDTH = 34
 """Longest name of a kernel in a figure, in characters; the tables have the full ones."""
@@ -37,19 +31,30 @@ LABEL_WIDTH = 34
 def grids(results: Results) -> list[Html]:
     """Return one heat map of the mean score for each family of kernels with a time.
 
-    The kernels without a time share one further map; all maps share one colour scale.
+    The kernels without a time share one further map. Of low rank there is a map for every rank, or
+    one for all of them where there is one kernel. All maps share one colour scale.
     """
-    timed: dict[str, list[Cell]] = {}
+    families: dict[str, list[Cell]] = {}
     for cell in results.cells:
-        family = cell.kernel if cell.time is not None or cell.time_scale is not None else ""
-        timed.setdefault(family, []).append(cell)
-    rest = timed.pop("", [])
-    maps = [_timed_grid(results, name, cells) for name, cells in sorted(timed.items())]
-    if rest:
-        order = sorted({c.label: c for c in rest}.values(), key=_untimed_order)
-        labels = [c.label for c in order]
-        maps.append(_grid(results, "kernels without a time", "", rest, labels, labels))
-    return maps
+        families.setdefault(cell.kernel if _is_timed(cell) else UNTIMED, []).append(cell)
+    ordered = sorted(families.items(), key=lambda item: (item[0] == UNTIMED, item[0]))
+    parts = [part for name, cells in ordered for part in _by_rank(name, cells)]
+    return [_grid(results, name, cells, *_rows(cells)) for name, cells in parts]
+
+
+def _is_timed(cell: Cell) -> bool:
+    return cell.time is not None or cell.time_scale is not None
+
+
+def _by_rank(name: str, cells: list[Cell]) -> list[tuple[str, list[Cell]]]:
+    """Return titles and cells of the maps of a family."""
+    ranks = sorted({c.rank for c in cells if c.rank is not None})
+    kernels = {c.kernel_label for c in cells}
+    if not ranks:
+        return [(name, cells)]
+    if len(ranks) > 1 and len(kernels) == 1:
+        return [(shortened(kernels.pop(), LABEL_WIDTH), cells)]
+    return [(f"{name}, rank {whole(rank)}", [c for c in cells if c.rank == rank]) for rank in ranks]
 
 
 def score_range(results: Results) -> tuple[float, float]:
@@ -58,22 +63,28 @@ def score_range(results: Results) -> tuple[float, float]:
     return min(*means, max(means) - 0.01), max(means)
 
 
-def _untimed_order(cell: Cell) -> tuple[str, float, str]:
-    return cell.kernel, cell.sigma or 0.0, cell.label
-
-
-def _timed_grid(results: Results, name: str, cells: list[Cell]) -> Html:
-    rows = sorted({c.label: c for c in cells}.values(), key=lambda c: c.time_scale or c.time or 0)
+def _rows(cells: list[Cell]) -> tuple[str, list[str], list[str]]:
+    """Return what tells the rows of a map apart, their labels from the top, and their names."""
+    rows = sorted({c.label: c for c in cells}.values(), key=_order)
     labels = [c.label for c in rows]
+    if len({c.rank for c in rows}) > 1:
+        return "rank", labels, [whole(c.rank or 0) for c in rows]
     scales = [f"{c.time_scale:g}" for c in rows if c.time_scale is not None]
     # Two kernels of one family at one time scale (orders of the parametrix) need their labels.
     if len(set(scales)) == len(rows):
-        return _grid(results, name, "time scale", cells, labels, scales)
-    return _grid(results, name, "", cells, labels, labels)
+        return "time scale", labels, scales
+    return "", labels, [c.kernel_label for c in rows]
+
+
+def _order(cell: Cell) -> tuple[int, float, str, float, str]:
+    rank = cell.rank or 0
+    if _is_timed(cell):
+        return rank, cell.time_scale or cell.time or 0.0, "", 0.0, ""
+    return rank, 0.0, cell.kernel, cell.sigma or 0.0, cell.label
 
 
 def _grid(
-    results: Results, name: str, axis: str, cells: list[Cell], labels: list[str], ticks: list[str]
+    results: Results, name: str, cells: list[Cell], axis: str, labels: list[str], ticks: list[str]
 ) -> Html:
     penalties = sorted({c.C for c in cells})
     means = np.full((len(labels), len(penalties)), np.nan)
@@ -185,7 +196,7 @@ def folds(results: Results) -> Html:
         names = [f"{shortened(c.label, LABEL_WIDTH)}, C = {c.C:g}" for c in cells]
         ax.set_yticks(range(len(cells)), names)
         ax.set_ylim(len(cells) - 0.45, -0.55)
-        ax.set_xlim(*_widened(*ax.get_xlim()))
+        ax.set_xlim(*widened(*ax.get_xlim()))
         ax.locator_params(axis="x", nbins=6)
         ax.grid(axis="x")
         ax.set_axisbelow(True)
@@ -207,35 +218,24 @@ def _fold_row(ax: "Axes", row: int, cell: Cell) -> None:
     ax.text(1.02, row, spread(cell), transform=ax.get_yaxis_transform(), va="center")
 
 
-def _widened(low: float, high: float) -> tuple[float, float]:
-    slack = max(0.0, LEAST_RANGE - (high - low)) / 2
-    return low - slack, high + slack
-
-
 def capacity(results: Results, effective: dict[Cell, float]) -> Html:
     """Return mean score against effective sample size, a mark for each cell."""
-    from matplotlib import colormaps
-
     with drawing("capacity", 5.2, 3.2) as picture:
         ax = picture.axes
         for k, family in enumerate(sorted({c.kernel for c in effective})):
             own = {c: size for c, size in effective.items() if c.kernel == family}
             ax.plot(
-                list(own.values()), [c.mean for c in own], MARKS[k % len(MARKS)], markersize=7,
-                color=colormaps[FAMILIES](k % 10), mec="white", mew=0.6,
-                label=shortened(family, LABEL_WIDTH),
+                list(own.values()), [c.mean for c in own], linestyle="none",
+                label=shortened(family, LABEL_WIDTH), **look(k),
             )  # fmt: skip
         if results.best in effective:
-            ax.plot(
-                [effective[results.best]], [results.best.mean], "o",
-                markersize=13, mfc="none", mec=INK, mew=1.4, label="best",
-            )  # fmt: skip
+            ring(ax, effective[results.best], results.best.mean)
         _effective_axis(ax, min(effective.values()), max(effective.values()))
-        ax.set_ylim(*_widened(*ax.get_ylim()))
+        ax.set_ylim(*widened(*ax.get_ylim()))
         ax.set_ylabel(f"mean {metric(results)}")
         ax.grid()
         ax.set_axisbelow(True)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
+        legend(ax)
         title = f"Mean {metric(results)} against effective sample size"
         return picture.svg(title, f"{len(effective)} cells, coloured by kernel.")
 
@@ -245,7 +245,7 @@ def _effective_axis(ax: "Axes", low: float, high: float) -> None:
     if high > 10 * low:
         ax.set_xscale("log")
         ax.set_xlim(low / 1.2, high * 1.2)
-        _log_ticks(ax.xaxis, low, high)
+        log_ticks(ax.xaxis, low, high)
 
 
 def decay(eigenvalues: NDArray[np.float64], *, exact: bool) -> Html:
@@ -257,7 +257,7 @@ def decay(eigenvalues: NDArray[np.float64], *, exact: bool) -> Html:
         ax.set_yscale("log")
         # One of 1, 2, 5 lies in any interval whose ends differ by a factor of 2.5 or more.
         ax.set_ylim(low / 1.6, high * 1.6)
-        _log_ticks(ax.yaxis, low, high)
+        log_ticks(ax.yaxis, low, high)
         ax.set_title(f"Eigenvalues{_bound(exact)}", loc="left")
         said = f"From {high:.3g} down to {low:.3g} at number {len(eigenvalues)}{_bound(exact)}."
         return picture.svg("Eigenvalues of the Gram matrix", said)
@@ -265,14 +265,6 @@ def decay(eigenvalues: NDArray[np.float64], *, exact: bool) -> Html:
 
 def _bound(exact: bool) -> str:
     return "" if exact else " (lower bounds)"
-
-
-def _log_ticks(axis: "Axis", low: float, high: float) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
-    axis.set_minor_locator(NullLocator())
 
 
 def cumulative(shares: NDArray[np.float64], *, exact: bool) -> Html:
@@ -297,11 +289,6 @@ def _curve(ax: "Axes", values: NDArray[np.float64]) -> None:
     ax.grid()
     ax.set_axisbelow(True)
     ax.set_xlabel("number of the eigenvalue")
-
-
-def _power(value: float) -> str:
-    """Return a tick of a logarithmic axis: 0.01, 100, 1e-6."""
-    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e")
 
 
 def colours_of(name: str, exponent: float = 1) -> list[str]:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.report import figures
+from dhsk.report import figures, low_rank
 from dhsk.report.markup import Html, figure_row, section, table
 from dhsk.report.results import Certificate, Results
 from dhsk.report.words import brief, count_of, duration, whole
@@ -38,7 +38,12 @@ def _bounds(proof: Certificate) -> str:
 
 
 def spectrum(results: Results) -> Html:
-    """Return the eigenvalues of the best kernel and their share of the trace."""
+    """Return the eigenvalues of the best kernel and their share of the trace.
+
+    Nothing of low rank: no eigenvalues are computed there.
+    """
+    if results.low_rank is not None:
+        return Html()
     title = "Eigenvalues of the best kernel"
     values, exact = results.eigenvalues, results.eigenvalues_exact
     # What a symmetric eigensolver cannot tell from zero (LAPACK Users' Guide, 4.7).
@@ -78,13 +83,19 @@ def refit(results: Results) -> Html:
         return Html()
     facts = [
         ("converged", "yes" if proof.converged else "no"),
+        *(_exact(results, proof) if results.low_rank is None else low_rank.refit(results, proof)),
+        ("time", duration(proof.seconds)),
+    ]
+    note = "The best cell, fitted once more on the samples of all folds together: its certificate."
+    return section("Refit of the best cell", note, table((), facts, class_="facts"))
+
+
+def _exact(results: Results, proof: Certificate) -> list[tuple[str, str]]:
+    return [
         ("KKT violation", f"{proof.kkt:.2g}; {results.tol:g} was asked for"),
         ("duality gap", f"{proof.gap:.2g} of the primal objective"),
         ("support vectors", whole(proof.n_support)),
         ("margin", brief(proof.margin)),
         ("VC bound", brief(proof.vc)),
         ("effective sample size", brief(proof.effective)),
-        ("time", duration(proof.seconds)),
     ]
-    note = "The best cell, fitted once more on the samples of all folds together: its certificate."
-    return section("Refit of the best cell", note, table((), facts, class_="facts"))

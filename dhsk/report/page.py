@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from dhsk.errors import InputError
-from dhsk.report import choice, classes, machine
+from dhsk.report import choice, classes, low_rank, machine
 from dhsk.report.markup import Html, section, table, tag
 from dhsk.report.results import Results, parse
 from dhsk.report.words import (
+    brief,
     capitalised,
+    cell_words,
     count_of,
     duration,
-    kernel_words,
     metric,
     score,
     spread,
@@ -69,6 +70,7 @@ def _page(results: Results) -> str:
     body = (
         _header(title, results),
         choice.grid(results),
+        low_rank.features(results),
         choice.search(results),
         choice.folds(results),
         classes.held_out(results),
@@ -93,7 +95,7 @@ def _header(title: str, results: Results) -> Html:
 def _lede(results: Results) -> str:
     best = results.best
     said = (
-        f"Best: {kernel_words(best)}, C = {best.C:g}: "
+        f"Best: {cell_words(best)}: "
         f"mean {metric(results)} {spread(best)} over {count_of(results.n_folds, 'fold')}"
     )
     if results.test is None:
@@ -111,17 +113,24 @@ def _unfinished(results: Results) -> Html:
         stopped.append("the refit of the best cell")
     if not stopped:
         return Html()
-    words = (
-        f"{' and '.join(stopped)} did not converge: the KKT violation is above the tolerance of "
-        f"{results.tol:g}, so scores and bounds may be off. A larger tolerance, more memory or a "
-        "smaller C helps."
-    )
+    words = f"{' and '.join(stopped)} did not converge: {_why(results)}"
     return tag("p", capitalised(words), class_="warning")
+
+
+def _why(results: Results) -> str:
+    if results.low_rank is not None:
+        return (
+            f"the gradient is above the tolerance, {low_rank.tolerance(results)}, so scores may be "
+            "off. A larger tolerance or a smaller C helps."
+        )
+    return (
+        f"the KKT violation is above the tolerance of {results.tol:g}, so scores and bounds may be "
+        "off. A larger tolerance, more memory or a smaller C helps."
+    )
 
 
 def _tiles(results: Results) -> Html:
     samples, best = results.samples, results.best
-    asked = f"best cell, worst fold; {results.tol:g} asked for"
     return tag(
         "dl",
         _tile(f"mean {metric(results)}", score(best.mean), _comparison(results)),
@@ -132,16 +141,39 @@ def _tiles(results: Results) -> Html:
             whole(len(results.cells)),
             f"{count_of(results.n_fits, 'fit')} on the folds",
         ),
-        _tile("support vectors", whole(best.proof.n_support), "best cell, mean over folds"),
-        _tile("KKT violation", f"{best.proof.kkt:.2g}", asked),
-        _tile("mean recall", score(_mean_recall(results)), "every class counts the same"),
+        *(_exact_tiles(results) if results.low_rank is None else _low_rank_tiles(results)),
         _tile(
             "total time",
             duration(results.seconds["total"]),
-            f"{duration(results.seconds['gram'])} for the Gram matrix",
+            f"{duration(results.seconds['gram'])} for the {_prepared(results)}",
         ),
         class_="tiles",
     )
+
+
+def _exact_tiles(results: Results) -> tuple[Html, ...]:
+    proof = results.best.proof
+    asked = f"best cell, worst fold; {results.tol:g} asked for"
+    return (
+        _tile("support vectors", whole(proof.n_support), "best cell, mean over folds"),
+        _tile("KKT violation", f"{proof.kkt:.2g}", asked),
+        _tile("mean recall", score(_mean_recall(results)), "every class counts the same"),
+    )
+
+
+def _low_rank_tiles(results: Results) -> tuple[Html, ...]:
+    """Return tiles in place of the exact ones; the recalls are in the table of classes."""
+    best = results.best
+    return (
+        _tile("landmarks", whole(best.rank or 0), f"best cell, by {low_rank.chosen(results)}"),
+        _tile("trace error", brief(best.trace_error), "of the kernel, not in the features"),
+        _tile("gradient", f"{best.proof.kkt:.2g}", "of that at zero; best cell, worst fold"),
+    )
+
+
+def _prepared(results: Results) -> str:
+    """Say what the fits needed first."""
+    return "Gram matrix" if results.low_rank is None else "features"
 
 
 def _comparison(results: Results) -> str:
@@ -183,7 +215,7 @@ def _mean_recall(results: Results) -> float:
 
 
 def _plan(results: Results) -> Html:
-    names = {"gram": "Gram matrix", "fits": "fits", "total": "total"}
+    names = {"gram": _prepared(results), "fits": "fits", "total": "total"}
     spent = [(f"measured: {names[key]}", duration(s)) for key, s in results.seconds.items()]
     facts = table((), [*results.plan, *spent], class_="facts")
     return section("Planned and measured", "", facts)

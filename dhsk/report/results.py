@@ -21,13 +21,13 @@ class Certificate:
     Attributes
     ----------
     n_support
-        Support vectors; of several fits the mean.
+        Support vectors, or features of low rank; of several fits the mean.
     kkt
-        Largest KKT violation.
+        Largest KKT violation; of low rank, the gradient's length as a part of that at zero.
     gap
-        Largest duality gap, as a part of the primal objective.
+        Largest duality gap, as a part of the primal objective; of low rank, a bound of it.
     converged
-        Whether every violation is within the tolerance.
+        Whether every violation, or gradient, is within the tolerance.
     margin
         Smallest margin in feature space; None where no pair has a hyperplane.
     vc
@@ -58,6 +58,9 @@ class Cell:
         Family ("heat"), and the name that tells its members apart ("heat s=1").
     time_scale, time, sigma
         Parameters of the kernel; None where it has none.
+    rank, trace_error
+        Number of landmarks, and the part of the kernel's trace that their features miss; None for
+        exact machines.
     C
         Penalty of the SVM.
     mean, std
@@ -75,12 +78,19 @@ class Cell:
     time_scale: float | None
     time: float | None
     sigma: float | None
+    rank: int | None
+    trace_error: float | None
     C: float
     mean: float
     std: float
     proof: Certificate
     folds: tuple[float, ...]
     unfinished: int
+
+    @property
+    def kernel_label(self) -> str:
+        """The label without a rank: "heat s=1"."""
+        return self.label if self.rank is None else self.label.removesuffix(f", rank {self.rank}")
 
 
 @dataclass(frozen=True)
@@ -108,6 +118,14 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class LowRank:
+    """How landmarks were chosen, and the loss of the machines on their features."""
+
+    selection: str
+    loss: str
+
+
+@dataclass(frozen=True)
 class HeldOut:
     """How the winner did on samples that were held out from everything."""
 
@@ -121,8 +139,8 @@ class HeldOut:
 class Results:
     """One cross-validation: `cells` best first, `confusion` (true, predicted) of `best`.
 
-    `tol` is the KKT violation that was asked for; `search` is empty, and `test` and `refit` are
-    None, where there was none.
+    `tol` is the KKT violation, or LIBLINEAR's tolerance, that was asked for; `search` is empty,
+    and `test` and `refit` are None, where there was none; `low_rank` is None for exact machines.
     """
 
     version: str
@@ -145,11 +163,17 @@ class Results:
     search: tuple[Trial, ...]
     test: HeldOut | None
     refit: Certificate | None
+    low_rank: LowRank | None
 
     @property
     def n_fits(self) -> int:
         """Number of fits on the folds."""
         return sum(len(cell.folds) for cell in self.cells)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks that were tried, ascending; none for exact machines."""
+        return tuple(sorted({cell.rank for cell in self.cells if cell.rank is not None}))
 
 
 def parse(data: Mapping[str, Any]) -> Results:
@@ -162,7 +186,8 @@ def parse(data: Mapping[str, Any]) -> Results:
     """
     root = Fields(data, "")
     _check_schema(root)
-    cells = _cells(root)
+    low_rank = root.part_if_any("low_rank")
+    cells = _cells(root, ranked=low_rank is not None)
     best = _best(root.part("best"), cells)
     classes = tuple(str(name) for name in root.items("classes"))
     refit = root.part_if_any("refit")
@@ -187,6 +212,7 @@ def parse(data: Mapping[str, Any]) -> Results:
         search=tuple(_trial(f) for f in root.parts("search")) if data.get("search") else (),
         test=_held_out(root.part_if_any("test"), len(classes)),
         refit=None if refit is None else _certificate(refit),
+        low_rank=None if low_rank is None else _low_rank(low_rank),
     )
 
 
@@ -215,18 +241,20 @@ def _key(fields: Fields) -> tuple[str, float]:
     return fields.text("label"), fields.number("C")
 
 
-def _cells(root: Fields) -> tuple[Cell, ...]:
+def _cells(root: Fields, *, ranked: bool) -> tuple[Cell, ...]:
     rows: dict[tuple[str, float], dict[int, Fields]] = {}
     for row in root.parts("rows"):
         rows.setdefault(_key(row), {})[row.whole("fold")] = row
-    cells = [_cell(fields, rows.get(_key(fields), {})) for fields in root.parts("summary")]
+    cells = [
+        _cell(fields, rows.get(_key(fields), {}), ranked=ranked) for fields in root.parts("summary")
+    ]
     if not cells:
         raise wrong("summary", "a list of at least one cell", [])
     # Ties go to the smaller C, as the simpler model.
     return tuple(sorted(cells, key=lambda c: (-c.mean, c.C, c.label)))
 
 
-def _cell(fields: Fields, rows: dict[int, Fields]) -> Cell:
+def _cell(fields: Fields, rows: dict[int, Fields], *, ranked: bool) -> Cell:
     label, C = _key(fields)
     if not rows:
         raise InputError(
@@ -239,6 +267,8 @@ def _cell(fields: Fields, rows: dict[int, Fields]) -> Cell:
         time_scale=fields.optional("time_scale"),
         time=fields.optional("time"),
         sigma=fields.optional("sigma"),
+        rank=fields.whole("rank") if ranked else None,
+        trace_error=fields.number("trace_error") if ranked else None,
         C=C,
         mean=fields.number("mean"),
         std=fields.number("std"),
@@ -283,6 +313,10 @@ def _trial(fields: Fields) -> Trial:
         best_mean=best.number("mean"),
         why=fields.text("why"),
     )
+
+
+def _low_rank(fields: Fields) -> LowRank:
+    return LowRank(selection=fields.text("selection"), loss=fields.text("loss"))
 
 
 def _held_out(fields: Fields | None, n_classes: int) -> HeldOut | None:

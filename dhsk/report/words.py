@@ -87,6 +87,14 @@ def shortened(text: str, width: int) -> str:
     return f"{line[: width - 1 - tail].rstrip()}…{line[len(line) - tail :].lstrip()}"
 
 
+def cell_words(cell: Cell) -> str:
+    """Return what was tried: heat kernel at time scale 1, rank 2,000, C = 10."""
+    penalty = f"C = {cell.C:g}"
+    if cell.rank is None:
+        return f"{kernel_words(cell)}, {penalty}"
+    return f"{kernel_words(cell)}, {unbroken(f'rank {whole(cell.rank)}')}, {unbroken(penalty)}"
+
+
 def kernel_words(cell: Cell) -> str:
     """Return the kernel with its parameter: heat kernel at time scale 1."""
     if cell.time_scale is not None:

@@ -1,0 +1,71 @@
+"""Words and a section about machines of low rank: their landmarks, features and proofs."""
+
+from typing import Final
+
+from dhsk.report import rank_figure
+from dhsk.report.markup import Html, figure_row, section
+from dhsk.report.results import Certificate, LowRank, Results
+from dhsk.report.words import brief, whole
+
+SELECTIONS: Final = {
+    "rpcholesky": "randomly pivoted Cholesky",
+    "uniform": "uniform sampling",
+    "kmeans": "k-means",
+}
+"""How landmarks are chosen, in words."""
+
+
+def features(results: Results) -> Html:
+    """Return what the machines are and what their features miss; nothing for exact ones."""
+    if results.low_rank is None:
+        return Html()
+    note = (
+        f"{_machines(results, results.low_rank)} The trace error says how much of the kernel the "
+        "features miss, as a part of its trace: "
+        f"{brief(results.best.trace_error)} for the best cell."
+    )
+    if len(results.ranks) == 1:
+        return section("What the features miss", note)
+    note += " Below, each kernel at every rank with its best C; the ring is the best cell."
+    return section("What a larger rank brings", note, figure_row([rank_figure.by_rank(results)]))
+
+
+def _machines(results: Results, low_rank: LowRank) -> str:
+    other = "the rest" if len(results.classes) > 2 else "the other"
+    return (
+        f"These machines are not exact: they are linear ones on Nyström features, one class "
+        f"against {other}, with the {low_rank.loss.replace('_', ' ')} loss. Their landmarks were "
+        f"chosen among all samples by {chosen(results)}, which knows no labels."
+    )
+
+
+def chosen(results: Results) -> str:
+    """Return how the landmarks were chosen."""
+    selection = results.low_rank.selection if results.low_rank else ""
+    return SELECTIONS.get(selection, selection)
+
+
+def tolerance(results: Results) -> str:
+    """Return the part of the gradient at zero that may be left, see LIBLINEAR's `-e`."""
+    return f"{results.tol:g} times the smaller side's share of the samples"
+
+
+def proof(results: Results) -> str:
+    """Return what the columns of the table of cells prove."""
+    return (
+        "Trace error is the part of the kernel's trace that the features miss. Gradient is the "
+        "length of the objective's gradient as a part of that at zero, LIBLINEAR's measure: it had "
+        f"to come below {tolerance(results)}. Gap is a bound of the duality gap as a part of the "
+        "objective. Both are the largest over classes and folds"
+    )
+
+
+def refit(results: Results, proof: Certificate) -> list[tuple[str, str]]:
+    """Return the certificate of a fit on all samples."""
+    return [
+        ("gradient", f"{proof.kkt:.2g} of that at zero; {tolerance(results)} was asked for"),
+        ("duality gap", f"at most {proof.gap:.2g} of the objective"),
+        ("landmarks", whole(results.best.rank or 0)),
+        ("features", whole(proof.n_support)),
+        ("trace error", brief(results.best.trace_error)),
+    ]
