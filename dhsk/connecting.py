@@ -2,10 +2,11 @@
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
 
 import click
+from click.core import ParameterSource
 from distributed import Client
 
 from dhsk.cluster import connect
@@ -31,6 +32,28 @@ def connected(cluster: str, workers: int | None) -> Iterator[Client]:
             click.echo(f"dashboard: {client.dashboard_link}", err=True)
         yield client
         _close_undisturbed(client)
+
+
+def connected_if_asked(
+    cluster: str, workers: int | None, *, needed: bool
+) -> AbstractContextManager[Client | None]:
+    """Client of the cluster if one of its options was given or it is needed; else none.
+
+    Parameters
+    ----------
+    cluster, workers
+        As on the command line.
+    needed
+        Whether the work cannot be done in this process.
+
+    Returns
+    -------
+    context manager of Client or None
+        The client.
+    """
+    source = click.get_current_context().get_parameter_source("cluster")
+    here = source is ParameterSource.DEFAULT and workers is None and not needed
+    return nullcontext() if here else connected(cluster, workers)
 
 
 def _close_undisturbed(client: Client) -> None:

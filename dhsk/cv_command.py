@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dhsk.connecting import connected, wrong_out
+from dhsk.connecting import connected_if_asked, wrong_out
 from dhsk.console import print_table, say, show_progress
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.kernels import Kernel
@@ -99,7 +99,7 @@ def cv(
     """Cross-validate SVMs over kernels, times and C, on a Gram store or on samples.
 
     They are exact, or with --rank linear ones on features, for samples that are too many for a Gram
-    matrix.
+    matrix: then in this process, unless --cluster or --workers is given.
 
     Rows of finished kernels are in results.csv while the grid runs. Interrupted, the same command
     goes on where it was.
@@ -115,7 +115,7 @@ def cv(
     out.mkdir(parents=True, exist_ok=True)
     table = out / "results.csv"
     with (
-        connected(cluster, workers) as client,
+        connected_if_asked(cluster, workers, needed=not low_rank) as client,
         _telling_of(table),
         show_progress() as progress,
         wrong_out(),

@@ -4,18 +4,15 @@ import csv
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
-from click.core import ParameterSource
-from distributed import Client
 from numpy.typing import NDArray
 
-from dhsk.connecting import connected, wrong_out
+from dhsk.connecting import connected_if_asked, wrong_out
 from dhsk.console import print_table, say, show_progress
 from dhsk.errors import InputError
 from dhsk.gram.prepare import takes_float32
@@ -119,7 +116,10 @@ def train(
     else:
         estimator = _low_rank(chosen, rank, selection, loss)
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
-    with TreeMemory() as tree, _cluster_if_asked_for(cluster, workers, store) as client:
+    with (
+        TreeMemory() as tree,
+        connected_if_asked(cluster, workers, needed=store is not None) as client,
+    ):
         _fit(estimator.set_params(client=client), opened, y, journal)
     estimator.save(out)
     remove_journal(journal)
@@ -231,15 +231,6 @@ def predict(
     if truth is not None:
         say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
     say(f"output: {out}")
-
-
-def _cluster_if_asked_for(
-    cluster: str, workers: int | None, store: Path | None
-) -> AbstractContextManager[Client | None]:
-    """Client of the cluster if one of its options, or a store, was given; else none."""
-    source = click.get_current_context().get_parameter_source("cluster")
-    here = source is ParameterSource.DEFAULT and workers is None and store is None
-    return nullcontext() if here else connected(cluster, workers)
 
 
 def _check_out(out: Path) -> None:
