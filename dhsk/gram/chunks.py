@@ -21,7 +21,7 @@ from dhsk.errors import CorruptTileError, IncompleteStoreError
 
 CHECKSUM_BYTES: Final = 4
 
-_STRIP_BYTES: Final = 1 << 20  # summed while it is in the cache, then written
+_STRIP_BYTES: Final = 2 << 20  # summed while it is in the cache, then written
 
 
 class ChunkWriter:
