@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+import dask
 import psutil
 from distributed import Client
 
@@ -16,6 +17,12 @@ from dhsk.errors import InputError
 
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
 """What distributed speaks."""
+
+_QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+}
+"""Watching the workers a hundred times a second takes 4 % of two cores."""
 
 WAIT_SECONDS = 60
 """How long to wait for a scheduler that was named, and for its first worker."""
@@ -76,7 +83,7 @@ def _local(**options: Any) -> Client:
         # scheduler is gone, which is no news where both were stopped on request.
         "silence_logs": logging.CRITICAL,
     }
-    with _signals_blocked():
+    with _signals_blocked(), dask.config.set(_QUIET):
         return Client(**(defaults | options))
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import dask
 import psutil
 import pytest
 from distributed import LocalCluster, default_client
@@ -33,6 +34,15 @@ def test_local_cluster_listens_on_localhost_only() -> None:
         assert client.nthreads() == {next(iter(info["workers"])): 1}
         assert client.submit(pow, 2, 5).result() == 32
     assert client.cluster.status.name == "closed"
+
+
+def test_local_workers_are_not_profiled() -> None:
+    """Dask's profiler stays off on workers of ours, and the caller's settings as they are."""
+    before = dask.config.get("distributed.worker.profile.enabled")
+    with dhsk.connect("local", n_workers=1) as client:
+        found = client.run(lambda: dask.config.get("distributed.worker.profile.enabled"))
+    assert list(found.values()) == [False]
+    assert dask.config.get("distributed.worker.profile.enabled") == before
 
 
 def listening() -> set[tuple[int, str, int]]:

@@ -1,14 +1,16 @@
 """Samples on their way into a store: mapped to the sphere, block by block."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+from dhsk.arrays import Rows
 from dhsk.gram.staged import Side
 from dhsk.gram.store import GramStore
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples, apply_map
 
-BLOCK_BYTES = 16_000_000
-"""Samples are mapped and staged in blocks of about this size."""
+BLOCK_BYTES = 8_000_000
+"""Samples are mapped and staged in blocks of about this size, two of them in memory."""
 
 
 def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> Iterator[int]:
@@ -44,14 +46,29 @@ def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) ->
 def _stage_side(store: GramStore, name: Side, side: Samples) -> Iterator[int]:
     store.samples.start(name)
     first = entry = 0
-    for block in side.blocks(_stage_rows(store, side)):
-        mapped = apply_map(store.header.sphere_map, block, first)
+    for mapped in _one_ahead(_mapped(store, side)):
         store.samples.write(name, first, entry, mapped)
         first += mapped.shape[0]
         entry += getattr(mapped, "nnz", 0)
         if first == side.shape[0]:
             store.samples.finish(name)
         yield first
+
+
+def _mapped(store: GramStore, side: Samples) -> Iterator[Rows]:
+    first = 0
+    for block in side.blocks(_stage_rows(store, side)):
+        yield apply_map(store.header.sphere_map, block, first)
+        first += block.shape[0]
+
+
+def _one_ahead(blocks: Iterator[Rows]) -> Iterator[Rows]:
+    """The same blocks, each made by another thread while the one before it is used."""
+    with ThreadPoolExecutor(1) as other:
+        following = other.submit(next, blocks, None)
+        while (block := following.result()) is not None:
+            following = other.submit(next, blocks, None)
+            yield block
 
 
 def _stage_rows(store: GramStore, side: Samples) -> int:

@@ -206,15 +206,15 @@ class SphericalKernel(Kernel):
     def _evaluate(self, cosines: Floats) -> None:
         """Replace a 1-D strip of cosines in [-1, 1] with kernel values, in place."""
 
-    def _apply(self, values: Reals) -> None:
-        """Replace 1-D cosines, float64 or float32, with kernel values, in place.
+    def _apply(self, cosines: Reals, out: Reals) -> None:
+        """Kernel values of 1-D cosines; `out` may be the same array. Both float64 or float32.
 
         Cosines outside [-1, 1] are clipped.
         """
-        for part in strips(values.size):
-            strip = np.clip(values[part], -1.0, 1.0, dtype=np.float64)
+        for part in strips(cosines.size):
+            strip = np.clip(cosines[part], -1.0, 1.0, dtype=np.float64)
             self._evaluate(strip)
-            values[part] = strip
+            out[part] = strip.astype(cosines.dtype, copy=False)
 
     def of_cosine(self, c: ArrayLike) -> NDArray[Any]:
         """Kernel values at given cosines.
@@ -247,8 +247,21 @@ class SphericalKernel(Kernel):
                     f"cosine number {first} (counted from 0, in C order) is NaN:"
                     " look for zero rows or missing values in the samples"
                 )
-        self._apply(flat)
+        self._apply(flat, flat)
         return np.asarray(out)
+
+    def evaluate(self, cosines: Reals, out: Reals) -> None:
+        """Kernel values of cosines that `product` gave, in one pass over them.
+
+        Parameters
+        ----------
+        cosines
+            (a, b), C-ordered, float64 or float32; rounding beyond [-1, 1] is clipped.
+        out
+            Where the values go, (a, b), C-ordered, float64 or float32; `cosines` are kept unless
+            it is the same array. Values have the accuracy of the type of `cosines`.
+        """
+        self._apply(cosines.reshape(-1), out.reshape(-1))
 
     def of_product(self, product: Reals, row_norms2: Floats, col_norms2: Floats) -> Any:
         """Kernel values from the cosines of unit rows, in one pass over `product`.
@@ -274,7 +287,7 @@ class SphericalKernel(Kernel):
         single = product.dtype == np.float32
         number = np.float32 if single else np.float64
         values: Any = np.ascontiguousarray(product, dtype=number)
-        self._apply(values.reshape(-1))
+        self.evaluate(values, values)
         return values
 
 
@@ -291,5 +304,4 @@ def mirror_upper(values: Floats) -> None:
         stop = min(start + _MIRROR_BLOCK, size)
         values[stop:, start:stop] = values[start:stop, stop:].T
         corner = values[start:stop, start:stop]
-        lower = np.tril_indices(stop - start, -1)
-        corner[lower] = corner.T[lower]
+        np.copyto(corner, corner.T.copy(), where=np.tri(stop - start, k=-1, dtype=np.bool_))

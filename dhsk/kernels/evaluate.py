@@ -1,4 +1,4 @@
-"""Evaluation of certified profiles: one pass, in place, compiled.
+"""Evaluation of certified profiles: one pass, compiled.
 
 The formula is written for blocks of eight vector registers, in LLVM's own vector type, and an array
 goes through block by block, its end padded. Eight registers hide each other's latency and share the
@@ -177,19 +177,19 @@ def _kernel_values(
 
 
 def _type_block(
-    _context: Any, values: Any, start: Any, form: Any, p: Any, q: Any, factors: Any
+    _context: Any, cosines: Any, out: Any, start: Any, form: Any, p: Any, q: Any, factors: Any
 ) -> Any:
-    """Replace a block of cosines from `start` on by kernel values."""
-    assert values.layout == form.layout == "C"
+    """Kernel values of a block of cosines from `start` on, rounded to the type of `out`."""
+    assert cosines.layout == out.layout == form.layout == "C"
     sizes = [size.literal_value for size in (p, q, factors)]
-    arithmetic = DOUBLE if values.dtype == types.float64 else SINGLE
+    arithmetic = DOUBLE if cosines.dtype == types.float64 else SINGLE
 
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         itemsize = arithmetic.exp2.itemsize
-        kind = ir.VectorType(context.get_value_type(values.dtype), _BLOCK_BYTES // itemsize)
-        data, numbers = (
+        kind = ir.VectorType(context.get_value_type(cosines.dtype), _BLOCK_BYTES // itemsize)
+        source, target, numbers = (
             context.make_array(array)(context, builder, value=arg).data
-            for array, arg in ((values, args[0]), (form, args[2]))
+            for array, arg in ((cosines, args[0]), (out, args[1]), (form, args[3]))
         )
 
         def repeated(number: Any) -> _Vector:
@@ -201,16 +201,21 @@ def _type_block(
         def constant(value: float) -> _Vector:
             return _Vector(builder, ir.Constant(kind, [value] * kind.count))
 
-        place = builder.bitcast(builder.gep(data, [args[1]]), kind.as_pointer())
-        cosines = _Vector(builder, builder.load(place, align=itemsize))
+        place = builder.bitcast(builder.gep(source, [args[2]]), kind.as_pointer())
+        c = _Vector(builder, builder.load(place, align=itemsize))
         form_entries = (
             repeated(builder.load(cgutils.gep_inbounds(builder, numbers, i))) for i in count()
         )
-        out = _kernel_values(cosines, form_entries, sizes, arithmetic, constant)
-        builder.store(out.value, place, align=itemsize)
+        values = _kernel_values(c, form_entries, sizes, arithmetic, constant).value
+        if out.dtype != cosines.dtype:
+            kind = ir.VectorType(context.get_value_type(out.dtype), kind.count)
+            narrower = out.dtype == types.float32
+            values = (builder.fptrunc if narrower else builder.fpext)(values, kind)
+        place = builder.bitcast(builder.gep(target, [args[2]]), kind.as_pointer())
+        builder.store(values, place, align=out.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
-    return types.void(values, start, form, p, q, factors), generate
+    return types.void(cosines, out, start, form, p, q, factors), generate
 
 
 _block: Any = intrinsic(prefer_literal=True)(_type_block)
@@ -220,23 +225,25 @@ _block: Any = intrinsic(prefer_literal=True)(_type_block)
 def compiled_pass(p: int, q: int, factors: int) -> _Pass:
     """Compiled loop for `p` coefficients of P, `q` of Q beside its leading 1, and some factors.
 
-    Its arguments: values (1-D, contiguous, in place), and as one array the scalars floor, lowest,
+    Its arguments: cosines (1-D, contiguous); where the values go, of the same shape and any type,
+    the same array too; and as one array, of the type of the cosines, the scalars floor, lowest,
     left and offset, P, Q without its last coefficient, which is 1, and the factors' slopes and
-    starts; both of one type.
+    starts.
     """
 
     @numba.njit(error_model="numpy", nogil=True, cache=True)
-    def run(values: Any, form: Any) -> None:
-        entries = _BLOCK_BYTES // values.itemsize
-        whole = values.size - values.size % entries
+    def run(cosines: Any, out: Any, form: Any) -> None:
+        entries = _BLOCK_BYTES // cosines.itemsize
+        whole = cosines.size - cosines.size % entries
         for i in range(0, whole, entries):
-            _block(values, i, form, p, q, factors)
-        if whole < values.size:
-            rest = np.ones(entries, values.dtype)
-            for i in range(whole, values.size):
-                rest[i - whole] = values[i]
-            _block(rest, 0, form, p, q, factors)
-            for i in range(whole, values.size):
-                values[i] = rest[i - whole]
+            _block(cosines, out, i, form, p, q, factors)
+        if whole < cosines.size:
+            rest = np.ones(entries, cosines.dtype)
+            for i in range(whole, cosines.size):
+                rest[i - whole] = cosines[i]
+            values = np.empty(entries, out.dtype)
+            _block(rest, values, 0, form, p, q, factors)
+            for i in range(whole, cosines.size):
+                out[i] = values[i - whole]
 
     return run

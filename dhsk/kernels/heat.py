@@ -130,12 +130,12 @@ class HeatKernel(SphericalKernel):
         return heat_profile(self.dim, self.time)
 
     def _evaluate(self, cosines: Floats) -> None:
-        self._profile.double.apply(cosines)
+        self._profile.double.apply(cosines, cosines)
 
-    def _apply(self, values: Reals) -> None:
+    def _apply(self, cosines: Reals, out: Reals) -> None:
         profile = self._profile
-        form = profile.double if values.dtype == np.float64 else profile.single
-        form.apply(values)
+        form = profile.double if cosines.dtype == np.float64 else profile.single
+        form.apply(cosines, out)
 
 
 def _with_profile(

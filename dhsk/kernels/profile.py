@@ -111,17 +111,20 @@ class Form:
     """1 - 2 u_j, (factors,)."""
     error: ErrorBound
 
-    def apply(self, values: Reals) -> None:
-        """Replace cosines by kernel values, in place, in one pass.
+    def apply(self, cosines: Reals, out: Reals) -> None:
+        """Kernel values of cosines, in one pass.
 
         Parameters
         ----------
-        values
-            Cosines, (size,), contiguous, of the type of the coefficients, without NaN; values
-            outside [-1, 1] are clipped to it.
+        cosines
+            (size,), contiguous, of the type of the coefficients, without NaN; values outside
+            [-1, 1] are clipped to it.
+        out
+            Where the values go, (size,), contiguous, rounded if it is of another type; may be
+            `cosines`.
         """
         run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size)
-        run(values, self._packed)
+        run(cosines, out, self._packed)
 
     @cached_property
     def _packed(self) -> Reals:

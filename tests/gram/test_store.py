@@ -1,6 +1,8 @@
 """The store: what is written comes back, and what is damaged is noticed."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,21 @@ def test_tiles_come_back_bit_for_bit(tmp_path: Path, dtype: str, rng: Any) -> No
         values = rng.random(shape).astype(dtype)
         write_tile(store, i, j, values)
         np.testing.assert_array_equal(store.read_tile(i, j), values, strict=True)
+
+
+def test_disks_that_cannot_reserve_room_do_as_well(store: GramStore, monkeypatch: Any) -> None:
+    """A file system without fallocate gets the same file, and no error."""
+    values = np.ones((TILE, TILE))
+    write_tile(store, 0, 0, values)
+    path = store.path / "gram" / "c" / "0" / "0"
+    reserved = path.read_bytes()
+
+    def refuse(*_: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, "no fallocate here")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    write_tile(store, 0, 0, values)
+    assert path.read_bytes() == reserved
 
 
 def test_full_layout_writes_the_mirror_image(tmp_path: Path, rng: Any) -> None:

@@ -136,6 +136,18 @@ def test_of_cosine_is_what_the_call_uses(kernel, unit_rows):
     np.testing.assert_array_equal(kernel.of_cosine(X @ Y.T), kernel(X, Y))
 
 
+@every_spherical_kernel
+@pytest.mark.parametrize("given", ["float64", "float32"])
+@pytest.mark.parametrize("wanted", ["float64", "float32"])
+def test_evaluate_keeps_the_cosines_and_rounds_to_the_type_asked_for(kernel, given, wanted):
+    """Values of another type are those of the cosines' own type, converted, to the last entry."""
+    cosines = np.random.default_rng(0).uniform(-1, 1, (7, STRIP // 4)).astype(given)
+    kept, values = cosines.copy(), np.full(cosines.shape, 7, wanted)
+    kernel.evaluate(cosines, values)
+    np.testing.assert_array_equal(values, kernel.of_cosine(cosines).astype(wanted))
+    np.testing.assert_array_equal(cosines, kept)
+
+
 @pytest.mark.parametrize("kernel", BOUNDED, ids=by_name)  # an expansion may exceed 1
 def test_equal_rows_in_two_sets_stay_at_most_1(kernel, unit_rows):
     """Cosines that round above 1 are clipped."""
