@@ -29,11 +29,11 @@ STEPS: Final = np.array([*2.0 ** np.arange(-12, 0), 0.75, 1.0, 1.25, 1.5, 2.0, 3
 
 _PATIENCE: Final = 6
 _SUBSET_PATIENCE: Final = 25
-"""Conjugate gradients of one Newton step after which new factors pay: on MNIST at k = 2000 they cost
-as much as some 24 passes over all samples, and as 48 over an eighth of them."""
+"""Conjugate gradients of one Newton step after which new factors pay: on MNIST at k = 2000 they
+cost as much as some 24 passes over all samples, and as 48 over an eighth of them."""
 
 _SUBSET_TOL: Final = 3e-2
-"""Tolerance of the problem on an eighth of the samples: its solution is no nearer to that of all."""
+"""Tolerance on an eighth of the samples: the solution there is no nearer to that of all."""
 
 _MOST_NEWTON: Final = 200
 _MOST_CONJUGATE: Final = 250
