@@ -34,9 +34,13 @@ def _machines(results: Results, low_rank: LowRank) -> str:
     other = "the rest" if len(results.classes) > 2 else "the other"
     return (
         f"These machines are not exact: they are linear ones on Nyström features, one class "
-        f"against {other}, with the {low_rank.loss.replace('_', ' ')} loss. Their landmarks were "
-        f"chosen among all samples by {chosen(results)}, which knows no labels."
+        f"against {other}, with the {low_rank.loss.replace('_', ' ')} loss. Their landmarks "
+        f"{_found(low_rank.selection)} all samples by {chosen(results)}, which knows no labels."
     )
+
+
+def _found(selection: str) -> str:
+    return "are centres of groups of" if selection == "kmeans" else "were chosen among"
 
 
 def chosen(results: Results) -> str:

@@ -97,9 +97,9 @@ def test_words_of_exact_machines_are_absent(page: Any, source: str) -> None:
 @pytest.mark.parametrize(
     ("selection", "words"),
     [
-        ("rpcholesky", "by randomly pivoted Cholesky, which"),
-        ("uniform", "by uniform sampling, which"),
-        ("kmeans", "by k-means, which"),
+        ("rpcholesky", "chosen among all samples by randomly pivoted Cholesky, which"),
+        ("uniform", "chosen among all samples by uniform sampling, which"),
+        ("kmeans", "are centres of groups of all samples by k-means, which"),
     ],
 )
 def test_the_machines_are_described(
