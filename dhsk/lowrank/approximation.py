@@ -25,7 +25,7 @@ from dhsk.lowrank.landmarks import rp_cholesky, uniform
 from dhsk.lowrank.placed import Placed, in_folder, in_memory, in_source
 from dhsk.lowrank.room import Need, Plan, Tier, plan_here, plan_on_workers
 from dhsk.lowrank.root import inverse_root
-from dhsk.lowrank.spans import FeatureMatrix, Place, of_features
+from dhsk.lowrank.spans import FeatureMatrix, Place
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples
 from dhsk.svm.journal import digest_of
@@ -311,7 +311,4 @@ class _Making:
         """Features by passes, from memory or computed."""
         if found.values is None:
             return self.placed.values(found.landmarks, found.root)
-        n, width = found.values.shape
-        return FeatureMatrix(
-            of_features(found.values), n, self.placed.place, width=width, dtype=self.placed.dtype
-        )
+        return FeatureMatrix.held(found.values, self.placed.place)

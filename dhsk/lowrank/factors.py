@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dhsk.arrays import Floats, Indices
 from dhsk.lowrank.losses import Loss
-from dhsk.lowrank.primal_passes import Columns, hessians
+from dhsk.lowrank.primal_passes import Blocks, Columns, hessians
 from dhsk.lowrank.spans import FeatureMatrix
 
 _AT_ONCE: Final = 4
@@ -82,10 +82,10 @@ class Factors:
         for start in range(0, len(self._of), count):
             some = slice(start, start + count)
             columns = self._of.only(some)
-            total = sum_of(Z.map(hessians, (codes, weights), Z.into(V[:, some]), columns, loss))
+            made = _made(Z, codes, weights, V[:, some], columns, loss)
             passes += 1
-            for H, positive, C in zip(total, columns.positive, columns.C, strict=True):
-                self._found[int(positive), float(C)] = _factor(Z, H, C)
+            for factor, positive, C in zip(made, columns.positive, columns.C, strict=True):
+                self._found[int(positive), float(C)] = factor
         return passes
 
     def __bool__(self) -> bool:
@@ -113,14 +113,43 @@ def sum_of(parts: Iterator[Any]) -> Any:
     return total
 
 
-def _factor(Z: FeatureMatrix, upper: NDArray[Any], C: float) -> Any:
-    """Factor of I + C H for the features, H by its upper triangle for the spans' values."""
+def _made(
+    Z: FeatureMatrix,
+    codes: Indices,
+    weights: NDArray[Any],
+    V: Floats,
+    columns: Columns,
+    loss: Loss,
+) -> Iterator[Any]:
+    """Factors of some columns."""
+    if Z.values is not None:  # a task a column: no matrices of spans to be added up
+        calls = [(V[:, [j]], columns.only([j]), loss) for j in range(len(columns))]
+        yield from Z.whole(_of_column, (codes, weights), calls)
+        return
+    total = sum_of(Z.map(hessians, (codes, weights), Z.into(V), columns, loss))
+    for H, C in zip(total, columns.C, strict=True):
+        yield _factor(_turned(Z, H), C)
+
+
+def _of_column(
+    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+) -> Any:
+    """Factor of one column: the task of features in memory."""
+    (H,) = hessians(blocks, codes, weights, V, columns, loss)
+    return _factor(H, columns.C[0])
+
+
+def _turned(Z: FeatureMatrix, upper: NDArray[Any]) -> NDArray[Any]:
+    """Second derivatives by the features, given the upper triangle of those by spans' values."""
     if Z.root is None:
-        H = upper
-    else:
-        whole = np.triu(upper) + np.triu(upper, 1).T
-        half = Z.back(whole.astype(np.float64))
-        H = Z.back(np.ascontiguousarray(half.T)).astype(upper.dtype)
+        return upper
+    whole = np.triu(upper) + np.triu(upper, 1).T
+    half = Z.back(whole.astype(np.float64))
+    return Z.back(np.ascontiguousarray(half.T)).astype(upper.dtype)
+
+
+def _factor(H: NDArray[Any], C: float) -> Any:
+    """Factor of I + C H, H by its upper triangle, which is used up."""
     H *= H.dtype.type(C)
     diagonal = np.einsum("ii->i", H)
     diagonal += 1

@@ -16,7 +16,7 @@ from dhsk.progress import OnProgress, Progress, ignore
 _LEAST_BLOCK: Final = 128
 """Pivots proposed at a time: some 120 make the products of matrices pay (Epperly et al., 2024)."""
 
-_ROUNDS: Final = 8
+_ROUNDS: Final = 4
 """Rounds in which many pivots are proposed: each takes a pass over the samples."""
 
 

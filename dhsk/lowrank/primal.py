@@ -20,7 +20,7 @@ from dhsk.arrays import Floats, Indices
 from dhsk.lowrank.factors import Factors, sum_of
 from dhsk.lowrank.losses import Loss
 from dhsk.lowrank.primal_passes import Columns, curvatures, gradients, slopes
-from dhsk.lowrank.spans import FeatureMatrix, Place, of_features
+from dhsk.lowrank.spans import FeatureMatrix, Place
 from dhsk.lowrank.steps import State, forget
 from dhsk.progress import OnProgress, Progress, ignore
 
@@ -28,7 +28,7 @@ STEPS: Final = np.array([*2.0 ** np.arange(-12, 0), 0.75, 1.0, 1.25, 1.5, 2.0, 3
 """Lengths of Newton steps at which slopes are computed, all in one pass."""
 
 _PATIENCE: Final = 6
-_SUBSET_PATIENCE: Final = 25
+_SUBSET_PATIENCE: Final = 100
 """Conjugate gradients of one Newton step after which new factors pay: on MNIST at k = 2000 they
 cost as much as some 24 passes over all samples, and as 48 over an eighth of them."""
 
@@ -355,9 +355,7 @@ def solve_columns(
         return newton.solve(factors=factors, state=state), factors
     chosen = np.sort(np.random.default_rng(seed).choice(n, count, replace=False))
     part = newton.Z.take(chosen)
-    Z = FeatureMatrix(
-        of_features(part), count, Place.here(threads), width=width, dtype=newton.Z.dtype.name
-    )
+    Z = FeatureMatrix.held(part, Place.here(threads))
     targets = Targets(newton.targets.codes[chosen], newton.targets.weights[chosen])
     columns = replace(newton.columns, C=newton.columns.C * (n / count))
     small = Newton(

@@ -251,6 +251,8 @@ class FeatureMatrix:
     root
         R of Z = K R, (k, r), float64, K being the values of the basis; None where the spans hold
         Z itself.
+    values
+        Z where it is in memory, (N, k).
     """
 
     def __init__(
@@ -263,8 +265,10 @@ class FeatureMatrix:
         dtype: str,
         basis: Basis | None = None,
         root: Floats | None = None,
+        values: NDArray[Any] | None = None,
     ) -> None:
         self.n = n
+        self.values = values
         self.dtype = np.dtype(dtype)
         self.root = root
         self.inner = width
@@ -273,6 +277,13 @@ class FeatureMatrix:
         self._place = place
         self._own_basis = basis
         self._basis = None if basis is None else place.share(basis)
+
+    @classmethod
+    def held(cls, values: NDArray[Any], place: Place) -> "FeatureMatrix":
+        """Features in memory, (N, k); passes run on threads of this process."""
+        n, width = values.shape
+        dtype = values.dtype.name
+        return cls(of_features(values), n, place, width=width, dtype=dtype, values=values)
 
     def map(
         self, function: Callable[..., Any], along: Sequence[NDArray[Any]], *shared: Any
@@ -299,13 +310,34 @@ class FeatureMatrix:
             (number, function, span, self._basis, tuple(array[part] for array in along), ready)
             for number, (part, span) in enumerate(self._spans())
         )
-        early: dict[int, Any] = {}
-        following = 0
-        for number, result in self._place.run(_of_span, tasks):
-            early[number] = result
-            while following in early:
-                yield early.pop(following)
-                following += 1
+        yield from in_order(self._place.run(_of_span, tasks))
+
+    def whole(
+        self,
+        function: Callable[..., Any],
+        along: tuple[NDArray[Any], ...],
+        calls: Sequence[tuple[Any, ...]],
+    ) -> Iterator[Any]:
+        """Call a function on all samples, once with each of some arguments, side by side.
+
+        Parameters
+        ----------
+        function, along
+            As for `map`; the features must be in memory.
+        calls
+            What each call is given besides.
+
+        Yields
+        ------
+        Any
+            What each call returns, in their order.
+        """
+        assert self.values is not None
+        span = HeldFeatures(self.values)
+        tasks = (
+            (number, function, span, None, along, shared) for number, shared in enumerate(calls)
+        )
+        yield from in_order(self._place.run(_of_span, tasks))
 
     def into(self, V: Floats) -> Floats:
         """Coefficients of the spans' values that give the same function as V of the features.
@@ -330,6 +362,17 @@ class FeatureMatrix:
                 values = span.take(inside, self._own_basis)
                 parts.append(values if self.root is None else values @ self.root)
         return np.concatenate(parts).astype(self.dtype, copy=False)
+
+
+def in_order(results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+    """Results by number, so that sums do not depend on which task ended first."""
+    early: dict[int, Any] = {}
+    following = 0
+    for number, result in results:
+        early[number] = result
+        while following in early:
+            yield early.pop(following)
+            following += 1
 
 
 def _of_span(

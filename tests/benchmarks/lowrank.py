@@ -193,13 +193,12 @@ def to_liblinear(options: argparse.Namespace) -> None:
     from dhsk.lowrank.losses import LOSSES
     from dhsk.lowrank.primal import Newton, Targets
     from dhsk.lowrank.primal_passes import Columns
-    from dhsk.lowrank.spans import FeatureMatrix, Place, of_features
+    from dhsk.lowrank.spans import FeatureMatrix, Place
 
     X, y = load_digits(return_X_y=True)
     y = np.asarray(y) % 2
     features = dhsk.NystromFeatures(300, random_state=0, dtype="float64").fit_transform(X)
-    n, width = features.shape
-    Z = FeatureMatrix(of_features(features), n, Place.here(2), width=width, dtype="float64")
+    n, Z = len(features), FeatureMatrix.held(features, Place.here(2))
     weights: Any = np.random.default_rng(0).uniform(0.2, 3.0, n)
     worst = {"coefficients": 0.0, "objective": 0.0}
     for name, loss in LOSSES.items():

@@ -14,7 +14,7 @@ from dhsk.lowrank.losses import LOSSES, Loss, SquaredHinge
 from dhsk.lowrank.primal import Newton, Solution, Targets, solve_columns
 from dhsk.lowrank.primal_passes import Columns
 from dhsk.lowrank.root import inverse_root
-from dhsk.lowrank.spans import Basis, FeatureMatrix, Place, of_features, of_rows
+from dhsk.lowrank.spans import Basis, FeatureMatrix, Place, of_rows
 
 REFERENCE_TOL = 1e-12
 """LIBLINEAR's own tolerance in these tests: it stops at its step limit, as near as it gets."""
@@ -25,8 +25,7 @@ AGREEMENT = 1e-5
 
 def held(X: NDArray[Any]) -> FeatureMatrix:
     """Features in memory."""
-    n, width = X.shape
-    return FeatureMatrix(of_features(X), n, Place.here(2), width=width, dtype=X.dtype.name)
+    return FeatureMatrix.held(X, Place.here(2))
 
 
 def one_vs_rest(n_classes: int, C: float) -> Columns:
