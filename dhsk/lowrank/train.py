@@ -108,19 +108,7 @@ def train_low_rank(
         )
     before = int(psutil.Process().memory_info().rss)
     room = _room_of_solver(problem, row_map, means, how)
-    found = approximate(
-        problem.samples,
-        row_map,
-        k=how.rank,
-        selection=how.selection,
-        tol=how.landmark_tol,
-        oversampling=how.oversampling,
-        seed=how.seed,
-        memory=means.memory if means.memory is None or means.client else means.memory - room,
-        client=means.client,
-        report=report,
-        journal=journal,
-    )
+    found = _approximation(problem, row_map, means, how, room, report, journal)
     if how.loss == "hinge":
         left = own_room(means.memory)
         solution = solve_hinge(found.values, problem, columns_of(problem), left, how.seed)
@@ -132,6 +120,34 @@ def train_low_rank(
         model = _model(problem, row_map, how, found, solver.solve(room))
     planned = before + FIT_BASE_BYTES + found.plan.planned + room
     return replace(model, notes={"planned_bytes": planned if means.client is None else None})
+
+
+def _approximation(
+    problem: Problem,
+    row_map: RowMap,
+    means: Means,
+    how: LowRank,
+    room: int,
+    report: OnProgress,
+    journal: Path | None,
+) -> Approximation:
+    """Features, made in what the solver leaves of the memory of this process."""
+    memory = means.memory
+    if memory is not None and means.client is None:
+        memory -= room
+    return approximate(
+        problem.samples,
+        row_map,
+        k=how.rank,
+        selection=how.selection,
+        tol=how.landmark_tol,
+        oversampling=how.oversampling,
+        seed=how.seed,
+        memory=memory,
+        client=means.client,
+        report=report,
+        journal=journal,
+    )
 
 
 def _room_of_solver(problem: Problem, row_map: RowMap, means: Means, how: LowRank) -> int:
