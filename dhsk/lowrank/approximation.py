@@ -115,7 +115,7 @@ def approximate(
         samples, (m,), which are all taken.
     tol
         Relative trace error, below 1, that is small enough: "rpcholesky" takes no more landmarks
-        than reach it.
+        than reach it; where they are more than k, leaving out components adds to it.
     oversampling
         Landmarks for each feature, at least 1: of more landmarks than features the leading
         components are kept.
@@ -163,18 +163,10 @@ def approximate(
             stack.enter_context(borrow_client(client))
             plan = plan_on_workers(need, what, own_room(None), memory, client)
         placed = _placed(samples, row_map, plan, memory, client, report)
-        making = _Making(placed, plan.tier == "features held", report)
-        if not isinstance(selection, str):
-            found = making.by_inverse(placed.take(selection), selection)
-        elif selection == "uniform":
-            chosen = uniform(n, m, np.random.default_rng(seed))
-            found = making.by_inverse(placed.take(chosen), chosen)
-        elif selection == "kmeans":
-            found = making.by_inverse(kmeans(placed, m, seed), None)
-        else:
-            folder = None if making.held else journal
-            rounds = _rounds(samples, row_map, placed, plan, [m, tol, seed], folder)
-            found = making.by_cholesky(m, tol, seed, rounds)
+        making = _Making(placed, plan.tier == "features held", seed, report)
+        folder = None if making.held else journal
+        rounds = _rounds(samples, row_map, placed, plan, [m, tol, seed], folder)
+        found = making.by(selection, m, tol, rounds)
         if isinstance(selection, str) and found.root.shape[1] > k:
             found = making.leading(found, k)
         features = making.features(found)
@@ -251,9 +243,21 @@ class _Making:
 
     placed: Placed
     held: bool
+    seed: int
     report: OnProgress
 
-    def by_cholesky(self, m: int, tol: float, seed: int, rounds: Rounds) -> _Found:
+    def by(self, selection: str | Indices, m: int, tol: float, rounds: Rounds) -> _Found:
+        """Landmarks as they were asked for."""
+        if not isinstance(selection, str):
+            return self.by_inverse(self.placed.take(selection), selection)
+        if selection == "uniform":
+            chosen = uniform(self.placed.n, m, np.random.default_rng(self.seed))
+            return self.by_inverse(self.placed.take(chosen), chosen)
+        if selection == "kmeans":
+            return self.by_inverse(kmeans(self.placed, m, self.seed), None)
+        return self.by_cholesky(m, tol, rounds)
+
+    def by_cholesky(self, m: int, tol: float, rounds: Rounds) -> _Found:
         """Landmarks by randomly pivoted Cholesky, whose factor is the features."""
         last = rounds.last()
         begun, root = (None, None) if last is None else last
@@ -267,7 +271,7 @@ class _Making:
             factor,
             self.placed.diagonal(),
             m,
-            rng=np.random.default_rng(seed),
+            rng=np.random.default_rng(self.seed),
             tol=tol,
             begun=begun,
             keep=lambda choice: rounds.keep(choice, factor),
