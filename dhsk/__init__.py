@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         HeatSVC,
         HypersphericalMap,
         NystromFeatures,
+        NystromSVC,
         ProjectiveMap,
     )
     from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
         projective_map,
         read_labels,
     )
-    from dhsk.svm import CvResult, cross_validate
+    from dhsk.svm import CvResult
+    from dhsk.validation import cross_validate
 
 _HOME = {
     "cluster": ["connect"],
@@ -56,7 +58,7 @@ _HOME = {
     ],
     "estimators": [
         "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "NystromFeatures",
-        "ProjectiveMap",
+        "NystromSVC", "ProjectiveMap",
     ],
     "gram": ["GramMatrices", "GramMatrix", "compute_gram", "open_gram"],
     "kernels": [
@@ -67,7 +69,8 @@ _HOME = {
     "samples": [
         "hyperspherical_map", "multinomial_map", "open_samples", "projective_map", "read_labels",
     ],
-    "svm": ["CvResult", "cross_validate"],
+    "svm": ["CvResult"],
+    "validation": ["cross_validate"],
 }  # fmt: skip
 
 __all__ = [
@@ -75,10 +78,10 @@ __all__ = [
     "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatKernelRidge",
     "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
     "IncompleteStoreError", "InputError", "Kernel", "LinearKernel", "NystromFeatures",
-    "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap", "SmoothedKernel",
-    "StoreError", "StoreMismatchError", "compute_gram", "connect", "cross_validate",
-    "hyperspherical_map", "multinomial_map", "open_gram", "open_samples", "projective_map",
-    "read_labels",
+    "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap",
+    "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram", "connect",
+    "cross_validate", "hyperspherical_map", "multinomial_map", "open_gram", "open_samples",
+    "projective_map", "read_labels",
 ]  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """The command `dhsk cv`: the grid on the command line, results in a folder, the best on screen."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -84,9 +86,10 @@ def cv(
 ) -> None:
     """Cross-validate exact SVMs over kernels, times and C, on a Gram store or on samples.
 
-    Interrupted, the same command goes on where it was.
+    Rows of finished kernels are in results.csv while the grid runs. Interrupted, the same command
+    goes on where it was.
     """
-    from dhsk.svm import cross_validate
+    from dhsk.validation import cross_validate
 
     opened, dim, n = _open_source(source, labels, drop_columns)
     y = read_labels(labels or source, n, folds if groups is None else None)
@@ -94,7 +97,13 @@ def cv(
     held_out = _held_out(test, test_labels, drop_columns)
     split = None if groups is None else read_labels(groups, n, min_classes=1)
     out.mkdir(parents=True, exist_ok=True)
-    with connected(cluster, workers) as client, show_progress() as progress, wrong_out():
+    table = out / "results.csv"
+    with (
+        connected(cluster, workers) as client,
+        _telling_of(table),
+        show_progress() as progress,
+        wrong_out(),
+    ):
         result = cross_validate(
             opened,
             y,
@@ -107,6 +116,7 @@ def cv(
             client=client,
             store=out / "gram",
             journal=out / "fits",
+            table=table,
             seed=seed,
             progress=progress,
         )
@@ -119,6 +129,17 @@ def cv(
     say(f"next:   open {out / 'report.html'} in a browser")
     if result.model_ is not None:
         say(f"or:     dhsk predict {out / 'model.dhsk'} SAMPLES --out FILE")
+
+
+@contextmanager
+def _telling_of(table: Path) -> Iterator[None]:
+    """Say where the rows of the finished kernels are if it is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if table.exists():
+            click.echo(f"finished kernels: {table}", err=True)
+        raise
 
 
 def _open_source(
@@ -165,7 +186,6 @@ def _write(result: "CvResult", out: Path) -> None:
     from dhsk.svm.model_file import save_model
 
     result.to_json(out / "results.json")
-    result.to_csv(out / "results.csv")
     result.report(out / "report.html")
     if result.model_ is not None:
         save_model(result.model_, out / "model.dhsk")

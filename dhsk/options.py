@@ -12,6 +12,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 KERNELS = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
 MAPS = ("hyperspherical", "projective", "identity")
+SELECTIONS = ("rpcholesky", "uniform")
+LOSSES = ("squared_hinge", "logistic")
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
@@ -111,6 +113,20 @@ tile_options = _options(
         default="triangle",
         show_default=True,
         help="Store the upper half, or both.",
+    ),
+)
+rank_options = _options(
+    click.option("--rank", type=click.IntRange(1), help="Train on Nyström features, this many."),
+    click.option(
+        "--selection",
+        type=click.Choice(SELECTIONS),
+        help="With --rank: how landmarks are chosen. [default: rpcholesky]",
+    ),
+    click.option(
+        "--loss",
+        type=click.Choice(LOSSES),
+        help="With --rank: of a margin; logistic is for `dhsk predict --proba`. "
+        "[default: squared_hinge]",
     ),
 )
 kernel_options = _options(

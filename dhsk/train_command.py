@@ -1,4 +1,4 @@
-"""The commands `dhsk train` and `dhsk predict`: an exact SVM to a file, and labels by it."""
+"""The commands `dhsk train` and `dhsk predict`: a classifier to a file, and labels by it."""
 
 import csv
 import os
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dhsk.connecting import connected, wrong_out
 from dhsk.console import print_table, say, show_progress
 from dhsk.errors import InputError
+from dhsk.gram.prepare import takes_float32
 from dhsk.gram.sizes import human_bytes, human_seconds
 from dhsk.options import (
     cluster_options,
@@ -26,12 +27,16 @@ from dhsk.options import (
     make_kernel,
     map_option,
     own_label_column,
+    rank_options,
 )
 from dhsk.outcome import TreeMemory, peak_resident
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, SphereMap, open_samples, read_labels
 
 if TYPE_CHECKING:
+    from dhsk.estimators import HeatSVC, NystromSVC
+    from dhsk.lowrank.model import LowRankModel
+    from dhsk.lowrank.train import LossName
     from dhsk.svm.model import SvcModel
 
 
@@ -39,17 +44,31 @@ if TYPE_CHECKING:
 @click.argument("samples")
 @click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="File of the model.")
-@click.option("--C", "C", type=float, default=1.0, show_default=True, help="Bound of the duals.")
+@rank_options
+@click.option(
+    "--C",
+    "C",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Bound of the duals; with --rank, factor of the losses.",
+)
 @click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike.")
-@click.option("--tol", type=float, default=1e-3, show_default=True, help="Greatest KKT violation.")
+@click.option(
+    "--tol",
+    type=float,
+    help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left. "
+    "[default: 1e-3; with --rank: 1e-4]",
+)
 @click.option("--probability", is_flag=True, help="Train for `dhsk predict --proba` too.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of --probability's folds.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Of --probability's folds, or landmarks."
+)
 @click.option(
     "--dtype",
     type=click.Choice(["float32", "float64"]),
-    default="float64",
-    show_default=True,
-    help="Type of products and kernel values.",
+    help="Type of products and kernel values. [default: float64; with --rank: float32 where the "
+    "kernel takes it]",
 )
 @click.option("--store", type=click.Path(path_type=Path), help="Folder to keep the Gram matrix in.")
 @kernel_options
@@ -60,12 +79,15 @@ def train(
     samples: str,
     labels: str | None,
     out: Path,
+    rank: int | None,
+    selection: str | None,
+    loss: "LossName | None",
     C: float,
     class_weight: Literal["balanced"] | None,
-    tol: float,
+    tol: float | None,
     probability: bool,
     seed: int,
-    dtype: str,
+    dtype: str | None,
     store: Path | None,
     sphere_map: SphereMap | None,
     drop_columns: tuple[str, ...],
@@ -74,51 +96,102 @@ def train(
     memory: str | None,
     **kernel: Any,
 ) -> None:
-    """Train an exact SVM on SAMPLES and write it to a file.
+    """Train an exact SVM on SAMPLES, or a linear one on --rank features, and write it to a file.
 
-    In this process, which holds the samples, unless --cluster, --workers or --store is given: then
-    on a cluster.
+    In this process unless --cluster, --workers or --store is given: then on a cluster. An exact SVM
+    holds the samples. With --rank what does not fit is read again in every pass, and training that
+    was interrupted goes on.
     """
-    from sklearn.exceptions import ConvergenceWarning
-
-    from dhsk.estimators import HeatSVC
+    from dhsk.lowrank.steps import remove_journal
 
     _check_out(out)
+    _check_rank(rank, selection=selection, loss=loss, probability=probability, store=store)
     drop = (*drop_columns, *own_label_column(samples, labels))
     opened = open_samples(samples, drop_columns=drop)
     y = read_labels(labels or samples, opened.shape[0])
-    estimator = HeatSVC(
-        C=C,
-        sphere_map=sphere_map,
-        kernel=make_kernel(dim=opened.shape[1], **kernel),
-        tol=tol,
-        class_weight=class_weight,
-        probability=probability,
-        dtype=dtype,
-        memory=memory,
-        store=store,
-        random_state=seed,
-    )
-    begin = perf_counter()
-    with (
-        TreeMemory() as tree,
-        _cluster_if_asked_for(cluster, workers, store) as client,
-        show_progress() as progress,
-        wrong_out(),
-        warnings.catch_warnings(record=True) as caught,
-    ):
-        warnings.simplefilter("always", ConvergenceWarning)
-        estimator.set_params(client=client).fit_samples(opened, y, progress)
+    made = make_kernel(dim=opened.shape[1], **kernel)
+    chosen: dict[str, Any] = {
+        "C": C, "tol": tol, "dtype": dtype, "kernel": made, "sphere_map": sphere_map,
+        "class_weight": class_weight, "memory": memory, "random_state": seed,
+    }  # fmt: skip
+    if rank is None:
+        estimator: HeatSVC | NystromSVC = _exact(chosen, probability=probability, store=store)
+    else:
+        estimator = _low_rank(chosen, rank, selection, loss)
+    begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
+    with TreeMemory() as tree, _cluster_if_asked_for(cluster, workers, store) as client:
+        _fit(estimator.set_params(client=client), opened, y, journal)
     estimator.save(out)
-    for warning in caught:
-        click.echo(f"dhsk: {warning.message}", err=True)
+    remove_journal(journal)
     _print_model(estimator.model_, perf_counter() - begin)
-    planned = estimator.model_.notes["planned_bytes"]
+    planned = estimator.model_.notes.get("planned_bytes")
     if planned is not None:
         peak = max(tree.peak, peak_resident(os.getpid()))  # between two looks too
         say(f"memory: {human_bytes(peak)} at the peak, {human_bytes(planned)} predicted")
     say(f"output: {out}")
     say(f"next:   dhsk predict {out} SAMPLES --out FILE")
+
+
+def _check_rank(rank: int | None, **given: Any) -> None:
+    """Refuse options that do not go together."""
+    exact, low_rank = ("probability", "store"), ("selection", "loss")
+    for name in low_rank if rank is None else exact:
+        if given[name]:
+            instead = "give --rank too" if rank is None else "leave out one of them"
+            if name == "probability":
+                instead = "use --loss logistic"
+            raise click.UsageError(
+                f"--{name} is {'for' if rank is None else 'not for'} --rank: {instead}"
+            )
+
+
+def _exact(chosen: dict[str, Any], **own: Any) -> "HeatSVC":
+    """Estimator of an exact SVM."""
+    from dhsk.estimators import HeatSVC
+
+    defaults = {"tol": 1e-3, "dtype": "float64"}
+    return HeatSVC(**_filled(chosen, defaults), **own)
+
+
+def _low_rank(
+    chosen: dict[str, Any], rank: int, selection: str | None, loss: "LossName | None"
+) -> "NystromSVC":
+    """Estimator of a low-rank one."""
+    from dhsk.estimators import NystromSVC
+
+    single = takes_float32(chosen["kernel"])
+    defaults = {"tol": 1e-4, "dtype": "float32" if single else "float64"}
+    return NystromSVC(
+        rank,
+        selection=selection or "rpcholesky",
+        loss=loss or "squared_hinge",
+        **_filled(chosen, defaults),
+    )
+
+
+def _filled(chosen: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Options, with defaults where none was given."""
+    return chosen | {name: value for name, value in defaults.items() if chosen[name] is None}
+
+
+def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: Path) -> None:
+    """Fit, with progress, and print what there is to be warned of."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from dhsk.estimators import NystromSVC
+
+    with (
+        show_progress() as progress,
+        wrong_out(),
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always", ConvergenceWarning)
+        if isinstance(estimator, NystromSVC):
+            estimator.fit_samples(samples, y, progress, journal)
+        else:
+            estimator.fit_samples(samples, y, progress)
+    for warning in caught:
+        click.echo(f"dhsk: {warning.message}", err=True)
 
 
 @click.command("predict")
@@ -137,12 +210,14 @@ def predict(
     drop_columns: tuple[str, ...],
 ) -> None:
     """Write the label of each of SAMPLES by a MODEL of `dhsk train`, read block by block."""
-    from dhsk.svm.model_file import load_model
+    from dhsk.lowrank.model_file import load_model
+    from dhsk.svm.model import SvcModel
 
     _check_out(out)
     loaded = load_model(model)
-    if proba and loaded.sigmoids is None:
-        raise InputError(f"{model} has no probabilities: train it with --probability")
+    if proba and not loaded.has_probabilities:
+        option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
+        raise InputError(f"{model} has no probabilities: train it with {option}")
     drop = (*drop_columns, *own_label_column(samples, labels))
     opened = open_samples(samples, drop_columns=drop, n_features=loaded.dim)
     if opened.shape[1] != loaded.dim:
@@ -175,22 +250,44 @@ def _check_out(out: Path) -> None:
         raise InputError(f"the folder {out.absolute().parent} for --out does not exist: create it")
 
 
-def _print_model(model: "SvcModel", seconds: float) -> None:
+def _print_model(model: "SvcModel | LowRankModel", seconds: float) -> None:
+    from dhsk.svm.model import SvcModel
+
+    if isinstance(model, SvcModel):
+        kind, columns = "exact SVM", _exact_columns(model)
+    else:
+        kind = f"low-rank classifier, loss {model.certificates.loss},"
+        columns = _low_rank_columns(model)
+    C = model.certificates.C
+    say(f"{kind} of {model.kernel.label}, map {model.sphere_map}, C = {C:g}")
+    own = {"classes": f"{len(model.classes):,}", **columns, "time": human_seconds(seconds)}
+    print_table(list(own), [tuple(own.values())])
+
+
+def _exact_columns(model: "SvcModel") -> dict[str, str]:
     found = model.certificates
-    columns = ["classes", "support vectors", "worst KKT", "duality gap", "steps", "time"]
-    row = (
-        f"{len(model.classes):,}",
-        f"{model.rows.shape[0]:,}",
-        f"{found.violation.max():.1e}",
-        f"{found.gap.max():.1e}",
-        f"{found.steps.sum():,}",
-        human_seconds(seconds),
-    )
-    say(f"exact SVM of {model.kernel.label}, map {model.sphere_map}, C = {found.C:g}")
-    print_table(columns, [row])
+    return {
+        "support vectors": f"{model.rows.shape[0]:,}",
+        "worst KKT": f"{found.violation.max():.1e}",
+        "duality gap": f"{found.gap.max():.1e}",
+        "steps": f"{found.steps.sum():,}",
+    }
 
 
-def _comparable(labels: str, n_samples: int, model: "SvcModel") -> NDArray[Any]:
+def _low_rank_columns(model: "LowRankModel") -> dict[str, str]:
+    found = model.certificates
+    return {
+        "landmarks": f"{model.rows.shape[0]:,}",
+        "features": f"{found.width:,} {model.rows.dtype.name}",
+        "trace error": f"{found.trace_error:.2e}",
+        "worst gradient": f"{found.gradient_norm.max():.1e}",
+        "duality gap": f"{(found.gap / found.objective).max():.1e}",
+        "Newton steps": f"{found.steps:,}",
+        "passes": f"{found.passes:,}",
+    }
+
+
+def _comparable(labels: str, n_samples: int, model: "SvcModel | LowRankModel") -> NDArray[Any]:
     """True labels, of the kind of the model's."""
     truth = read_labels(labels, n_samples, min_classes=1)
     numbers = [array.dtype.kind in "biuf" for array in (truth, model.classes)]
@@ -204,7 +301,7 @@ def _comparable(labels: str, n_samples: int, model: "SvcModel") -> NDArray[Any]:
 
 
 def _write_predictions(
-    model: "SvcModel",
+    model: "SvcModel | LowRankModel",
     samples: Samples,
     out: Path,
     truth: NDArray[Any] | None,
@@ -228,7 +325,7 @@ def _write_predictions(
 
 
 def _predictions(
-    model: "SvcModel", samples: Samples, proba: bool, progress: OnProgress
+    model: "SvcModel | LowRankModel", samples: Samples, proba: bool, progress: OnProgress
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Labels and probabilities, (rows, k) or (rows, 0), block by block."""
     from dhsk.svm.model import ROWS

@@ -2,6 +2,7 @@
 
 from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap
 from dhsk.estimators.nystrom import NystromFeatures
+from dhsk.estimators.nystrom_svc import NystromSVC
 from dhsk.estimators.one_class import HeatOneClassSVM
 from dhsk.estimators.ridge import HeatKernelRidge
 from dhsk.estimators.svc import HeatSVC
@@ -12,5 +13,6 @@ __all__ = [
     "HeatSVC",
     "HypersphericalMap",
     "NystromFeatures",
+    "NystromSVC",
     "ProjectiveMap",
 ]

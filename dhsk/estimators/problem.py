@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
+from dhsk.lowrank.model import LowRankCertificates
 from dhsk.samples import Samples
 from dhsk.svm.model import Certificates
 from dhsk.svm.train import Problem
@@ -46,9 +47,9 @@ def make_problem(
     class_weight
         Factors by label, "balanced" over the samples that have a weight, or None for 1.
     C
-        Bound of the dual coefficients.
+        Bound of the dual coefficients, or factor of the losses.
     tol
-        Greatest KKT violation.
+        What counts as converged.
     folds
         Most folds whose decisions sigmoids are fitted to; None for no probabilities.
     random_state
@@ -101,6 +102,25 @@ def warn_unless_converged(found: Certificates) -> None:
             f"{left} of {len(found.converged)} pairs of classes did not converge: the greatest KKT "
             f"violation is {found.violation.max():.2e} after {found.steps.max():,} steps, above "
             f"tol={found.tol:g}; raise tol, lower C, or use dtype='float64'",
+            ConvergenceWarning,
+            stacklevel=CALLER,
+        )
+
+
+def warn_unless_solved(found: LowRankCertificates) -> None:
+    """Give the same warning if a column of a low-rank model did not converge.
+
+    Parameters
+    ----------
+    found
+        Of all columns.
+    """
+    left = int(np.count_nonzero(~found.converged))
+    if left:
+        reached = "" if found.loss == "hinge" else f": gradients of {found.gradient_norm.max():.2e}"
+        warnings.warn(
+            f"{left} of {len(found.converged)} classes did not converge to tol={found.tol:g} in "
+            f"{found.steps:,} steps{reached}; raise tol, lower C, or use dtype='float64'",
             ConvergenceWarning,
             stacklevel=CALLER,
         )

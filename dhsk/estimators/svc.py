@@ -8,32 +8,24 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
-from dhsk.errors import InputError
-from dhsk.estimators.base import HeatEstimator, checked_weights, in_scikit_words
+from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, warn_unless_converged
-from dhsk.kernels import Kernel, kernel_from_spec
+from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, ignore
-from dhsk.samples import Samples, SphereMap, open_samples
+from dhsk.samples import Samples, SphereMap
 from dhsk.svm.model import SvcModel
-from dhsk.svm.model_file import load_model, save_model
 from dhsk.svm.train import Means, train_svc
 from dhsk.svm.votes import one_vs_rest
 
 FOLDS: Final = 5
 """Folds whose decisions the sigmoids are fitted to, as in LIBSVM."""
 
-_KEPT: Final = ("C", "time_scale", "sphere_map", "tol", "class_weight", "probability", "dtype")
-"""Parameters that a model file keeps as they are."""
 
-
-class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
+class HeatSVC(HeatClassifier[SvcModel]):
     """Exact support vector machine with the heat kernel on the hypersphere.
 
     One-vs-one, as `sklearn.svm.SVC`, with the same optimum; every solution comes with its KKT
@@ -108,6 +100,9 @@ class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its 
     True
     """
 
+    _kept = ("C", "time_scale", "sphere_map", "tol", "class_weight", "probability", "dtype")
+    _model_type = SvcModel
+
     def __init__(
         self,
         C: float = 1.0,
@@ -137,36 +132,6 @@ class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its 
         self.store = store
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Train.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim), dense or sparse.
-        y
-            Labels, (N,), of at least two classes.
-        sample_weight
-            Factors of C, (N,), at least 0; samples of weight 0 are as if absent.
-
-        Returns
-        -------
-        Self
-            This estimator.
-
-        Raises
-        ------
-        InputError
-            Parameters, samples or weights cannot be used; a row is named.
-        BudgetError
-            It does not fit the memory or the disk.
-        """
-        self._check("C", "tol")
-        X, y = self._validated(X, y=y)
-        weights = checked_weights(sample_weight, X)
-        with in_scikit_words(self):
-            return self._fit(open_samples(X), np.asarray(y), weights, ignore)
-
     def fit_samples(self, samples: Any, y: ArrayLike, progress: OnProgress | None = None) -> Self:
         """Train on a file, of which only what the fit needs is held in memory.
 
@@ -191,13 +156,8 @@ class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its 
         BudgetError
             It does not fit the memory or the disk.
         """
-        self._check("C", "tol")
-        opened = open_samples(samples)
-        labels = np.asarray(y)
-        if labels.shape != opened.shape[:1]:
-            raise InputError(f"labels of shape {labels.shape} for {opened.shape[0]} samples")
-        self.n_features_in_ = opened.shape[1]
-        return self._fit(opened, labels, np.ones(len(labels)), progress or ignore)
+        opened, labels, weights = self._opened(samples, y)
+        return self._fit(opened, labels, weights, progress or ignore)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each sample, by votes of the pairs, (N,).
@@ -207,7 +167,7 @@ class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its 
         X
             Samples by row, (N, dim).
         """
-        return self._by_blocks(X, self._model.predict)
+        return self._by_blocks(X, self._fitted.predict)
 
     def decision_function(self, X: Any) -> Floats:
         """Scores of the classes, as `sklearn.svm.SVC` with ``decision_function_shape="ovr"``.
@@ -222,7 +182,7 @@ class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its 
         Floats
             (N, k); for two classes (N,), above 0 for the second.
         """
-        model = self._model
+        model = self._fitted
         k = len(model.classes)
         return self._by_blocks(X, lambda rows: one_vs_rest(model.decisions(rows), k))
 
@@ -243,9 +203,9 @@ class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its 
         X
             Samples by row, (N, dim).
         """
-        if self._model.sigmoids is None:
+        if self._fitted.sigmoids is None:
             raise NotFittedError("predict_proba needs a fit with probability=True")
-        return self._by_blocks(X, self._model.probabilities)
+        return self._by_blocks(X, self._fitted.probabilities)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
     def predict_log_proba(self, X: Any) -> Floats:
@@ -258,59 +218,6 @@ class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its 
         """
         logarithms: Floats = np.log(self.predict_proba(X))
         return logarithms
-
-    def save(self, path: str | Path) -> None:
-        """Write the trained model: arrays and JSON, never a pickle.
-
-        Parameters
-        ----------
-        path
-            File to write, with any ending; replaced in one step if it exists.
-        """
-        save_model(self._model, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote; predictions are the same to the last bit.
-
-        Parameters
-        ----------
-        path
-            The file.
-
-        Returns
-        -------
-        Self
-            A fitted estimator. Its memory, client, store and random_state are the defaults.
-
-        Raises
-        ------
-        InputError
-            There is no such file, or it is no model.
-        """
-        model = load_model(path)
-        notes = model.notes
-        parameters = dict(notes.get("parameters", {}))
-        spec = parameters.pop("kernel", None)
-        weights = parameters.pop("class_weight", None)
-        made = cls(
-            kernel=None if spec is None else kernel_from_spec(spec),
-            class_weight=dict(weights) if isinstance(weights, list) else weights,
-            **parameters,
-        )
-        made.n_features_in_ = model.dim
-        if notes.get("feature_names"):
-            made.feature_names_in_ = np.array(notes["feature_names"], dtype=object)
-        made._take(model)
-        return made
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        # Of scikit-learn's three blobs this map leaves the direction only: 0.8 correct, not 0.83.
-        tags.classifier_tags.poor_score = tags.input_tags.positive_only
-        return tags
-
-    # Training
 
     def _fit(
         self, samples: Samples, y: NDArray[Any], sample_weights: Floats, report: OnProgress
@@ -327,25 +234,12 @@ class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its 
         )
         means = Means(self._bytes(), self.client, self.store)
         model = train_svc(problem, self._row_map(samples), means, report)
-        self._take(replace(model, notes={**model.notes, **self._notes()}))
+        self._learned(replace(model, notes={**model.notes, **self._notes()}))
         warn_unless_converged(model.certificates)
         return self
 
-    def _notes(self) -> dict[str, Any]:
-        """What a model file keeps of the estimator."""
-        parameters = {name: getattr(self, name) for name in _KEPT}
-        if isinstance(self.class_weight, Mapping):
-            parameters["class_weight"] = list(self.class_weight.items())
-        parameters["kernel"] = None if self.kernel is None else self.kernel.to_spec()
-        names = getattr(self, "feature_names_in_", None)
-        return {"parameters": parameters, "feature_names": None if names is None else list(names)}
-
     def _take(self, model: SvcModel) -> None:
-        """Set what was learned."""
         sign = -1.0 if len(model.classes) == 2 else 1.0
-        self.model_ = model
-        self._keep_map(model.row_map)
-        self.classes_ = model.classes
         self.support_ = model.expansion.support
         self.support_vectors_ = model.rows
         self.n_support_ = model.expansion.n_support
@@ -354,11 +248,3 @@ class HeatSVC(ClassifierMixin, HeatEstimator):  # type: ignore[misc]  # see its 
         self.kkt_violation_ = float(model.certificates.violation.max())
         self.duality_gap_ = float(model.certificates.gap.max())
         self.n_iter_ = model.certificates.steps
-
-    # Prediction
-
-    @property
-    def _model(self) -> SvcModel:
-        check_is_fitted(self)
-        model: SvcModel = self.model_
-        return model

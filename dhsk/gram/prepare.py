@@ -54,10 +54,21 @@ def check_kernels(
     return chosen
 
 
+def takes_float32(kernel: Kernel) -> bool:
+    """Whether a kernel keeps its digits where samples are multiplied in float32.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    """
+    return kernel.spherical or kernel.name == "linear"
+
+
 def _check_kernel(
     kernel: Kernel, sides: list[Samples], chosen: SphereMap, product_dtype: str
 ) -> None:
-    if product_dtype == "float32" and not (kernel.spherical or kernel.name == "linear"):
+    if product_dtype == "float32" and not takes_float32(kernel):
         raise InputError(
             f"a {kernel.name} kernel loses too many digits in float32: "
             "leave product_dtype at float64"

@@ -127,6 +127,20 @@ def _one_blas_thread(client: Client) -> Iterator[None]:
             client.unregister_worker_plugin(name)
 
 
+def workers_of(client: Client) -> dict[str, Any]:
+    """What the scheduler knows of each worker, by address.
+
+    Parameters
+    ----------
+    client
+        Connected to a scheduler.
+    """
+    # Distributed's own periodic call, which asks for no workers, may replace the answer before it
+    # is read: none is asked for again.
+    found = client.scheduler_info(n_workers=-1)["workers"]
+    return dict(found or client.scheduler_info(n_workers=-1)["workers"])
+
+
 def resources_of(client: Client, memory: int | None = None) -> Resources:
     """Count the workers of a client, and the memory they may use.
 
@@ -147,7 +161,7 @@ def resources_of(client: Client, memory: int | None = None) -> Resources:
     DhskError
         There is no worker.
     """
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    workers = workers_of(client).values()
     if not workers:
         raise DhskError(f"the cluster at {client.scheduler.address} has no workers: start some")
     threads = sum(worker["nthreads"] for worker in workers)
@@ -216,7 +230,7 @@ def _wait_for_some(client: Client, running: set[Any]) -> set[Any]:
                 some = wait(running, timeout=PATIENCE_SECONDS, return_when="FIRST_COMPLETED")
             return set(some.done)
         except TimeoutError as error:
-            if not client.scheduler_info(n_workers=-1)["workers"]:
+            if not workers_of(client):
                 raise DhskError(
                     "the cluster has no workers left: finished tiles are kept, start workers and "
                     "run the same command again"

@@ -57,6 +57,8 @@ class Approximation:
     trace_error
         Trace norm of K - Z Z' as a part of the trace of K, of a positive semi-definite matrix:
         exact to rounding.
+    trace
+        Trace of K.
     plan
         Where it was made, and the memory that was planned for it.
     """
@@ -68,6 +70,7 @@ class Approximation:
     features: FeatureMatrix
     values: NDArray[Any] | None
     trace_error: float
+    trace: float
     plan: Plan
 
     @property
@@ -170,6 +173,7 @@ def approximate(
         if isinstance(selection, str) and found.root.shape[1] > k:
             found = making.leading(found, k)
         features = making.features(found)
+        trace = float(placed.diagonal().sum())
     return Approximation(
         kernel=row_map.kernel,
         landmarks=found.landmarks,
@@ -178,6 +182,7 @@ def approximate(
         features=features,
         values=found.values,
         trace_error=found.error,
+        trace=trace,
         plan=plan,
     )
 

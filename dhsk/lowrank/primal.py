@@ -9,6 +9,7 @@ certificate of every solution, whatever led to it.
    large linear classification", JMLR 9 (2008).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from dhsk.lowrank.factors import Factors, sum_of
 from dhsk.lowrank.losses import Loss
 from dhsk.lowrank.primal_passes import Columns, curvatures, gradients, slopes
 from dhsk.lowrank.spans import FeatureMatrix, Place, of_features
+from dhsk.lowrank.steps import State, forget
 from dhsk.progress import OnProgress, Progress, ignore
 
 STEPS: Final = np.array([*2.0 ** np.arange(-12, 0), 0.75, 1.0, 1.25, 1.5, 2.0, 3.0])
@@ -104,18 +106,6 @@ class Solution:
 
 
 @dataclass
-class _State:
-    """Where Newton's method stands: all that the rest of it depends on."""
-
-    V: Floats
-    step: int = 0
-    conjugate: int = 0
-    """Conjugate gradients of the last step."""
-    factored: Floats | None = None
-    """Coefficients that the factors were made at."""
-
-
-@dataclass
 class Newton:
     """Solve the problems of some columns.
 
@@ -135,8 +125,12 @@ class Newton:
         Bytes for sums of second derivatives.
     report
         Receives progress.
+    keep
+        Receives the state after every step; it is changed by the next one.
     passes
         Passes made so far.
+    at_zero
+        Lengths of the gradients at 0, (J,), once it has begun.
     """
 
     Z: FeatureMatrix
@@ -146,10 +140,17 @@ class Newton:
     tol: float
     room: int
     report: OnProgress = ignore
+    keep: Callable[[State], None] = forget
     passes: int = field(default=0, init=False)
+    at_zero: Floats = field(default_factory=lambda: np.empty(0), init=False)
 
-    def solve(self, start: Floats | None = None, factors: Factors | None = None) -> Solution:
-        """Solve from some coefficients, or from 0.
+    def solve(
+        self,
+        start: Floats | None = None,
+        factors: Factors | None = None,
+        state: State | None = None,
+    ) -> Solution:
+        """Solve from some coefficients, or from 0, or go on.
 
         Parameters
         ----------
@@ -157,33 +158,48 @@ class Newton:
             Coefficients, (width + 1, J).
         factors
             Factors to begin with; they are made anew, in place, where they no longer serve.
+        state
+            From `keep` of the same problems, begun without factors: the rest is done as it would
+            have been, to the last bit if `room` is the same.
 
         Returns
         -------
         Solution
             The solution; columns that did not converge say so.
         """
-        zero = np.zeros((self.Z.width + 1, len(self.columns)))
-        f, G = self._gradient(zero, self.columns)
-        goal = self.tol * self.targets.scale(self.columns) * _lengths(G)
-        V = zero
+        factors = Factors(self.columns) if factors is None else factors
+        if state is None:
+            state = self._begin(start, factors)
+        elif state.factored is not None and state.live.any() and state.conjugate <= _PATIENCE:
+            self._make(factors, state.factored)
+        self.passes = state.passes
+        while state.live.any() and state.newton < _MOST_NEWTON:
+            if state.conjugate > _PATIENCE:
+                state.factored = state.V.copy()
+                self._make(factors, state.factored)
+            state.conjugate = self._step(state, factors)
+            state.newton += 1
+            state.live &= _lengths(state.G) > state.goal
+            state.passes = self.passes
+            self.keep(state)
+            self._tell(state)
+        left = _lengths(state.G)
+        return Solution(state.V, state.f, left, left <= state.goal, state.newton, state.passes)
+
+    def _begin(self, start: Floats | None, factors: Factors) -> State:
+        """State before the first step."""
+        V = np.zeros((self.Z.width + 1, len(self.columns)))
+        f, G = self._gradient(V, self.columns)
+        self.at_zero = _lengths(G)
+        goal = self.tol * self.targets.scale(self.columns) * self.at_zero
         if start is not None:
             V = start.copy()
             f, G = self._gradient(V, self.columns)
-        factors = Factors(self.columns) if factors is None else factors
-        first, conjugate, newton = _lengths(G), 0, 0
-        live = first > goal
-        if start is not None and not factors and live.any():
-            conjugate = _PATIENCE + 1
-        while live.any() and newton < _MOST_NEWTON:
-            if conjugate > _PATIENCE:
-                self._make(factors, V)
-            some = np.flatnonzero(live)
-            conjugate = self._step(some, V, f, G, live, factors)
-            newton += 1
-            live &= _lengths(G) > goal
-            self._tell(first, _lengths(G), goal)
-        return Solution(V, f, _lengths(G), _lengths(G) <= goal, newton, self.passes)
+        first = _lengths(G)
+        state = State(V, f, G, goal, first, first > goal, passes=self.passes)
+        if start is not None and not factors:
+            state.conjugate = _PATIENCE + 1
+        return state
 
     def _make(self, factors: Factors, V: Floats) -> None:
         """Make factors anew at V."""
@@ -196,22 +212,15 @@ class Newton:
         """First column of a class and a C."""
         return int(np.flatnonzero((self.columns.positive == positive) & (self.columns.C == C))[0])
 
-    def _step(
-        self,
-        some: Indices,
-        V: Floats,
-        f: Floats,
-        G: Floats,
-        live: NDArray[np.bool_],
-        factors: Factors,
-    ) -> int:
-        """One Newton step of some columns, in place; `live` loses those that got no further.
+    def _step(self, state: State, factors: Factors) -> int:
+        """One Newton step of the columns that go on; those that get no further stop.
 
         Returns
         -------
         int
             Conjugate gradients that it took.
         """
+        V, f, G, some = state.V, state.f, state.G, np.flatnonzero(state.live)
         columns = self.columns.only(some)
         D, count = self._direction(V[:, some], G[:, some], columns, factors)
         slope = np.einsum("ij,ij->j", G[:, some], D)
@@ -229,7 +238,7 @@ class Newton:
         good = some[better]
         V[:, good] += t[better] * D[:, better]
         f[good], G[:, good] = f_new[better], G_new[:, better]
-        live[some[~better]] = False  # rounding of the features allows no more
+        state.live[some[~better]] = False  # rounding of the features allows no more
         return count
 
     def _gradient(self, V: Floats, columns: Columns) -> tuple[Floats, Floats]:
@@ -299,15 +308,17 @@ class Newton:
     def _arguments(self) -> tuple[Any, ...]:
         return ((self.targets.codes, self.targets.weights),)
 
-    def _tell(self, first: Floats, now: Floats, goal: Floats) -> None:
+    def _tell(self, state: State) -> None:
         """Progress by the digits that the worst gradient has still to lose."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            done = np.log(first / now) / np.log(first / goal)
+            done = np.log(state.first / _lengths(state.G)) / np.log(state.first / state.goal)
         share = float(np.clip(np.nanmin(done), 0, 1)) if np.isfinite(done).any() else 1.0
         self.report(Progress("training", int(1000 * share), 1000))
 
 
-def solve_columns(newton: Newton, *, seed: int, threads: int) -> tuple[Solution, Factors]:
+def solve_columns(
+    newton: Newton, *, seed: int, threads: int, state: State | None = None
+) -> tuple[Solution, Factors]:
     """Solve from nothing, over a part of the samples first if there are many.
 
     Parameters
@@ -318,6 +329,8 @@ def solve_columns(newton: Newton, *, seed: int, threads: int) -> tuple[Solution,
         Of the choice of that part.
     threads
         Threads of this process that it may take for the part.
+    state
+        From `Newton.keep`, to go on from.
 
     Returns
     -------
@@ -330,8 +343,8 @@ def solve_columns(newton: Newton, *, seed: int, threads: int) -> tuple[Solution,
     n, width = newton.Z.n, newton.Z.width
     least, most = _SUBSET_ROWS
     count = min(most, n // _SUBSET)
-    if count < max(least, 2 * width):
-        return newton.solve(factors=factors), factors
+    if state is not None or count < max(least, 2 * width):
+        return newton.solve(factors=factors, state=state), factors
     chosen = np.sort(np.random.default_rng(seed).choice(n, count, replace=False))
     part = newton.Z.take(chosen)
     Z = FeatureMatrix(

@@ -1,6 +1,7 @@
 """Capacity of support vector machines, from Gram matrices alone: smallest ball and VC bound."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
-from dhsk.svm.smo import ascend, matrix_bytes
-from dhsk.svm.sources import ArraySource, Source
+from dhsk.svm.smo import ascend
+from dhsk.svm.sources import ArraySource, Source, products
 
 _ROUNDS: Final = 3
 """Rounding drifts the gradient during many steps: so often a ball goes on from a new one."""
@@ -106,43 +107,27 @@ def smallest_ball(K: NDArray[Any], tol: float = 1e-6) -> Ball:
     return Ball(radius2, gap, steps, exact=True)
 
 
-def ball_of_source(
-    source: Source,
-    members: Indices,
-    room: int,
-    tol: float = 1e-6,
-    diagonal: Floats | float = 1.0,
-) -> Ball:
-    """Find a ball that holds some samples: the smallest one if their matrix fits the memory.
-
-    If it does not, the centre is the mean of the samples, by one product with the whole matrix.
+def balls_about_means(source: Source, groups: Sequence[Indices]) -> list[Ball]:
+    """Find balls that hold groups of samples, each about their mean, in one pass over the matrix.
 
     Parameters
     ----------
     source
         The matrix.
-    members
-        The samples, (n,), each once.
-    room
-        Bytes that their matrix may take.
-    tol
-        As in `smallest_ball`; not used if the matrix does not fit.
-    diagonal
-        Their entries on the diagonal, (n,) or one number; used only if the matrix does not fit.
+    groups
+        Samples, each once, of every group.
 
     Returns
     -------
-    Ball
-        Flagged by `exact`.
+    list of Ball
+        One for each group.
     """
-    n = len(members)
-    if matrix_bytes(n, source.dtype) <= room:
-        return smallest_ball(source.block(members), tol)
-    share = np.zeros((source.n, 1))
-    share[members] = 1 / n
-    s = np.broadcast_to(np.asarray(diagonal, np.float64) / 2, n)
-    f = s - source.product(share)[members, 0]
-    return Ball(*_judge(s, np.full(n, 1 / n), f), steps=0, exact=False)
+    means = [(members, np.full(len(members), 1 / len(members))) for members in groups]
+    diagonal, balls = source.diagonal(), []
+    for (members, b), product in zip(means, products(source, means), strict=True):
+        s = diagonal[members] / 2
+        balls.append(Ball(*_judge(s, b, s - product), steps=0, exact=False))
+    return balls
 
 
 def capacity(norm2: float, radius2: float, n: int) -> Capacity:

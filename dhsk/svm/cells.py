@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
-from dhsk.svm.capacity import ball_of_source, capacity
+from dhsk.svm.capacity import capacity
 from dhsk.svm.dual import Fit
 from dhsk.svm.grid import Grid
 from dhsk.svm.problems import Pair
-from dhsk.svm.rounds import PRODUCT_BYTES
 from dhsk.svm.scores import score
-from dhsk.svm.sources import Source
+from dhsk.svm.sources import PRODUCT_BYTES, Source
 
 
 @dataclass(frozen=True)
@@ -24,28 +23,6 @@ class Solved:
 
     fits: list[list[Fit]]
     radii2: list[float]
-
-
-def radius2_of(source: Source, members: Indices, room: int, diagonal: Floats) -> float:
-    """Squared radius of a ball that holds some samples; of too many, a ball about their mean.
-
-    Parameters
-    ----------
-    source
-        The matrix.
-    members
-        The samples.
-    room
-        Bytes that their matrix may take.
-    diagonal
-        Of the whole matrix, (N,).
-
-    Returns
-    -------
-    float
-        At least that of the smallest ball.
-    """
-    return ball_of_source(source, members, room, diagonal=diagonal[members]).radius2
 
 
 def rows_of_kernel(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
-from dhsk.svm.smo import ascend
+from dhsk.svm.smo import ascend, rounding_of
 
 MAX_STEPS: Final = 10_000_000
 """Steps after which a solution that has not converged is given up, or 100 a sample: LIBSVM's."""
@@ -233,8 +233,8 @@ def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tu
     return max(0.0, float(highest - lowest)), float(intercept)
 
 
-def unfinished(dual: Dual, b: Floats, f: Floats, tol: float) -> list[int]:
-    """Columns whose violation is above a tolerance.
+def unfinished(dual: Dual, b: Floats, f: Floats, tol: float, entry: float = 0.0) -> list[int]:
+    """Columns whose violation is above a tolerance, and above rounding.
 
     Parameters
     ----------
@@ -244,14 +244,39 @@ def unfinished(dual: Dual, b: Floats, f: Floats, tol: float) -> list[int]:
         Coefficients and gradients, (columns, n).
     tol
         The tolerance.
+    entry
+        Largest entry of the matrix, which decides what rounding leaves.
 
     Returns
     -------
     list of int
         Their numbers, ascending.
     """
-    columns = range(len(b))
-    return [c for c in columns if violation_and_intercept(dual, c, b[c], f[c])[0] > tol]
+    return [
+        c
+        for c in range(len(b))
+        if violation_and_intercept(dual, c, b[c], f[c])[0] > least_violation(b[c], f[c], tol, entry)
+    ]
+
+
+def least_violation(b: Floats, f: Floats, tol: float, entry: float) -> float:
+    """Violation down to which to solve a column: a tolerance, or what rounding leaves if more.
+
+    Parameters
+    ----------
+    b, f
+        Its coefficients and gradient, (n,).
+    tol
+        The tolerance.
+    entry
+        Largest entry of the matrix.
+
+    Returns
+    -------
+    float
+        The violation.
+    """
+    return max(tol, rounding_of(np.abs(f).max(), entry, np.abs(b).sum()))
 
 
 def _certify(dual: Dual, column: int, b: Floats, f: Floats, work: Floats, tol: float) -> Fit:

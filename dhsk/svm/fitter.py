@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,7 @@ from dhsk.svm.job import Candidate, Cells, Job
 from dhsk.svm.journal import Journal
 from dhsk.svm.model import Certificates, Expansion, SvcModel
 from dhsk.svm.problems import make_pairs
+from dhsk.svm.result import write_rows
 from dhsk.svm.runners import in_threads, on_workers
 from dhsk.svm.search import scaled, spread_of
 from dhsk.svm.sources import ArraySource, GramSource
@@ -50,6 +52,8 @@ class Fitter:
         The workers.
     journal
         Keeps what is finished.
+    table
+        File for the rows of all kernels that are finished, written anew after each; or None.
     report
         Receives progress.
     """
@@ -60,12 +64,15 @@ class Fitter:
         resources: Resources,
         client: Client,
         journal: Journal,
+        table: Path | None,
         report: OnProgress,
     ) -> None:
         self.grid = grid
         self.resources = resources
         self._client = client
         self._journal = journal
+        self._table = table
+        self._rows: list[dict[str, Any]] = []
         self._report = report
 
     def plan(self, dtype: "np.dtype[Any]", n_kernels: int) -> FitPlan:
@@ -94,10 +101,14 @@ class Fitter:
             )
             for one in candidates
         ]
-        return [
-            Found(one, list(one.C), cells)
-            for one, cells in zip(wanted, self._job(self.grid, wanted).results(), strict=True)
-        ]
+        found: dict[int, Cells] = {}
+        before = self._rows
+        for k, cells in self._job(self.grid, wanted).results():
+            found[k] = cells
+            self._rows = [*before, *(row for k in sorted(found) for row in found[k].rows)]
+            if self._table is not None:
+                write_rows(self._rows, self._table)
+        return [Found(one, list(one.C), found[k]) for k, one in enumerate(wanted)]
 
     def _job(self, grid: Grid, candidates: Sequence[Candidate]) -> Job:
         source = candidates[0].source

@@ -3,19 +3,23 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from dhsk.progress import OnProgress, Progress
-from dhsk.svm.cells import Solved, radius2_of, rows_of_kernel
+from dhsk.svm.capacity import balls_about_means
+from dhsk.svm.cells import Solved, rows_of_kernel
 from dhsk.svm.dual import Fit
 from dhsk.svm.fit_plan import FitPlan
 from dhsk.svm.grid import Grid
 from dhsk.svm.journal import Journal, digest_of
-from dhsk.svm.pairs import solve_pairs
+from dhsk.svm.pairs import largest_block
 from dhsk.svm.parts import Part, solve_part
 from dhsk.svm.problems import Pair, Run, make_pairs
+from dhsk.svm.rounds import solve_in_rounds
+from dhsk.svm.smo import matrix_bytes
 from dhsk.svm.sources import Source
 
 
@@ -91,24 +95,26 @@ class Job:
         name = digest_of(grid.y, weights, test, grid.tol, grid.scoring)
         self._names = [digest_of(name, list(one.C), one.key) for one in candidates]
 
-    def results(self) -> list[Cells]:
+    def results(self) -> Iterator[tuple[int, Cells]]:
         """Fit and score everything that the journal does not have.
 
-        Returns
-        -------
-        list of Cells
-            One for each kernel, in their order.
+        Yields
+        ------
+        int
+            Number of a kernel.
+        Cells
+            Its results, as soon as they are finished.
         """
-        found: dict[int, Cells] = {}
-        for k in range(len(self._candidates)):
-            kept = self._journal.get(self._names[k])
-            if kept is not None:
-                found[k] = Cells(**kept[1])
-        self._advance(len(found) * self._problems)
-        missing = [k for k in range(len(self._candidates)) if k not in found]
+        missing = []
+        for k, name in enumerate(self._names):
+            kept = self._journal.get(name)
+            if kept is None:
+                missing.append(k)
+            else:
+                yield k, Cells(**kept[1])
+        self._advance((len(self._names) - len(missing)) * self._problems)
         for k, solved in self.solved(sorted(missing, key=self._steepness)):
-            found[k] = self._score(k, solved)
-        return [found[k] for k in range(len(self._candidates))]
+            yield k, self._score(k, solved)
 
     def _steepness(self, k: int) -> float:
         """Cheap kernels are the least: at a small time nearly all samples are support vectors."""
@@ -158,28 +164,9 @@ class Job:
         Solved
             Its fits.
         """
-        if self._plan.whole:
-            yield from self._solved_whole(wanted)
-            return
-        for k in wanted:
-            yield k, self._solved_in_rounds(k)
-
-    # Pairs whose matrix fits
-
-    def _parts(self, k: int) -> list[Part]:
-        """Tasks of a kernel."""
-        folds = range(len(self._grids[k].folds))
-        shares = [(fold,) for fold in folds] if self._plan.split_folds else [tuple(folds)]
-        return [Part(k, p, share) for p in range(self._n_pairs) for share in shares]
-
-    def _name_of(self, part: Part) -> str:
-        return digest_of(self._names[part.kernel], part.pair, list(part.folds))
-
-    def _solved_whole(self, wanted: Sequence[int]) -> Iterator[tuple[int, Solved]]:
-        parts = [part for k in wanted for part in self._parts(k)]
         found: dict[int, dict[Part, tuple[list[Fit], float]]] = {k: {} for k in wanted}
         missing = []
-        for part in parts:
+        for part in (part for k in wanted for part in self._parts(k)):
             kept = self._journal.get(self._name_of(part))
             if kept is None:
                 missing.append(part)
@@ -188,6 +175,40 @@ class Job:
                 self._advance(len(kept[0]))
         for k in wanted:
             yield from self._complete(found, k)
+        for part, fits, radius2 in self._solve(missing):
+            self._journal.put(self._name_of(part), fits, radius2)
+            found[part.kernel][part] = fits, radius2
+            self._advance(len(fits))
+            yield from self._complete(found, part.kernel)
+
+    def _parts(self, k: int) -> list[Part]:
+        """Tasks of a kernel."""
+        folds = range(len(self._grids[k].folds))
+        # A pair in rounds is one task: its folds share every pass.
+        split = self._plan.split_folds and self._plan.whole
+        shares = [(fold,) for fold in folds] if split else [tuple(folds)]
+        return [Part(k, p, share) for p in range(self._n_pairs) for share in shares]
+
+    def _name_of(self, part: Part) -> str:
+        return digest_of(self._names[part.kernel], part.pair, list(part.folds))
+
+    def _solve(self, parts: Sequence[Part]) -> Iterator[tuple[Part, list[Fit], float]]:
+        """Each part as soon as it is solved; kernel by kernel if some do not fit the memory."""
+        if self._plan.whole:
+            yield from self._solve_whole(parts)
+            return
+        for k, own in groupby(parts, key=lambda part: part.kernel):
+            small: list[Part] = []
+            large: list[Part] = []
+            dtype = self._candidates[k].source.dtype
+            for part in own:
+                size = matrix_bytes(len(self.pairs(k)[part.pair].members), dtype)
+                (small if size <= self._plan.room else large).append(part)
+            yield from self._solve_whole(small)
+            if large:
+                yield from self._solve_in_rounds(k, large)
+
+    def _solve_whole(self, parts: Sequence[Part]) -> Iterator[tuple[Part, list[Fit], float]]:
         tasks = (
             (
                 part,
@@ -195,13 +216,21 @@ class Job:
                 self.pairs(part.kernel)[part.pair],
                 self._grids[part.kernel].tol,
             )
-            for part in missing
+            for part in parts
         )
-        for part, fits, radius2 in self._run(solve_part, tasks):
-            self._journal.put(self._name_of(part), fits, radius2)
-            found[part.kernel][part] = fits, radius2
-            self._advance(len(fits))
-            yield from self._complete(found, part.kernel)
+        yield from self._run(solve_part, tasks)
+
+    def _solve_in_rounds(
+        self, k: int, parts: Sequence[Part]
+    ) -> Iterator[tuple[Part, list[Fit], float]]:
+        source, tol = self._candidates[k].source, self._grids[k].tol
+        largest = largest_block(self._plan.room, source.dtype)
+        pairs = {part.pair: self.pairs(k)[part.pair] for part in parts}
+        balls = balls_about_means(source, [pair.members for pair in pairs.values()])
+        of_pair = {part.pair: (part, ball.radius2) for part, ball in zip(parts, balls, strict=True)}
+        for number, fits in solve_in_rounds(source, pairs, tol, largest, self._run):
+            part, radius2 = of_pair[number]
+            yield part, fits, radius2
 
     def _complete(
         self, found: dict[int, dict[Part, tuple[list[Fit], float]]], k: int
@@ -217,18 +246,4 @@ class Job:
             own, radius2 = found[part]
             fits[part.pair] += own
             radii2[part.pair] = max(radii2[part.pair], radius2)
-        return Solved(fits, radii2)
-
-    # Pairs whose matrix does not fit
-
-    def _solved_in_rounds(self, k: int) -> Solved:
-        candidate, room = self._candidates[k], self._plan.room
-        source = candidate.source
-        fits: list[list[Fit]] = [[] for _ in range(self._n_pairs)]
-        pairs, tol = self.pairs(k), self._grids[k].tol
-        for number, own in solve_pairs(source, pairs, tol, room, self._run):
-            fits[number] = own
-            self._advance(len(own))
-        diagonal = source.diagonal()
-        radii2 = [radius2_of(source, pair.members, room, diagonal) for pair in pairs]
         return Solved(fits, radii2)

@@ -157,6 +157,11 @@ class SvcModel:
         """What turns samples into rows, as in training."""
         return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name)
 
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it was trained for them."""
+        return self.sigmoids is not None
+
     def decisions(self, rows: Rows) -> Floats:
         """Decisions of all pairs of classes, block by block.
 

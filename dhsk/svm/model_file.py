@@ -3,11 +3,11 @@
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,18 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
-from dhsk.kernels import kernel_from_spec
-from dhsk.samples import parse_sphere_map
+from dhsk.kernels import Kernel, kernel_from_spec
+from dhsk.samples import SphereMap, parse_sphere_map
 from dhsk.samples.paths import reading
 from dhsk.svm.model import Certificates, Expansion, SvcModel
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Model = TypeVar("Model")
+
 SCHEMA: Final = 1
-_FORMAT: Final = "dhsk svm model"
+FORMAT: Final = "dhsk svm model"
 _HEADER: Final = "header"
 
 
@@ -42,30 +47,11 @@ def save_model(model: SvcModel, path: str | Path) -> None:
     OSError
         The file cannot be written.
     """
-    objects = model.classes.dtype.kind == "O"
-    header = {
-        "format": _FORMAT,
-        "schema": SCHEMA,
-        "kernel": model.kernel.to_spec(),
-        "sphere_map": model.sphere_map,
-        "tol": model.certificates.tol,
-        "C": model.certificates.C,
-        "classes_are_objects": objects,
-        "notes": dict(model.notes),
-    }
-    text = json.dumps(header, default=_as_json)
-    arrays = {
-        _HEADER: np.frombuffer(text.encode(), np.uint8),
-        "classes": _plain(model.classes),
-        **_arrays_of(model.expansion),
-        **_arrays_of(model.certificates),
-        **_row_arrays(model.rows),
-    }
+    header = {"tol": model.certificates.tol, "C": model.certificates.C}
+    arrays = {**arrays_of(model.expansion), **arrays_of(model.certificates)}
     if model.sigmoids is not None:
         arrays["sigmoids"] = model.sigmoids
-    with written_beside(Path(path)) as file:
-        # An open file: np.savez would add .npz to a name.
-        np.savez(file, allow_pickle=False, **arrays)
+    write_model(Path(path), FORMAT, model, header, arrays)
 
 
 def load_model(path: str | Path) -> SvcModel:
@@ -84,7 +70,101 @@ def load_model(path: str | Path) -> SvcModel:
     Raises
     ------
     InputError
-        There is no such file, or it is no model, damaged, or of another version.
+        There is no such file, or it is no model, damaged, of another kind or version.
+    """
+    return read_model(path, {FORMAT: model_of})
+
+
+class Kept(Protocol):
+    """What model files of every kind keep."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+
+    @property
+    def sphere_map(self) -> SphereMap:
+        """How samples become its rows."""
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Labels."""
+
+    @property
+    def rows(self) -> Rows:
+        """Mapped rows."""
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """What else the maker wants to keep."""
+
+
+def write_model(
+    path: Path,
+    kind: str,
+    model: Kept,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+) -> None:
+    """Write a model of some kind; replaced in one step if it exists.
+
+    Parameters
+    ----------
+    path
+        File to write.
+    kind
+        What tells models of this kind from others.
+    model
+        The model.
+    header, arrays
+        What it has besides.
+
+    Raises
+    ------
+    InputError
+        The labels are of a type that no file can hold without pickling them.
+    OSError
+        The file cannot be written.
+    """
+    whole = {
+        "format": kind,
+        "schema": SCHEMA,
+        "kernel": model.kernel.to_spec(),
+        "sphere_map": model.sphere_map,
+        **header,
+        "classes_are_objects": model.classes.dtype.kind == "O",
+        "notes": dict(model.notes),
+    }
+    parts = {
+        _HEADER: np.frombuffer(json.dumps(whole, default=_as_json).encode(), np.uint8),
+        "classes": _plain(model.classes),
+        **arrays,
+        **_row_arrays(model.rows),
+    }
+    with written_beside(path) as file:
+        # An open file: np.savez would add .npz to a name.
+        np.savez(file, allow_pickle=False, **parts)
+
+
+def read_model(path: str | Path, kinds: Mapping[str, Callable[..., Model]]) -> Model:
+    """Read what `write_model` wrote.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kinds
+        What makes a model of the header and the arrays, by kinds that can be used.
+
+    Returns
+    -------
+    Model
+        What was made.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it is no model, damaged, of another kind or version.
     """
     path = Path(path)
     if not path.is_file():
@@ -93,9 +173,9 @@ def load_model(path: str | Path) -> SvcModel:
         raise InputError(f"{path} is no dhsk model, or not the whole of one")
     with reading(str(path)), np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
-    header = _header(arrays.pop(_HEADER, None), path)
+    header = _header(arrays.pop(_HEADER, None), path, list(kinds))
     try:
-        return _model(header, arrays)
+        return kinds[header["format"]](header, arrays)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
@@ -127,36 +207,49 @@ def written_beside(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[
         beside.unlink(missing_ok=True)
 
 
-def _header(stored: NDArray[Any] | None, path: Path) -> dict[str, Any]:
+def _header(stored: NDArray[Any] | None, path: Path, kinds: Sequence[str]) -> dict[str, Any]:
     try:
         header = json.loads(b"" if stored is None else stored.tobytes())
     except ValueError:
         header = None
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+    found = str(header.get("format")) if isinstance(header, dict) else ""
+    if not (found.startswith("dhsk ") and found.endswith(" model")):
         raise InputError(f"{path} is no dhsk model: it is an archive of something else")
+    if found not in kinds:
+        raise InputError(
+            f"{path} is a {found}, but what reads it here takes a {' or a '.join(kinds)}: load it "
+            "with the estimator, or the version of dhsk, that wrote it"
+        )
     if header.get("schema") != SCHEMA:
         raise InputError(
             f"{path} is a model of schema {header.get('schema')}, but this dhsk reads schema "
             f"{SCHEMA}: train it again, or use the dhsk that wrote it"
         )
-    return header
+    return dict(header)
 
 
-def _model(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SvcModel:
+def common_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """What models of every kind have, by the names of `Kept`."""
     classes = arrays["classes"]
-    expansion = Expansion(**{f.name: arrays[f.name] for f in fields(Expansion)})
+    return {
+        "kernel": kernel_from_spec(header["kernel"]),
+        "sphere_map": parse_sphere_map(header["sphere_map"]),
+        "classes": classes.astype(object) if header["classes_are_objects"] else classes,
+        "rows": _rows(arrays),
+        "notes": header["notes"],
+    }
+
+
+def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SvcModel:
+    """Exact model of a file's header and arrays."""
     stored = [f.name for f in fields(Certificates) if f.name not in header]
     model = SvcModel(
-        kernel=kernel_from_spec(header["kernel"]),
-        sphere_map=parse_sphere_map(header["sphere_map"]),
-        classes=classes.astype(object) if header["classes_are_objects"] else classes,
-        rows=_rows(arrays),
-        expansion=expansion,
+        **common_of(header, arrays),
+        expansion=Expansion(**{f.name: arrays[f.name] for f in fields(Expansion)}),
         certificates=Certificates(
             tol=header["tol"], C=header["C"], **{name: arrays[name] for name in stored}
         ),
         sigmoids=arrays.get("sigmoids"),
-        notes=header["notes"],
     )
     _check_shapes(model)
     return model
@@ -165,22 +258,33 @@ def _model(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SvcModel:
 def _check_shapes(model: SvcModel) -> None:
     k, n_sv = len(model.classes), model.rows.shape[0]
     n_pairs, expansion = k * (k - 1) // 2, model.expansion
-    shapes = {
-        "support": (expansion.support, (n_sv,)),
-        "n_support": (expansion.n_support, (k,)),
-        "dual_coef": (expansion.dual_coef, (k - 1, n_sv)),
-        "intercepts": (expansion.intercepts, (n_pairs,)),
-        "violation": (model.certificates.violation, (n_pairs,)),
-        "sigmoids": (model.sigmoids, (n_pairs, 2)),
-    }
-    for name, (array, shape) in shapes.items():
-        if array is not None and array.shape != shape:
-            raise ValueError(f"{name} has shape {array.shape}, not {shape}")
+    require_shapes(
+        support=(expansion.support, (n_sv,)),
+        n_support=(expansion.n_support, (k,)),
+        dual_coef=(expansion.dual_coef, (k - 1, n_sv)),
+        intercepts=(expansion.intercepts, (n_pairs,)),
+        violation=(model.certificates.violation, (n_pairs,)),
+        sigmoids=(model.sigmoids, (n_pairs, 2)),
+    )
     if expansion.n_support.sum() != n_sv:
         raise ValueError(f"n_support sums to {expansion.n_support.sum()}, not {n_sv}")
 
 
-def _arrays_of(part: Expansion | Certificates) -> dict[str, NDArray[Any]]:
+def require_shapes(**shapes: tuple[NDArray[Any] | None, tuple[int, ...]]) -> None:
+    """Refuse arrays of a file, by their names, that do not have the shapes given with them.
+
+    Raises
+    ------
+    ValueError
+        One has not.
+    """
+    for name, (array, shape) in shapes.items():
+        if array is not None and array.shape != shape:
+            raise ValueError(f"{name} has shape {array.shape}, not {shape}")
+
+
+def arrays_of(part: "DataclassInstance") -> dict[str, NDArray[Any]]:
+    """Fields of a dataclass that are arrays, by their names."""
     values = {f.name: getattr(part, f.name) for f in fields(part)}
     return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 

@@ -107,8 +107,9 @@ def solve_block(K: NDArray[Any], dual: Dual, tol: float) -> list[Fit]:
     coarse = max(tol, SINGLE_TOLERANCE)
     work = improve(K.astype(np.float32, copy=False), dual, b, f, range(len(b)), coarse)
     f = gradient(K, dual, b)
+    entry = float(np.abs(np.diagonal(K)).max())
     for _ in range(_POLISHES):
-        left = unfinished(dual, b, f, tol)
+        left = unfinished(dual, b, f, tol, entry)
         if not left:
             break
         work += improve(K, dual, b, f, left, tol)

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,10 @@ SCHEMA = 2
 
 CELL = ("kernel", "label", "time_scale", "time", "sigma", "C")
 """Columns that name a cell of the grid."""
+
+
+OF_LOW_RANK = ("rank", "trace_error")
+"""Columns that fits of low rank have besides."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +76,7 @@ class CvResult:
         path
             File to write; replaced in one step if it exists.
         """
-        path = Path(path)
-        part = path.with_name(path.name + ".part")
-        with part.open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(self.data["rows"][0]))
-            writer.writeheader()
-            writer.writerows(self.data["rows"])
-        part.replace(path)
+        write_rows(self.data["rows"], Path(path))
 
     def report(self, path: str | Path) -> None:
         """Write one self-contained HTML page.
@@ -115,6 +113,24 @@ class CvResult:
         return cls(data)
 
 
+def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write rows of results as a table.
+
+    Parameters
+    ----------
+    rows
+        At least one, all with the same columns.
+    path
+        File to write; replaced in one step if it exists.
+    """
+    part = path.with_name(path.name + ".part")
+    with part.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    part.replace(path)
+
+
 def summarise(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Gather rows of the same cell over the folds.
 
@@ -145,11 +161,15 @@ def _over_folds(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
         "kkt": float(max(row["kkt"] for row in rows)),
         "gap": float(max(row["gap"] for row in rows)),
         "converged": all(row["converged"] for row in rows),
-        "margin": min((row["margin"] for row in rows if row["margin"] is not None), default=None),
-        "vc": int(max(row["vc"] for row in rows)),
-        "effective": float(min(row["effective"] for row in rows)),
+        "margin": min(_known(rows, "margin"), default=None),
+        "vc": max(_known(rows, "vc"), default=None),
+        "effective": min(_known(rows, "effective"), default=None),
         "seconds": float(sum(row["seconds"] for row in rows)),
-    }
+    } | {name: rows[0][name] for name in OF_LOW_RANK if name in rows[0]}
+
+
+def _known(rows: list[Mapping[str, Any]], name: str) -> list[Any]:
+    return [row[name] for row in rows if row[name] is not None]
 
 
 def _replace(path: Path, text: str) -> None:

@@ -14,9 +14,16 @@ from typing import Final
 import numpy as np
 
 from dhsk.arrays import Floats, Indices
-from dhsk.svm.dual import Fit, certify, improve, unfinished, violation_and_intercept
+from dhsk.svm.dual import (
+    Fit,
+    certify,
+    improve,
+    least_violation,
+    unfinished,
+    violation_and_intercept,
+)
 from dhsk.svm.problems import Pair, Run
-from dhsk.svm.sources import Source
+from dhsk.svm.sources import Source, products
 
 MAX_PASSES: Final = 5000
 """Passes over the matrix after which a problem is given up."""
@@ -32,9 +39,6 @@ MOST_TURNS: Final = 3
 than one."""
 
 GOLDEN_RATIO: Final = 0.6180339887498949
-
-PRODUCT_BYTES: Final = 1 << 28
-"""Vectors that are multiplied with the matrix at a time."""
 
 
 class State:
@@ -52,6 +56,8 @@ class State:
         self.f = np.broadcast_to(pair.dual.sign, pair.dual.shape).copy()
         self.work = np.zeros((2, len(self.b)))
         self.left = unfinished(pair.dual, self.b, self.f, 0.0)
+        self.moved = False
+        """Since the gradients were computed last."""
 
     def worst(self, count: int) -> Indices:
         """As many samples of the highest gradients that may grow as of the lowest that may shrink.
@@ -106,36 +112,37 @@ def solve_in_rounds(
         One for each of its columns.
     """
     states = {k: State(pair) for k, pair in pairs.items()}
-    passes = ascents = 0
+    entry = float(np.abs(source.diagonal()).max())
+    passes = 0
     while states:
-        moved = _improve_parts(source, states, tol, largest, run) or ascents
+        _improve_parts(source, states, tol, largest, run)
         _renew_gradients(source, list(states.values()))
         for state in states.values():
-            state.left = unfinished(state.pair.dual, state.b, state.f, tol)
-        ended = [k for k, s in states.items() if not s.left or not moved or passes > MAX_PASSES]
+            state.left = unfinished(state.pair.dual, state.b, state.f, tol, entry)
+        given_up = passes > MAX_PASSES
+        ended = [k for k, s in states.items() if not s.left or not s.moved or given_up]
         for k in ended:
             state = states.pop(k)
             yield k, certify(state.pair.dual, state.b, state.f, state.work, tol)
-        lines = [_Line(state, c, tol) for state in states.values() for c in state.left]
-        ascents = _ascend_within_bounds(source, lines)
-        passes += 1 + ascents
+        lines = [_Line(state, c, tol, entry) for state in states.values() for c in state.left]
+        for state in states.values():
+            state.moved = False
+        passes += 1 + _ascend_within_bounds(source, lines)
 
 
 def _improve_parts(
     source: Source, states: dict[int, State], tol: float, largest: int, run: Run
-) -> bool:
-    """Solve each pair in its worst variables; whether anything moved."""
+) -> None:
+    """Solve each pair in its worst variables."""
     tasks = [
         (k, source, state.pair, chosen, state.b[:, chosen], state.f[:, chosen], state.left, tol)
         for k, state in states.items()
         for chosen in [state.worst(largest)]
     ]
-    moved = False
     for k, chosen, b, work in run(improve_part, tasks):
-        moved |= bool((states[k].b[:, chosen] != b).any())
+        states[k].moved |= bool((states[k].b[:, chosen] != b).any())
         states[k].b[:, chosen] = b
         states[k].work += work
-    return moved
 
 
 def improve_part(
@@ -192,21 +199,8 @@ def _renew_gradients(source: Source, states: list[State]) -> None:
     """Gradients s - K b of the columns that are not finished."""
     wanted = [(state, c) for state in states for c in state.left]
     vectors = [(state.pair.members, state.b[c]) for state, c in wanted]
-    for (state, c), product in zip(wanted, _products(source, vectors), strict=True):
+    for (state, c), product in zip(wanted, products(source, vectors), strict=True):
         state.f[c] = state.pair.dual.sign - product
-
-
-def _products(source: Source, vectors: list[tuple[Indices, Floats]]) -> Iterator[Floats]:
-    """Products of the matrix with vectors on some samples each, at those samples."""
-    at_once = max(1, PRODUCT_BYTES // (8 * source.n))
-    for start in range(0, len(vectors), at_once):
-        part = vectors[start : start + at_once]
-        V = np.zeros((source.n, len(part)))
-        for place, (members, values) in enumerate(part):
-            V[members, place] = values
-        products = source.product(V)
-        for place, (members, _) in enumerate(part):
-            yield products[members, place]
 
 
 def _ascend_within_bounds(source: Source, lines: list["_Line"]) -> int:
@@ -217,7 +211,7 @@ def _ascend_within_bounds(source: Source, lines: list["_Line"]) -> int:
         if not lines:
             break
         vectors = [(line.members, line.direction) for line in lines]
-        for line, product in zip(lines, _products(source, vectors), strict=True):
+        for line, product in zip(lines, products(source, vectors), strict=True):
             line.move(product)
         passes += 1
     return passes
@@ -226,12 +220,13 @@ def _ascend_within_bounds(source: Source, lines: list["_Line"]) -> int:
 class _Line:
     """Conjugate gradients in the coefficients of a column that lie within their bounds."""
 
-    def __init__(self, state: State, column: int, tol: float) -> None:
+    def __init__(self, state: State, column: int, tol: float, entry: float) -> None:
         self.members = state.pair.members
+        self._state = state
         self._dual, self._column = state.pair.dual, column
         self._lower, self._upper = self._dual.bounds(column)
         self._b, self._f = state.b[column], state.f[column]
-        self._tol = tol
+        self._tol = least_violation(self._b, self._f, tol, entry)
         self._stops = 0
         self._start()
 
@@ -276,6 +271,7 @@ class _Line:
         product
             Matrix times direction, (n,).
         """
+        self._state.moved = True
         d = self.direction
         ends = np.where(d > 0, self._upper, self._lower)
         room = np.divide(ends - self._b, d, out=np.full(len(d), np.inf), where=d != 0)

@@ -1,6 +1,6 @@
 """Where a solver gets its matrix from: an array, rows in memory, or a Gram matrix."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -21,6 +21,15 @@ MULTIPLY_RATE: Final = 2.5e10
 READ_RATE: Final = 1.5e9
 """Bytes of tiles that a core reads and evaluates in a second: assumed. One alone was seen to do
 2.6e9 on WebKB's cosines, in the page cache."""
+
+
+PRODUCT_BYTES: Final = 1 << 28
+"""Vectors that are multiplied with the matrix at a time."""
+
+COLUMNS: Final = 16
+"""Vectors are multiplied in multiples of so many: each product then has the same bits whatever else
+is multiplied with it. So it was with OpenBLAS 0.3.31 for four kinds of processors, but for parts of
+seven rows or fewer."""
 
 
 class Source(Protocol):
@@ -212,6 +221,32 @@ class GramSource:
     def diagonal(self) -> Floats:
         """Diagonal entries."""
         return self.G.diagonal().astype(np.float64)
+
+
+def products(source: Source, vectors: Sequence[tuple[Indices, Floats]]) -> Iterator[Floats]:
+    """Multiply the matrix with vectors on some samples each.
+
+    Parameters
+    ----------
+    source
+        The matrix.
+    vectors
+        Samples and values of each.
+
+    Yields
+    ------
+    Floats
+        The product at those samples.
+    """
+    at_once = max(1, PRODUCT_BYTES // (8 * COLUMNS * source.n)) * COLUMNS
+    for start in range(0, len(vectors), at_once):
+        part = vectors[start : start + at_once]
+        V = np.zeros((source.n, -(-len(part) // COLUMNS) * COLUMNS))
+        for place, (members, values) in enumerate(part):
+            V[members, place] = values
+        found = source.product(V)
+        for place, (members, _) in enumerate(part):
+            yield found[members, place]
 
 
 def _pad(members: Indices) -> Indices:

@@ -51,9 +51,9 @@ class Problem:
     weights
         Factors of C, (N,); in each class one at least is above 0.
     C
-        Bound of the dual coefficients.
+        Bound of the dual coefficients, or of a low-rank model factor of the losses.
     tol
-        Greatest KKT violation.
+        Greatest KKT violation, or of a low-rank model part of the first gradient.
     fold_of
         Fold of each sample for the decisions that sigmoids are fitted to, (N,), from 0, and -1
         where its weight is 0; None for a model without probabilities.

@@ -114,3 +114,14 @@ def test_resources_count_workers_and_memory(client: Any) -> None:
     """Threads of this process need no worker processes; a limit given wins."""
     found = resources_of(client, 123)
     assert (found.workers, found.threads, found.memory) == (0, 2, 123)
+
+
+def test_an_answer_that_was_replaced_is_asked_for_again(client: Any, monkeypatch: Any) -> None:
+    """Distributed's own periodic call empties it between the answer and its reading."""
+    whole = client.scheduler_info
+    answers = [{"workers": {}}]
+    monkeypatch.setattr(
+        client, "scheduler_info", lambda **k: answers.pop() if answers else whole(**k)
+    )
+    assert resources_of(client).threads > 0
+    assert not answers

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-import dhsk
-from dhsk.svm.capacity import Ball, ball_of_source, capacity, smallest_ball
+from dhsk.svm.capacity import Ball, balls_about_means, capacity, smallest_ball
 from dhsk.svm.dual import Dual
 from dhsk.svm.pairs import solve_block
 from dhsk.svm.smo import ascend, padded
-from dhsk.svm.sources import ArraySource, RowsSource
+from dhsk.svm.sources import ArraySource
 
 TOL = 1e-6
 """Of the balls: a squared radius may be too large by this part of itself."""
@@ -202,50 +201,28 @@ def test_indefinite_matrices_end(n: int) -> None:
     assert ball_of(-np.eye(n)).radius2 == 0
 
 
-def test_indefinite_matrix_that_does_not_fit() -> None:
+def test_indefinite_matrix_about_the_mean() -> None:
     """The dual of the mean is below 0 here, at -2/3, which bounds nothing: all may be gap."""
     K = np.zeros((3, 3))
     K[1, 2] = K[2, 1] = 3.0
-    ball = ball_of_source(ArraySource(K), np.arange(3), room=0, diagonal=0.0)
+    (ball,) = balls_about_means(ArraySource(K), [np.arange(3)])
     assert ball.radius2 == pytest.approx(2 / 3, rel=ROUNDING)
     assert ball.gap == 1
 
 
-def test_source_that_fits_gives_the_smallest_ball() -> None:
-    """Of the members alone, and as it is from the matrix."""
-    K = gaussian(np.random.default_rng(5).normal(size=(200, 3)))
-    members = np.arange(3, 150, 3)
-    ball = ball_of_source(ArraySource(K), members, room=K.nbytes, tol=1e-8)
-    assert ball == ball_of(K[np.ix_(members, members)], 1e-8)
-
-
-def test_source_that_does_not_fit_is_held_about_the_mean() -> None:
-    """The radius is the greatest distance of a member from their mean, and the gap says so."""
+def test_balls_about_means() -> None:
+    """Each radius is the greatest distance of a member from their mean, and the gap says so."""
     X = np.random.default_rng(6).normal(size=(200, 3))
-    members = np.random.default_rng(7).permutation(200)[:150]
-    K, Y = linear(X), X[members]
-    diagonal = np.diag(K)[members]
-    ball = ball_of_source(ArraySource(K), members, room=1000, diagonal=diagonal)
-    far = ((Y - Y.mean(0)) ** 2).sum(1)
-    assert not ball.exact
-    assert ball.radius2 == pytest.approx(far.max(), rel=ROUNDING)
-    assert ball.gap == pytest.approx(1 - far.mean() / far.max(), abs=ROUNDING)
-    best = ball_of(linear(Y)).radius2
-    assert ball.radius2 * (1 - ball.gap) < best < ball.radius2 * (1 + TOL)
-
-
-def test_source_of_a_kernel_has_a_unit_diagonal() -> None:
-    """Nothing else need be said of the kernels on spheres, whichever way is taken."""
-    rows = dhsk.hyperspherical_map(np.random.default_rng(8).random((90, 6)))
-    kernel = dhsk.HeatKernel.at_scale(6, 0.5)
-    members = np.arange(10, 90)
-    K = kernel(rows[members])
-    ball = ball_of_source(RowsSource(rows, kernel), members, room=1000)
-    about_mean = 1 - 2 * K.mean(1).min() + K.mean()
-    assert ball.radius2 == pytest.approx(about_mean, rel=ROUNDING)
-    smallest = ball_of_source(RowsSource(rows, kernel), members, room=10**6)
-    assert smallest.exact
-    assert smallest.radius2 == pytest.approx(ball_of(K).radius2, rel=2 * TOL)
+    K = linear(X)
+    groups = [np.random.default_rng(7).permutation(200)[:150], np.arange(20)]
+    for members, ball in zip(groups, balls_about_means(ArraySource(K), groups), strict=True):
+        Y = X[members]
+        far = ((Y - Y.mean(0)) ** 2).sum(1)
+        assert not ball.exact
+        assert ball.radius2 == pytest.approx(far.max(), rel=ROUNDING)
+        assert ball.gap == pytest.approx(1 - far.mean() / far.max(), abs=ROUNDING)
+        best = ball_of(linear(Y)).radius2
+        assert ball.radius2 * (1 - ball.gap) < best < ball.radius2 * (1 + TOL)
 
 
 def test_capacity_by_hand() -> None:

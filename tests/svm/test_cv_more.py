@@ -1,5 +1,6 @@
 """Cross-validation with weights, groups, scorers, matrices of one's own, and interruptions."""
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def force_rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return solve_in_rounds(source, pairs, *args)
 
     monkeypatch.setattr("dhsk.svm.fitter.plan_fits", in_rounds)
-    monkeypatch.setattr("dhsk.svm.pairs.solve_in_rounds", counting)
+    monkeypatch.setattr("dhsk.svm.job.solve_in_rounds", counting)
     return solved
 
 
@@ -305,12 +306,13 @@ GRID: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "memory"), [(0, "ample"), (1, "ample"), (2, "parts")])
 def test_interrupted_grids_go_on(
-    digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, memory: str
 ) -> None:
     """Ended at random points, as often as it takes: the same table, and nothing fitted twice."""
     X, y, _ = digits
+    in_parts = force_rounds(monkeypatch) if memory == "parts" else [0]
     reports: list[int] = []
 
     def remember(event: dhsk.Progress) -> None:
@@ -335,6 +337,7 @@ def test_interrupted_grids_go_on(
         except StopHereError:
             interruptions += 1
     assert interruptions > 0
+    assert in_parts
     assert without_seconds(result) == without_seconds(uninterrupted)
     assert result.data["confusion"] == uninterrupted.data["confusion"]
     assert len(fitted) == len(set(fitted)) == reports[-1] // (3 * 2)  # each with all folds and C
@@ -344,6 +347,50 @@ def test_interrupted_grids_go_on(
     assert again.results_ == result.results_  # with their seconds
     names = [path.name for path in (tmp_path / "journal").iterdir()]
     assert len(names) == 3
+
+
+def rows_of(table: Path) -> list[dict[str, str]]:
+    """What is in a table, none if there is no such file."""
+    if not table.exists():
+        return []
+    with table.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_rows_of_finished_kernels_are_on_disk(digits: Any, tmp_path: Path) -> None:
+    """All of what is finished, at any moment; of what an earlier call had left, nothing."""
+    X, y, _ = digits
+    table = tmp_path / "rows.csv"
+    table.write_text("old\n1\n")
+    grid = GRID | {"journal": tmp_path / "journal", "table": table}
+    seen: list[list[dict[str, str]]] = []
+
+    def look(event: dhsk.Progress) -> None:
+        if event.stage == "fits":
+            seen.append(rows_of(table))
+            if len({row["label"] for row in seen[-1]}) == 2 and not seen[0]:
+                raise StopHereError("here")
+
+    with pytest.raises(StopHereError, match="here"):
+        dhsk.cross_validate(X, y, **grid, progress=look)
+    assert {len(rows) for rows in seen} == {0, 6, 12}
+    seen = [rows_of(table)]
+    result = dhsk.cross_validate(X, y, **grid, progress=look)
+    assert seen[1] == seen[0]  # from the journal
+    result.to_csv(tmp_path / "whole.csv")
+    assert table.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert all(row in rows_of(table) for rows in seen for row in rows)
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "whole.csv", "journal"}
+
+
+def test_rows_of_a_search_are_of_all_its_stages(digits: Any, tmp_path: Path) -> None:
+    """Times that were tried first stay in the table."""
+    X, y, _ = digits
+    result = dhsk.cross_validate(X, y, time_scale="auto", C=1.0, cv=2, table=tmp_path / "rows.csv")
+    assert len(result.data["search"]) > 1
+    assert [float(row["time"]) for row in rows_of(tmp_path / "rows.csv")] == [
+        row["time"] for row in result.results_
+    ]
 
 
 def test_journal_of_another_problem_is_not_taken(

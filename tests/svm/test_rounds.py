@@ -1,5 +1,6 @@
 """Problems in parts: the same solutions, in the memory that is there, in shared passes."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,15 @@ from hypothesis import strategies as st
 from dhsk.svm.dual import Fit
 from dhsk.svm.pairs import largest_block, solve_pairs
 from dhsk.svm.problems import Pair, make_pairs
-from dhsk.svm.rounds import State, _Line
+from dhsk.svm.rounds import State, _Line, solve_in_rounds
 from dhsk.svm.runners import in_threads
-from dhsk.svm.sources import ArraySource
+from dhsk.svm.sources import COLUMNS, ArraySource, products
 
 TOL = 1e-5
 
 PLENTY = 10**9
+
+EPS = float(np.finfo(float).eps)
 
 ROUNDING = 1e-12
 """Sums of some thousand changes in float64, relative to the sum of the coefficients."""
@@ -156,10 +159,8 @@ def test_memory_of_parts_is_kept() -> None:
     assert source.blocks[: len(small)] == small
 
 
-@pytest.mark.parametrize("bytes_at_once", [None, 8 * 400, 5 * 8 * 400])
-def test_all_columns_share_every_pass(
-    monkeypatch: pytest.MonkeyPatch, bytes_at_once: int | None
-) -> None:
+@pytest.mark.parametrize("at_once", [None, 16])
+def test_all_columns_share_every_pass(monkeypatch: pytest.MonkeyPatch, at_once: int | None) -> None:
     """A pass multiplies the vectors of all pairs, folds and C that are left, or so many as fit."""
     K, y = overlapping(2, classes=3)
     pairs = make_pairs(y, folds_of(2, len(y), 2), [0.1, 1.0, 10.0])
@@ -167,18 +168,59 @@ def test_all_columns_share_every_pass(
     room = 64**2 * 8
     expected = solve(K, pairs, room)
     source = CountingSource(K)
-    if bytes_at_once is not None:
-        monkeypatch.setattr("dhsk.svm.rounds.PRODUCT_BYTES", bytes_at_once)
+    if at_once is not None:
+        monkeypatch.setattr("dhsk.svm.sources.PRODUCT_BYTES", (at_once + 1) * 8 * len(K))
     found = solve(source, pairs, room)
-    at_once = columns if bytes_at_once is None else bytes_at_once // (8 * len(K))
-    assert source.products[0] == min(columns, at_once) == max(source.products)
-    assert sum(source.products[: -(-columns // at_once)]) == columns
+    whole = -(-columns // COLUMNS) * COLUMNS
+    assert source.products[0] == (at_once or whole) == max(source.products)
+    assert sum(source.products[: whole // (at_once or whole)]) == whole
     assert_same(pairs, found, expected)
-    if bytes_at_once is None:
+    if at_once is None:
         passes = len(source.products)
         alone = CountingSource(K)
         solve(alone, pairs[:1], room)
         assert passes < 3 * len(alone.products)  # of three pairs that take about as many each
+
+
+def test_bits_do_not_depend_on_company() -> None:
+    """A pair that is solved alone, as after an interruption, is what it is among others."""
+    K, y = overlapping(2, classes=3)
+    pairs = make_pairs(y, folds_of(2, len(y), 2), [0.1, 1.0, 10.0])
+    room = 64**2 * 8
+    for pair, together in zip(pairs, solve(K, pairs, room), strict=True):
+        for a, b in zip(solve(K, [pair], room)[0], together, strict=True):
+            assert replace(a, support=0, coef=0, seconds=0) == replace(
+                b, support=0, coef=0, seconds=0
+            )
+            np.testing.assert_array_equal(a.coef, b.coef)
+            np.testing.assert_array_equal(a.support, b.support)
+
+
+def test_products_do_not_depend_on_company() -> None:
+    """One vector alone, with a few, with many: the same to the last bit."""
+    rng = np.random.default_rng(0)
+    source = ArraySource(rng.normal(size=(400, 400)))
+    members = rng.permutation(400)[:300]
+    vectors = [(members, values) for values in rng.normal(size=(40, 300))]
+    whole = list(products(source, vectors))
+    for start, stop in ((0, 1), (17, 18), (3, 8), (5, 39)):
+        for a, b in zip(products(source, vectors[start:stop]), whole[start:stop], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("room", [64**2 * 8, PLENTY])
+def test_tolerance_below_rounding(room: int) -> None:
+    """What no steps reach is given up at once, as close as rounding lets it, and says so."""
+    K, y = overlapping(3, flipped=0.3)
+    pairs = make_pairs(y, folds_of(3, len(y), 2), [1e-6, 1000.0])
+    source, other = CountingSource(K), CountingSource(K)
+    (fits,), (known,) = solve(source, pairs, room, 1e-300), solve(other, pairs, room, 1e-9)
+    assert not any(fit.converged for fit in fits if fit.violation)
+    assert not all(fit.converged for fit in fits)
+    for fit, looser in zip(fits, known, strict=True):
+        assert fit.violation <= 4 * EPS * (4 + np.abs(fit.coef).sum())
+        assert fit.steps < 4 * (looser.steps + len(y))
+    assert len(source.products) <= 2 * len(other.products)
 
 
 def state(K: Any, y: Any, C: float = 1.0, folds: int = 1) -> State:
@@ -334,6 +376,24 @@ def test_problem_that_does_not_move_ends(monkeypatch: pytest.MonkeyPatch) -> Non
     ((fit,),) = solve(source, pairs, 64**2 * 8)
     assert not fit.converged
     assert len(source.products) == 1
+
+
+def test_pair_that_does_not_move_ends_alone() -> None:
+    """It is not served again while others go on."""
+    K, y = overlapping(2, classes=3)
+    pairs = make_pairs(y, np.ones((1, len(y))), [1.0])
+    served: list[int] = []
+
+    def stuck(function: Any, tasks: Any) -> Any:
+        for task in tasks:
+            served.append(task[0])
+            number, chosen, b, work = function(*task)
+            yield number, chosen, b if number else task[4], work
+
+    source = ArraySource(K)
+    found = dict(solve_in_rounds(source, dict(enumerate(pairs)), TOL, 64, stuck))
+    assert [found[k][0].converged for k in range(3)] == [False, True, True]
+    assert served.count(0) == 1 < served.count(1)
 
 
 def test_gradients_that_drifted_in_conjugate_gradients_do_not_end_it(

@@ -1,0 +1,168 @@
+"""A trained low-rank classifier: what prediction needs, and what proves the training."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, softmax
+
+from dhsk.arrays import Floats, Indices, Rows
+from dhsk.errors import InputError
+from dhsk.kernels import Kernel
+from dhsk.samples import SphereMap
+from dhsk.svm.model import ROWS, SUPPORT, blocks
+from dhsk.svm.rows import RowMap
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankCertificates:
+    """What the solutions are worth; arrays are (J,), one a column.
+
+    Attributes
+    ----------
+    objective
+        Value of what is minimised.
+    gradient_norm
+        Length of its gradient; NaN of the hinge, which has none.
+    converged
+        Whether the gradient came below the tolerance.
+    loss
+        Name of the loss.
+    C
+        Factor of the losses, before weights.
+    tol
+        Part of the gradient at 0 that counted as converged, see `dhsk.lowrank.primal.Newton`.
+    steps
+        Most Newton steps of a column; of the hinge, most of LIBLINEAR's.
+    passes
+        Passes over the features.
+    width
+        Number of features.
+    trace_error
+        Trace norm of what the features leave of the kernel matrix, as a part of its trace.
+    """
+
+    objective: Floats
+    gradient_norm: Floats
+    converged: NDArray[np.bool_]
+    loss: str
+    C: float
+    tol: float
+    steps: int
+    passes: int
+    width: int
+    trace_error: float
+
+    @property
+    def gap(self) -> Floats:
+        """Bound of the objective's excess over its least value: it is strongly convex."""
+        return self.gradient_norm**2 / 2
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankModel:
+    """A linear classifier on Nyström features, as sums of kernel values with the landmarks.
+
+    Attributes
+    ----------
+    kernel
+        The kernel.
+    sphere_map
+        How samples become its rows.
+    classes
+        Labels, ascending, (k,): whole numbers, floats, booleans or strings.
+    rows
+        Mapped landmarks, (m, dim), dense or CSR, float64 or float32.
+    indices
+        Their numbers among the training samples, (m,); empty where they are no samples.
+    coef
+        Coefficients of the landmarks, (m, J), float64: J is 1 for two classes, else k, one against
+        the rest.
+    intercepts
+        One a column, (J,).
+    certificates
+        What the solutions are worth.
+    notes
+        What else the maker wants to keep with it, as JSON.
+    """
+
+    kernel: Kernel
+    sphere_map: SphereMap
+    classes: NDArray[Any]
+    rows: Rows
+    indices: Indices
+    coef: Floats
+    intercepts: Floats
+    certificates: LowRankCertificates
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def dim(self) -> int:
+        """Number of features of a sample."""
+        return int(self.rows.shape[1])
+
+    @property
+    def row_map(self) -> RowMap:
+        """What turns samples into rows, as in training."""
+        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether its loss is that of probabilities."""
+        return self.certificates.loss == "logistic"
+
+    def decisions(self, rows: Rows) -> Floats:
+        """Decisions of all columns, block by block.
+
+        Parameters
+        ----------
+        rows
+            Mapped samples, from `row_map`, (N, dim).
+
+        Returns
+        -------
+        Floats
+            Above 0 for the column's class, (N, J); for two classes, for the second.
+        """
+        found = np.tile(self.intercepts, (rows.shape[0], 1))
+        for some in blocks(self.rows.shape[0], SUPPORT):
+            for part in blocks(rows.shape[0], ROWS):
+                # In float64 throughout: the coefficients nearly cancel where landmarks are near.
+                found[part] += self.kernel.of_rows(rows[part], self.rows[some]) @ self.coef[some]
+        return found
+
+    def predict(self, rows: Rows) -> NDArray[Any]:
+        """Label of each mapped sample, (N,)."""
+        return self.labels_of(self.decisions(rows))
+
+    def probabilities(self, rows: Rows) -> Floats:
+        """Class probabilities of mapped samples, (N, k); see `probabilities_of`."""
+        return self.probabilities_of(self.decisions(rows))
+
+    def labels_of(self, decisions: Floats) -> NDArray[Any]:
+        """Labels, (N,): of the greatest decision, the first of equal ones, as `LinearSVC`."""
+        if len(self.classes) == 2:
+            return np.asarray(self.classes[(decisions[:, 0] > 0).astype(np.intp)])
+        return np.asarray(self.classes[decisions.argmax(axis=1)])
+
+    def probabilities_of(self, decisions: Floats) -> Floats:
+        """Class probabilities, (N, k), from decisions, (N, J).
+
+        Of several classes, each one's against the rest, scaled to sum to 1, as in a one-vs-rest
+        `LogisticRegression`.
+
+        Raises
+        ------
+        InputError
+            The loss is another than the logistic one.
+        """
+        if not self.has_probabilities:
+            raise InputError(
+                f"a model of loss {self.certificates.loss!r} has no probabilities: train it with "
+                "loss='logistic'"
+            )
+        if len(self.classes) == 2:
+            decisions = np.hstack([-decisions, decisions])
+        return np.asarray(softmax(log_expit(decisions), axis=1))
