@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -167,13 +168,13 @@ def approximate(
             plan = plan_on_workers(need, what, own_room(None), memory, client)
         placed = _placed(samples, row_map, plan, memory, client, report)
         making = _Making(placed, plan.tier == "features held", seed, report)
-        folder = None if making.held else journal
+        pivoted = isinstance(selection, str) and selection == "rpcholesky"
+        folder = journal if pivoted and not making.held else None
         rounds = _rounds(samples, row_map, placed, plan, [m, tol, seed], folder)
         found = making.by(selection, m, tol, rounds)
         if isinstance(selection, str) and found.root.shape[1] > k:
             found = making.leading(found, k)
         features = making.features(found)
-        trace = float(placed.diagonal().sum())
     return Approximation(
         kernel=row_map.kernel,
         landmarks=found.landmarks,
@@ -182,7 +183,7 @@ def approximate(
         features=features,
         values=found.values,
         trace_error=found.error,
-        trace=trace,
+        trace=making.trace,
         plan=plan,
     )
 
@@ -251,6 +252,16 @@ class _Making:
     seed: int
     report: OnProgress
 
+    @cached_property
+    def diagonal(self) -> Floats:
+        """That of the kernel matrix, (N,): of some kernels it takes a pass."""
+        return self.placed.diagonal()
+
+    @property
+    def trace(self) -> float:
+        """Its sum."""
+        return float(self.diagonal.sum())
+
     def by(self, selection: str | Indices, m: int, tol: float, rounds: Rounds) -> _Found:
         """Landmarks as they were asked for."""
         if not isinstance(selection, str):
@@ -274,7 +285,7 @@ class _Making:
         choice = rp_cholesky(
             self.placed,
             factor,
-            self.placed.diagonal(),
+            self.diagonal,
             m,
             rng=np.random.default_rng(self.seed),
             tol=tol,
@@ -295,14 +306,14 @@ class _Making:
             gained = sum(Z.map(squared_length, (), R))
         else:
             gained = sum(Z.map(write_features, (values,), R))
-        error = max(0.0, 1.0 - gained / float(placed.diagonal().sum()))
+        error = max(0.0, 1.0 - gained / self.trace)
         return _Found(landmarks, indices, root, values, error)
 
     def leading(self, found: _Found, k: int) -> _Found:
         """The leading components of features."""
         Z = self.features(found)
         V, weights, total = components(Z, k)
-        lost = (total - float(weights.sum())) / float(self.placed.diagonal().sum())
+        lost = (total - float(weights.sum())) / self.trace
         return _Found(
             landmarks=found.landmarks,
             indices=found.indices,
