@@ -47,7 +47,8 @@ if TYPE_CHECKING:
         projective_map,
         read_labels,
     )
-    from dhsk.svm import CvResult, cross_validate
+    from dhsk.svm import CvResult
+    from dhsk.validation import cross_validate
 
 _HOME = {
     "cluster": ["connect"],
@@ -68,7 +69,8 @@ _HOME = {
     "samples": [
         "hyperspherical_map", "multinomial_map", "open_samples", "projective_map", "read_labels",
     ],
-    "svm": ["CvResult", "cross_validate"],
+    "svm": ["CvResult"],
+    "validation": ["cross_validate"],
 }  # fmt: skip
 
 __all__ = [

@@ -89,7 +89,7 @@ def cv(
     Rows of finished kernels are in results.csv while the grid runs. Interrupted, the same command
     goes on where it was.
     """
-    from dhsk.svm import cross_validate
+    from dhsk.validation import cross_validate
 
     opened, dim, n = _open_source(source, labels, drop_columns)
     y = read_labels(labels or source, n, folds if groups is None else None)

@@ -1,5 +1,7 @@
 """The command `dhsk plan`: what a Gram matrix would cost, here or on a larger machine."""
 
+import shutil
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -7,18 +9,33 @@ import click
 import psutil
 from distributed.system import MEMORY_LIMIT
 
-from dhsk.console import print_pairs, say, show_progress
+from dhsk.console import print_pairs, print_table, say, show_progress
 from dhsk.gram.overlap import measured_overlap
 from dhsk.gram.plan import GramPlan, Resources, make_plan
 from dhsk.gram.predict import Prediction
 from dhsk.gram.rates import Rates, kernel_seconds, measure_rates
 from dhsk.gram.rates_cache import cache_file, load_rates, save_rates
 from dhsk.gram.sizes import parse_bytes
-from dhsk.options import drop_option, kernel_options, make_kernel, tile_options
+from dhsk.lowrank.comparison import COLUMNS, RANKS, Comparison, compare
+from dhsk.options import WholeNumbers, drop_option, kernel_options, make_kernel, tile_options
 from dhsk.samples import open_samples
+from dhsk.svm.fit_cost import GridShape
 
 QUICK_REPEATS = 2
 """Products that are timed where no rates are kept: a quarter of a second in all."""
+
+
+class GridNumbers(WholeNumbers):
+    """Folds, values of C and kernels, separated by commas."""
+
+    name = "folds,C,kernels"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[int]:
+        """Parse, or fail with a usage error."""
+        numbers = super().convert(value, param, ctx)
+        if len(numbers) != 3 or min(numbers) < 1 or numbers[0] < 2:
+            self.fail(f"{value!r} is not 2 folds or more, values of C and kernels", param, ctx)
+        return numbers
 
 
 @click.command("plan")
@@ -41,7 +58,22 @@ QUICK_REPEATS = 2
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=".",
     show_default=True,
-    help="Folder on the disk that --measure measures.",
+    help="Folder on the disk that --measure measures, and where stores would be.",
+)
+@click.option(
+    "--rank",
+    "ranks",
+    type=WholeNumbers(),
+    multiple=True,
+    help=f"Ranks to compare with exact SVMs. [default: {','.join(map(str, RANKS))}]",
+)
+@click.option("--classes", type=click.IntRange(2), default=2, show_default=True, help="Of labels.")
+@click.option(
+    "--grid",
+    type=GridNumbers(),
+    default="5,3,3",
+    show_default=True,
+    help="Folds, values of C and kernels of a cross-validation.",
 )
 @kernel_options
 @tile_options
@@ -56,6 +88,9 @@ def plan(
     passes: int,
     measure: bool,
     place: Path,
+    ranks: tuple[list[int], ...],
+    classes: int,
+    grid: list[int],
     drop_columns: tuple[str, ...],
     dtype: str,
     product_dtype: str,
@@ -65,7 +100,8 @@ def plan(
 ) -> None:
     """Say what a Gram matrix would cost: tiles, bytes, arithmetic, time, memory, limits.
 
-    Alone, --measure measures this machine for all plans to come.
+    Then what support vector machines on it would cost, exact and of low rank. Alone, --measure
+    measures this machine for all plans to come.
     """
     rates = _measure(place) if measure else None
     if measure and samples is None and n is None and dim is None:
@@ -79,6 +115,9 @@ def plan(
     prediction = Prediction(
         planned, rates or known_rates(), kernel_seconds(made, planned.product_dtype)
     )
+    disk_free = shutil.disk_usage(place).free if count <= cores else None
+    shape = GridShape(classes, *grid)
+    comparison = compare(prediction, shape, list(chain(*ranks)) or RANKS, disk_free)
     print_pairs(
         f"Gram matrix of {samples or 'samples to come'}, {made.label}",
         [
@@ -90,6 +129,7 @@ def plan(
     )
     if count > cores:
         say(f"({count} workers on paper: each as fast as one of the {cores} cores here, one disk)")
+    _say_comparison(comparison)
     planned.check()
     say(
         f"next:   dhsk gram {samples or 'SAMPLES'} --out STORE"
@@ -118,6 +158,14 @@ def _plan(
     elif density is not None:
         nnz = int(density * n * dim)
     return make_plan(n, dim, resources, nnz=nnz, overlap=overlap, **options), read
+
+
+def _say_comparison(found: Comparison) -> None:
+    """Print what exact SVMs and those of low rank would cost, and which to take."""
+    say(found.title)
+    print_table(COLUMNS, found.table())
+    say(f"({found.assumptions()})")
+    say(f"advice: {found.advice()}")
 
 
 def known_rates() -> Rates:

@@ -344,6 +344,35 @@ def test_plan_past_this_machine(run: Any) -> None:
     assert "on paper" in out
 
 
+def test_plan_compares_exact_with_low_rank(run: Any) -> None:
+    """A row for each rank, asked for once or several times, and one sentence of advice."""
+    code, out, _ = run("plan", "--n", 5000, "--dim", 50, "--rank", "100,300", "--rank", 9000,
+                       "--classes", 10, "--grid", "4,2,3", cluster=False)  # fmt: skip
+    assert code == DONE
+    assert "SVMs of 10 classes, a grid of 4 folds x 2 C x 3 kernels" in out
+    names = re.findall(r"^(exact, \w+|rank [\d,]+)  ", out, re.MULTILINE)
+    assert names == ["exact, stored", "exact, recomputed", "rank 100", "rank 300", "rank 5,000"]
+    assert re.search(r"^advice: take exact, \w+ \(about ", out, re.MULTILINE)
+    assert "rank 2,000  " in run("plan", "--n", 5000, "--dim", 50, cluster=False)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--rank", "0"), "the rank must be at least 1, got 0"),
+        (("--rank", "many"), "'many' is not a list of whole numbers"),
+        (("--classes", "1"), "1 is not in the range"),
+        (("--grid", "1,3,3"), "'1,3,3' is not 2 folds or more"),
+        (("--grid", "5,3"), "'5,3' is not 2 folds or more"),
+    ],
+)
+def test_plan_of_bad_ranks(run: Any, words: tuple[str, str], message: str) -> None:
+    """Exit code 2 before anything is shown."""
+    code, out, err = run("plan", "--n", 9, "--dim", 9, *words, cluster=False)
+    assert (code, out) == (BAD_INPUT, "")
+    assert message in err
+
+
 def test_measured_rates_are_kept_and_used(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
     """--measure alone measures; the plans after it say that these are the rates."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))

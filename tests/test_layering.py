@@ -15,6 +15,7 @@ ROOMS = (
     "gram",
     "svm",
     "lowrank",
+    "validation",
     "estimators",
     "cluster",
     "console",

@@ -127,7 +127,8 @@ def _factor(Z: FeatureMatrix, upper: NDArray[Any], C: float) -> Any:
     shift = np.finfo(H.dtype).eps * diagonal.max()
     for _ in range(_SHIFTS):  # rounding of a sum of squares may leave it just indefinite
         try:
-            return cho_factor(H, check_finite=False)
+            # By columns, as LAPACK wants it, this is the lower triangle: no copy across.
+            return cho_factor(H.T, lower=True, check_finite=False)
         except LinAlgError:
             diagonal += shift
             shift *= 4

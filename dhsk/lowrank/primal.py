@@ -129,6 +129,8 @@ class Newton:
         Receives the state after every step; it is changed by the next one.
     passes
         Passes made so far.
+    at_zero
+        Lengths of the gradients at 0, (J,), once it has begun.
     """
 
     Z: FeatureMatrix
@@ -140,6 +142,7 @@ class Newton:
     report: OnProgress = ignore
     keep: Callable[[State], None] = forget
     passes: int = field(default=0, init=False)
+    at_zero: Floats = field(default_factory=lambda: np.empty(0), init=False)
 
     def solve(
         self,
@@ -187,7 +190,8 @@ class Newton:
         """State before the first step."""
         V = np.zeros((self.Z.width + 1, len(self.columns)))
         f, G = self._gradient(V, self.columns)
-        goal = self.tol * self.targets.scale(self.columns) * _lengths(G)
+        self.at_zero = _lengths(G)
+        goal = self.tol * self.targets.scale(self.columns) * self.at_zero
         if start is not None:
             V = start.copy()
             f, G = self._gradient(V, self.columns)

@@ -1,4 +1,4 @@
-"""Support vector machines on Gram matrices, exact, and their cross-validation.
+"""Support vector machines on Gram matrices, exact.
 
 Names are loaded when first used: workers need the solver, not scikit-learn.
 """
@@ -7,12 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dhsk.svm.cv import cross_validate
     from dhsk.svm.result import CvResult
 
-_HOME = {"cross_validate": "cv", "CvResult": "result"}
+_HOME = {"CvResult": "result"}
 
-__all__ = ["CvResult", "cross_validate"]
+__all__ = ["CvResult"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """Memory of the fits of a grid, divided before any of them runs."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -60,6 +61,71 @@ class FitPlan:
         ]
 
 
+@dataclass(frozen=True)
+class FitCounts:
+    """Problems of one kernel, counted: what their memory depends on.
+
+    Attributes
+    ----------
+    n
+        Samples.
+    pairs
+        Pairs of classes.
+    most
+        Samples of the largest pair.
+    columns
+        Fits of each pair: folds times values of C.
+    folds
+        Folds.
+    box_bytes
+        Bytes of the bounds of all coefficients.
+    """
+
+    n: int
+    pairs: int
+    most: int
+    columns: int
+    folds: int
+    box_bytes: int
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], n: int) -> "FitCounts":
+        """Count problems on n samples."""
+        columns = pairs[0].dual.shape[0]
+        return cls(
+            n=n,
+            pairs=len(pairs),
+            most=max(len(pair.members) for pair in pairs),
+            columns=columns,
+            folds=columns // pairs[0].dual.chain,
+            box_bytes=sum(pair.dual.boxes.nbytes for pair in pairs),
+        )
+
+    @classmethod
+    def balanced(cls, n: int, classes: int, folds: int, values_of_C: int) -> "FitCounts":
+        """Problems of n samples in classes of equal size."""
+        columns = folds * values_of_C
+        return cls(
+            n=n,
+            pairs=math.comb(classes, 2),
+            most=min(n, 2 * math.ceil(n / classes)),
+            columns=columns,
+            folds=folds,
+            box_bytes=8 * columns * n * (classes - 1),  # a sample is in classes - 1 pairs
+        )
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of a task: boxes, coefficients, gradients, and one as it is made."""
+        return 4 * 8 * self.columns * self.most
+
+    @property
+    def client_bytes(self) -> int:
+        """Bytes of the process that drives: bounds, and the vectors of passes or of the report."""
+        vectors = 2 * min(PRODUCT_BYTES, 8 * self.n * self.columns * self.pairs)
+        return 2 * self.box_bytes + max(vectors, spectrum.bytes_of(self.n))
+
+
 def plan_fits(
     pairs: Sequence[Pair], n: int, dtype: "np.dtype[Any]", n_kernels: int, resources: Resources
 ) -> FitPlan:
@@ -88,33 +154,34 @@ def plan_fits(
     BudgetError
         There is no room for a problem in even a small part of the matrix.
     """
-    columns, most = pairs[0].dual.shape[0], max(len(pair.members) for pair in pairs)
-    folds = columns // pairs[0].dual.chain
-    vectors = 8 * columns * most * 4  # boxes, coefficients, gradients, and one as it is made
-    client = sum(2 * pair.dual.boxes.nbytes for pair in pairs)
-    client += max(2 * min(PRODUCT_BYTES, 8 * n * columns * len(pairs)), spectrum.bytes_of(n))
-    block = matrix_bytes(most, dtype)
+    return plan_counts(FitCounts.of(pairs, n), dtype, n_kernels, resources)
+
+
+def plan_counts(
+    counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int, resources: Resources
+) -> FitPlan:
+    """Divide the memory among fits that are only counted: see `plan_fits`."""
+    vectors, block = counts.vector_bytes, matrix_bytes(counts.most, dtype)
     smallest = min(block, matrix_bytes(SMALLEST_PART, dtype))
-    least = smallest + vectors + FIT_BASE_BYTES
-    available = resources.memory - resources.idle_bytes - client
-    if available < least:
+    available = resources.memory - resources.idle_bytes - counts.client_bytes
+    least = least_memory(counts, dtype, resources)
+    if resources.memory < least:
         raise BudgetError(
-            f"exact fits on {n} samples need at least "
-            f"{human_bytes(resources.memory - available + least)} but "
+            f"exact fits on {counts.n} samples need at least {human_bytes(least)} but "
             f"{human_bytes(resources.memory)} are allowed: give more memory or fewer workers"
         )
-    tasks = n_kernels * len(pairs)
+    tasks = n_kernels * counts.pairs
     split = tasks < TASKS_PER_THREAD * resources.threads
     at_once, each = share_memory(available, block + vectors + FIT_BASE_BYTES, resources.threads)
-    at_once = min(at_once, tasks * folds)
+    at_once = min(at_once, tasks * counts.folds)
     room = min(block, each - vectors - FIT_BASE_BYTES)
     while at_once > 1 and room < smallest:
         at_once -= 1
         room = min(block, available // at_once - vectors - FIT_BASE_BYTES)
     return FitPlan(
-        n=n,
-        fits=tasks * columns,
-        tasks=tasks * folds if split else tasks,
+        n=counts.n,
+        fits=tasks * counts.columns,
+        tasks=tasks * counts.folds if split else tasks,
         at_once=at_once,
         room=room,
         whole=room >= block,
@@ -122,3 +189,10 @@ def plan_fits(
         split_folds=split,
         resources=resources,
     )
+
+
+def least_memory(counts: FitCounts, dtype: "np.dtype[Any]", resources: Resources) -> int:
+    """Bytes of all processes in which a problem can be solved in a small part of its matrix."""
+    smallest = matrix_bytes(min(counts.most, SMALLEST_PART), dtype)
+    fit = smallest + counts.vector_bytes + FIT_BASE_BYTES
+    return resources.idle_bytes + counts.client_bytes + fit

@@ -1,19 +1,19 @@
 """Samples held out from everything, on which the winner of a cross-validation is scored."""
 
 from dataclasses import dataclass
-from itertools import combinations
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from dhsk.arrays import Indices
+from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
 from dhsk.samples import Samples, check_labels, open_samples
 from dhsk.svm.grid import Grid
-from dhsk.svm.model import ROWS, SvcModel
-from dhsk.svm.scores import score
+from dhsk.svm.model import ROWS
+from dhsk.svm.rows import RowMap
+from dhsk.svm.scores import Decided, score
 from dhsk.svm.square import Square
 
 
@@ -23,6 +23,17 @@ class HeldOut:
 
     samples: Samples
     y: Indices
+
+
+class Decider(Protocol):
+    """A trained model."""
+
+    @property
+    def row_map(self) -> RowMap:
+        """What turns samples into its rows."""
+
+    def decisions(self, rows: Rows) -> Floats:
+        """Decisions of mapped samples, one row each."""
 
 
 def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOut:
@@ -64,7 +75,9 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOut:
     return HeldOut(samples, np.searchsorted(grid.classes, labels))
 
 
-def score_held_out(model: SvcModel, held_out: HeldOut, grid: Grid) -> dict[str, Any]:
+def score_held_out(
+    model: Decider, held_out: HeldOut, grid: Grid, rule: type[Decided]
+) -> dict[str, Any]:
     """Score a model on a test set, block by block.
 
     Parameters
@@ -75,6 +88,8 @@ def score_held_out(model: SvcModel, held_out: HeldOut, grid: Grid) -> dict[str, 
         The test set.
     grid
         Scorer and classes.
+    rule
+        How its decisions become classes.
 
     Returns
     -------
@@ -82,10 +97,9 @@ def score_held_out(model: SvcModel, held_out: HeldOut, grid: Grid) -> dict[str, 
         Score, number of samples, confusion by true and predicted class, seconds.
     """
     begin, k = perf_counter(), len(grid.classes)
-    decisions = np.empty((len(held_out.y), len(list(combinations(range(k), 2)))))
-    for first, rows in model.row_map.blocks(held_out.samples, ROWS):
-        decisions[first : first + rows.shape[0]] = model.decisions(rows)
-    found, guess = score(grid.scorer, decisions, np.arange(k), grid.classes, held_out.y)
+    mapped = model.row_map.blocks(held_out.samples, ROWS)
+    decisions = np.concatenate([model.decisions(rows) for _, rows in mapped])
+    found, guess = score(grid.scorer, decisions, np.arange(k), grid.classes, held_out.y, rule)
     confusion = np.zeros((k, k), dtype=np.int64)
     np.add.at(confusion, (held_out.y, guess), 1)
     return {

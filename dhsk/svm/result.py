@@ -19,6 +19,10 @@ CELL = ("kernel", "label", "time_scale", "time", "sigma", "C")
 """Columns that name a cell of the grid."""
 
 
+OF_LOW_RANK = ("rank", "trace_error")
+"""Columns that fits of low rank have besides."""
+
+
 @dataclass(frozen=True)
 class CvResult:
     """Outcome of `cross_validate`.
@@ -157,11 +161,15 @@ def _over_folds(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
         "kkt": float(max(row["kkt"] for row in rows)),
         "gap": float(max(row["gap"] for row in rows)),
         "converged": all(row["converged"] for row in rows),
-        "margin": min((row["margin"] for row in rows if row["margin"] is not None), default=None),
-        "vc": int(max(row["vc"] for row in rows)),
-        "effective": float(min(row["effective"] for row in rows)),
+        "margin": min(_known(rows, "margin"), default=None),
+        "vc": max(_known(rows, "vc"), default=None),
+        "effective": min(_known(rows, "effective"), default=None),
         "seconds": float(sum(row["seconds"] for row in rows)),
-    }
+    } | {name: rows[0][name] for name in OF_LOW_RANK if name in rows[0]}
+
+
+def _known(rows: list[Mapping[str, Any]], name: str) -> list[Any]:
+    return [row[name] for row in rows if row[name] is not None]
 
 
 def _replace(path: Path, text: str) -> None:

@@ -33,6 +33,14 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its base
         self.classes = classes
         self.classes_ = classes  # the scorers look here
 
+    @classmethod
+    def among(cls, decisions: Floats, present: Indices, classes: NDArray[Any]) -> "Decided":
+        """Leave out the classes that a fit was not trained on: they get no votes."""
+        own = set(present.tolist())
+        pairs = combinations(range(len(classes)), 2)
+        kept = [number for number, (a, b) in enumerate(pairs) if a in own and b in own]
+        return cls(decisions[:, kept], classes[present])
+
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
@@ -40,13 +48,44 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its base
         """Do nothing: scikit-learn wants every classifier to have this."""
         return self
 
+    def numbers(self) -> Indices:
+        """Numbers of the predicted classes, by votes, (N,)."""
+        return vote(self.decisions, len(self.classes))
+
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: ARG002
-        """Labels by votes."""
-        return np.asarray(self.classes[vote(self.decisions, len(self.classes))])
+        """Labels."""
+        return np.asarray(self.classes[self.numbers()])
 
     def decision_function(self, X: Any) -> Floats:  # noqa: ARG002
         """Scores one-vs-rest."""
         return one_vs_rest(self.decisions, len(self.classes))
+
+
+class DecidedOneVsRest(Decided):
+    """The same of decisions of each class against the rest, (N, k), or (N, 1) for two classes.
+
+    One column is above 0 for the second class.
+    """
+
+    @classmethod
+    def among(cls, decisions: Floats, present: Indices, classes: NDArray[Any]) -> "Decided":
+        """Leave out the classes that a fit was not trained on."""
+        if decisions.shape[1] > 1:
+            decisions = decisions[:, present]
+        if decisions.shape[1] == 2:
+            decisions = decisions[:, 1:] - decisions[:, :1]
+        return cls(decisions, classes[present])
+
+    def numbers(self) -> Indices:
+        """Class of the greatest decision, of equals the first, as `LinearSVC` has it."""
+        if self.decisions.shape[1] == 1:
+            return (self.decisions[:, 0] > 0).astype(np.intp)
+        best: Indices = self.decisions.argmax(axis=1)
+        return best
+
+    def decision_function(self, X: Any) -> Floats:  # noqa: ARG002
+        """Decisions, for two classes (N,)."""
+        return self.decisions[:, 0] if self.decisions.shape[1] == 1 else self.decisions
 
 
 def _accuracy(decided: Any, X: Any, y: NDArray[Any]) -> float:
@@ -97,7 +136,12 @@ def make_scorer(scoring: str, classes: NDArray[Any]) -> Scorer:
 
 
 def score(
-    scorer: Scorer, decisions: Floats, present: Indices, classes: NDArray[Any], y: Indices
+    scorer: Scorer,
+    decisions: Floats,
+    present: Indices,
+    classes: NDArray[Any],
+    y: Indices,
+    rule: type[Decided] = Decided,
 ) -> tuple[float, Indices]:
     """Score the decisions of one fit.
 
@@ -106,13 +150,15 @@ def score(
     scorer
         From `make_scorer`.
     decisions
-        Of the held-out samples by all pairs of classes, (n, n_pairs).
+        Of the held-out samples, as `rule` takes them.
     present
-        Numbers of the classes that the fit was trained on: the others get no votes.
+        Numbers of the classes that the fit was trained on: the others are not predicted.
     classes
         All labels, (k,).
     y
         Numbers of the true classes, (n,).
+    rule
+        How decisions become classes.
 
     Returns
     -------
@@ -121,9 +167,6 @@ def score(
     Indices
         Numbers of the predicted classes, (n,).
     """
-    among = set(present.tolist())
-    pairs = combinations(range(len(classes)), 2)
-    kept = [number for number, (a, b) in enumerate(pairs) if a in among and b in among]
-    decided = Decided(decisions[:, kept], classes[present])
+    decided = rule.among(decisions, present, classes)
     found = float(scorer(decided, np.zeros((len(y), 1)), classes[y]))
-    return found, present[vote(decided.decisions, len(present))]
+    return found, present[decided.numbers()]

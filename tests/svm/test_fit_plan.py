@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dhsk
 from dhsk.gram.plan import TASKS_PER_THREAD, Resources
-from dhsk.svm.fit_plan import FIT_BASE_BYTES, SMALLEST_PART, FitPlan, plan_fits
+from dhsk.svm.fit_plan import FIT_BASE_BYTES, SMALLEST_PART, FitCounts, FitPlan, plan_fits
 from dhsk.svm.problems import make_pairs
 from dhsk.svm.runners import share_memory
 from dhsk.svm.smo import matrix_bytes
@@ -76,6 +76,13 @@ def test_never_above_the_memory(n: int, classes: int, dtype: Any, **given: Any) 
     # What is in the peak: all tasks with their matrices, and the processes.
     used = found.at_once * (found.room + FIT_BASE_BYTES) + found.resources.idle_bytes
     assert found.peak_bytes > used
+
+
+@pytest.mark.parametrize(("n", "classes"), [(2000, 2), (2000, 4), (60, 3)])
+def test_classes_of_equal_size_are_counted_without_samples(n: int, classes: int) -> None:
+    """What a plan on paper counts is what there is."""
+    pairs = make_pairs(np.arange(n) % classes, np.ones((5, n)), [1.0, 2.0, 3.0])
+    assert FitCounts.balanced(n, classes, 5, 3) == FitCounts.of(pairs, n)
 
 
 def test_threads_are_used_where_memory_is_ample() -> None:

@@ -1,4 +1,4 @@
-"""Cross-validation of exact SVMs over kernels, times, C and folds, on one stored product."""
+"""Cross-validation of SVMs over kernels, times, C and folds: exact, or of low rank."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,19 +13,17 @@ from distributed import Client
 from dhsk.errors import InputError
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.sizes import parse_bytes
-from dhsk.gram.workers import borrow_client, resources_of
 from dhsk.kernels import HeatKernel, Kernel
-from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.samples import Samples, SphereMap
-from dhsk.svm.fitter import NO_MODEL, Fitter, Found
+from dhsk.lowrank.validate import LowRank, low_rank_engine
+from dhsk.progress import OnProgress, ignore
+from dhsk.samples import SphereMap
+from dhsk.svm.engine import Engine, Means, Outcome, exact_engine
+from dhsk.svm.fitter import NO_MODEL
 from dhsk.svm.grid import DEFAULT_C, Grid, candidates, make_grid
 from dhsk.svm.held_out import open_held_out, score_held_out
-from dhsk.svm.journal import Journal
-from dhsk.svm.products import Products
 from dhsk.svm.result import CELL, SCHEMA, CvResult, summarise
 from dhsk.svm.search import FIRST_SCALES, SPREAD_C, next_scales
-from dhsk.svm.spectrum import leading_eigenvalues
-from dhsk.svm.square import Square, describe, gram_plan, open_square
+from dhsk.svm.square import Square, open_square
 
 
 def cross_validate(
@@ -43,6 +41,9 @@ def cross_validate(
     tol: float = 1e-3,
     refit: bool = False,
     test: tuple[Any, Any] | None = None,
+    rank: int | Sequence[int] | None = None,
+    selection: str = "rpcholesky",
+    loss: str = "squared_hinge",
     sphere_map: SphereMap | None = None,
     memory: int | str | None = None,
     client: Client | None = None,
@@ -52,12 +53,16 @@ def cross_validate(
     seed: int = 0,
     progress: OnProgress | None = None,
 ) -> CvResult:
-    """Cross-validate an exact SVM over kernels, diffusion times and C.
+    """Cross-validate an SVM over kernels, diffusion times and C: exact, or of low rank.
 
-    The inner products of the samples are computed once, as a Gram store of cosines (and one of
-    plain inner products if a kernel asks for it); every kernel is derived from them. A task fits a
-    pair of classes of one kernel: all folds, and all C, each from the solution before. Where its
+    Exact, the inner products of the samples are computed once, as a Gram store of cosines (and one
+    of plain inner products if a kernel asks for it); every kernel is derived from them. A task fits
+    a pair of classes of one kernel: all folds, and all C, each from the solution before. Where its
     part of the matrix does not fit the memory, it is solved in rounds of passes over the matrix.
+
+    With `rank`, Nyström features take the place of the matrix, and linear machines on them that of
+    the exact ones, one class against the rest: all classes, folds and C share every pass over the
+    features. Landmarks are chosen among all samples, without their labels, once a kernel.
 
     Parameters
     ----------
@@ -89,12 +94,20 @@ def cross_validate(
         Name of a scikit-learn scorer of labels or decisions: "accuracy", "balanced_accuracy",
         "f1_macro", "roc_auc".
     tol
-        KKT violation at which a fit has converged. If rounding leaves more the fit ends there, and
-        its row says that it did not converge.
+        KKT violation at which a fit has converged; of low rank, part of its gradient at 0 that may
+        be left, times the part of the samples in the smaller class, as LIBLINEAR has it. If
+        rounding leaves more the fit ends there, and its row says that it did not converge.
     refit
         Fit the best cell on all samples too: the `model_` of the result.
     test
         Samples and labels held out from everything, on which that model is scored.
+    rank
+        Number of landmarks, or several to try, for fits of low rank; None for exact ones. Only for
+        samples; products and features are then in float32.
+    selection
+        How landmarks are chosen, see `NystromFeatures`. Only with `rank`.
+    loss
+        "squared_hinge", or "logistic" for logistic regression. Only with `rank`.
     sphere_map
         Map for the spherical kernels; None for "hyperspherical". Only for samples.
     memory
@@ -127,13 +140,13 @@ def cross_validate(
         The fits do not fit the memory.
     """
     report = progress or ignore
-    limit = None if memory is None else parse_bytes(memory)
     source = open_square(G_or_X, precomputed=isinstance(kernels, str))
     begin = perf_counter()
     look = _is_auto("time_scale", time_scale)
     scale_C = _is_auto("C", C) or (C is None and look)
     if isinstance(source, np.ndarray) and (refit or test is not None):
         raise InputError(NO_MODEL)
+    low_rank = LowRank.of(rank, selection, loss, source)
     grid = make_grid(
         source.shape[0], y, cv=cv, groups=groups, seed=seed,
         C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,
@@ -142,41 +155,42 @@ def cross_validate(
     chosen = _kernels(source, time_scale, kernels)
     held_out = None if test is None else open_held_out(source, test, grid)
     folder = TemporaryFolder()
-    with borrow_client(client) as workers, workers.as_current():
-        kept = Journal(None if journal is None else Path(journal))
-        rows = None if table is None else Path(table)
-        fitter = Fitter(grid, resources_of(workers, limit), workers, kept, rows, report)
-        dtype = np.dtype(np.float64) if isinstance(source, Samples) else source.dtype
-        plan = fitter.plan(dtype, max(1, len(chosen)))
-        if rows is not None:
-            rows.unlink(missing_ok=True)
-        place = folder.path if store is None else Path(store)
-        products = Products(source, sphere_map, place, limit, workers, report)
-        first = products.candidates(chosen)
-        middle = perf_counter()
-        found = fitter.run(first, scale_C=scale_C)
-        tried = _look_further(fitter, products, source, found, scale_C=scale_C) if look else []
+    means = Means(
+        memory=None if memory is None else parse_bytes(memory),
+        client=client,
+        store=folder.path if store is None else Path(store),
+        journal=None if journal is None else Path(journal),
+        table=None if table is None else Path(table),
+    )
+    if low_rank is None:
+        made = exact_engine(source, sphere_map, len(chosen), grid, means, report)
+    else:
+        made = low_rank_engine(source, sphere_map, low_rank, grid, means, seed, report)
+    with made as engine:
+        found = list(engine.run(chosen, scale_C=scale_C))
+        tried = _look_further(engine, source, found, scale_C=scale_C) if look else []
         data, winner = _tables(grid, found)
         ended = perf_counter()
-        data |= _spectrum(winner, report)
+        data |= engine.facts(winner)
         model = None
         if refit or held_out is not None:
-            model, data["refit"] = fitter.refit(winner.candidate, data["best"]["C"])
+            model, data["refit"] = engine.refit(winner, data["best"]["C"])
         if held_out is not None and model is not None:
-            data["test"] = score_held_out(model, held_out, grid)
+            data["test"] = score_held_out(model, held_out, grid, engine.rule)
+        prepared = engine.prepared
     data |= {
         "schema": SCHEMA,
         "version": version("dhsk"),
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "samples": describe(source, products.made),
         "folds": {"n": len(grid.folds), "splitter": grid.splitter},
         "scoring": scoring,
         "tol": grid.tol,
-        "plan": [*gram_plan(products.made or source, fitter.resources), *plan.table()],
         "seconds": {
-            "gram": middle - begin, "fits": ended - middle, "total": perf_counter() - begin
+            "gram": prepared,
+            "fits": ended - begin - prepared,
+            "total": perf_counter() - begin,
         },
-    } | ({"search": tried} if tried else {})  # fmt: skip
+    } | ({"search": tried} if tried else {})
     return CvResult(data, model)
 
 
@@ -201,7 +215,7 @@ def _kernels(
 
 
 def _look_further(
-    fitter: Fitter, products: Products, source: Square, found: list[Found], *, scale_C: bool
+    engine: Engine, source: Square, found: list[Outcome], *, scale_C: bool
 ) -> list[dict[str, Any]]:
     """Go on at other times while that may pay; what is found is added, each stage described."""
     stages = [_stage(found, "around the sweet spot")]
@@ -214,13 +228,12 @@ def _look_further(
         scales, why = next_scales(tried, len(stages))
         if not scales:
             return stages
-        kernels = _kernels(source, scales, None)
-        more = fitter.run(products.candidates(kernels), scale_C=scale_C)
+        more = engine.run(_kernels(source, scales, None), scale_C=scale_C)
         found += more
         stages.append(_stage(more, why))
 
 
-def _stage(found: Sequence[Found], why: str) -> dict[str, Any]:
+def _stage(found: Sequence[Outcome], why: str) -> dict[str, Any]:
     """What a stage of the search tried, and its best cell."""
     summary = summarise(row for one in found for row in one.cells.rows)
     best = max(summary, key=lambda row: row["mean"])
@@ -232,7 +245,7 @@ def _stage(found: Sequence[Found], why: str) -> dict[str, Any]:
     }
 
 
-def _tables(grid: Grid, found: Sequence[Found]) -> tuple[dict[str, Any], Found]:
+def _tables(grid: Grid, found: Sequence[Outcome]) -> tuple[dict[str, Any], Outcome]:
     """Rows, their summary, how the winner confuses classes; and the winner."""
     rows = [row for one in found for row in one.cells.rows]
     summary = summarise(rows)
@@ -253,16 +266,3 @@ def _tables(grid: Grid, found: Sequence[Found]) -> tuple[dict[str, Any], Found]:
         "confusion": confusion.tolist(),
     }
     return tables, winner
-
-
-def _spectrum(found: Found, report: OnProgress) -> dict[str, Any]:
-    """Leading eigenvalues and trace."""
-    source = found.candidate.source
-    report(Progress("eigenvalues", 0, 1))
-    values, exact = leading_eigenvalues(source)
-    report(Progress("eigenvalues", 1, 1))
-    return {
-        "eigenvalues": values.tolist(),
-        "eigenvalues_exact": exact,
-        "trace": float(source.diagonal().sum()),
-    }

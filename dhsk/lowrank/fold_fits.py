@@ -1,0 +1,186 @@
+"""Fits of all folds, classes and C on the features of one kernel, and their scores."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.lowrank.factors import Factors
+from dhsk.lowrank.losses import Loss
+from dhsk.lowrank.primal import Newton, Solution, Targets, solve_columns
+from dhsk.lowrank.primal_passes import Columns, held_out_decisions
+from dhsk.lowrank.spans import FeatureMatrix
+from dhsk.progress import OnProgress
+from dhsk.svm.grid import Grid
+from dhsk.svm.job import Cells
+from dhsk.svm.scores import DecidedOneVsRest, score
+
+
+@dataclass(frozen=True, eq=False)
+class FoldFits:
+    """What is fitted to the features of a kernel.
+
+    Attributes
+    ----------
+    Z
+        Features of all samples.
+    grid
+        Folds, labels, tolerance.
+    loss
+        The loss.
+    room
+        Bytes for second derivatives.
+    seed
+        Of the part of the samples that gives the start.
+    threads
+        Threads of this process for that part.
+    report
+        Receives progress.
+    """
+
+    Z: FeatureMatrix
+    grid: Grid
+    loss: Loss
+    room: int
+    seed: int
+    threads: int
+    report: OnProgress
+
+    def cells(self, values_of_C: Sequence[float], names: dict[str, Any]) -> Cells:
+        """Fit and score.
+
+        Parameters
+        ----------
+        values_of_C
+            Values of C.
+        names
+            Columns that name the kernel.
+
+        Returns
+        -------
+        Cells
+            A row for every fold and C, fold by fold.
+        """
+        found: dict[tuple[int, int], list[_Fit]] = {}
+        keys = [(p, c) for c in range(len(values_of_C)) for p in positives(len(self.grid.classes))]
+        for some in self._batches(keys, values_of_C):
+            for fold, c, fit in self._solved(some, values_of_C):
+                found.setdefault((fold, c), []).append(fit)
+        rows, predicted = [], []
+        for fold, c in sorted(found):
+            row, guess = self._row(fold, found[fold, c])
+            rows.append({**names, "C": values_of_C[c], "fold": fold} | row)
+            predicted.append(guess)
+        return Cells(rows, predicted)
+
+    def _batches(
+        self, keys: list[tuple[int, int]], values_of_C: Sequence[float]
+    ) -> Iterator[list[tuple[int, int]]]:
+        """Problems whose factors fit the memory together."""
+        one = Columns(np.zeros(1, np.intp), np.zeros(1, np.intp), np.array(values_of_C[:1]))
+        each = Factors.bytes_of(one, self.Z.width, self.Z.dtype.itemsize)
+        count = max(1, self.room // each)
+        return (keys[start : start + count] for start in range(0, len(keys), count))
+
+    def _solved(
+        self, keys: list[tuple[int, int]], values_of_C: Sequence[float]
+    ) -> "Iterator[tuple[int, int, _Fit]]":
+        """Fits of some problems on all folds, begun at those on all samples."""
+        begin = perf_counter()
+        n_folds = len(self.grid.folds)
+        positive, number = (np.array(part) for part in zip(*keys, strict=True))
+        C = np.array(values_of_C)[number]
+        whole = Columns(positive, np.zeros(len(keys), np.intp), C)
+        start, factors = solve_columns(self._newton(whole), seed=self.seed, threads=self.threads)
+        groups = np.repeat(np.arange(1, n_folds + 1), len(keys))
+        columns = Columns(np.tile(positive, n_folds), groups, np.tile(C, n_folds))
+        newton = self._newton(columns)
+        solution = newton.solve(np.tile(start.coef, n_folds), factors)
+        decided = self._held_out(solution, columns)
+        seconds = (perf_counter() - begin) / len(columns)
+        for j in range(len(columns)):
+            fold, place = divmod(j, len(keys))
+            proof = certificate(solution, j, float(newton.at_zero[j]))
+            yield fold, int(number[place]), _Fit(decided[fold][:, place], proof, seconds)
+
+    def _newton(self, columns: Columns) -> Newton:
+        weights = np.column_stack([self.grid.all_weights, self.grid.weights.T])
+        targets = Targets(self.grid.y, weights.astype(self.Z.dtype))
+        return Newton(self.Z, targets, columns, self.loss, self.grid.tol, self.room, self.report)
+
+    def _held_out(self, solution: Solution, columns: Columns) -> list[NDArray[Any]]:
+        """Decisions of each fold's columns on the samples that it holds out."""
+        tested = np.zeros((self.Z.n, len(self.grid.folds)), dtype=bool)
+        for fold, (_, test) in enumerate(self.grid.folds):
+            tested[test, fold] = True
+        into = self.Z.into(solution.coef)
+        parts = list(self.Z.map(held_out_decisions, (tested,), into, columns))
+        return [np.concatenate(own) for own in zip(*parts, strict=True)]
+
+    def _row(self, fold: int, fits: "list[_Fit]") -> tuple[dict[str, Any], list[int]]:
+        """Score and certificates of a fold's fits of all classes."""
+        test = self.grid.folds[fold][1]
+        ascending = np.unique(test)
+        decisions = np.column_stack([fit.decisions for fit in fits]).astype(np.float64)
+        present = np.unique(self.grid.y[self.grid.weights[fold] > 0])
+        found, guess = score(
+            self.grid.scorer,
+            decisions[np.searchsorted(ascending, test)],
+            present,
+            self.grid.classes,
+            self.grid.y[test],
+            DecidedOneVsRest,
+        )
+        row = {"score": found, "seconds": sum(fit.seconds for fit in fits)}
+        return row | worst([fit.proof for fit in fits]), guess.tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Of one class, C and fold: decisions on what was held out, and what proves it."""
+
+    decisions: NDArray[Any]
+    proof: dict[str, Any]
+    seconds: float
+
+
+def positives(n_classes: int) -> range:
+    """Classes on the side of +1: each once, of two the second."""
+    return range(1, 2) if n_classes == 2 else range(n_classes)
+
+
+def certificate(solution: Solution, column: int, at_zero: float) -> dict[str, Any]:
+    """What proves a column of a solution, in the names of exact fits.
+
+    Parameters
+    ----------
+    solution
+        The solution.
+    column
+        Number of the column.
+    at_zero
+        Length of its gradient at 0.
+
+    Returns
+    -------
+    dict
+        Plain values: "kkt" is the gradient as a part of that at 0, "gap" the bound of the
+        objective's excess as a part of it.
+    """
+    return {
+        "n_support": len(solution.coef) - 1,
+        "kkt": float(solution.gradient_norm[column] / at_zero),
+        "gap": float(solution.gap[column] / solution.objective[column]),
+        "steps": solution.newton,
+        "converged": bool(solution.converged[column]),
+    }
+
+
+def worst(proofs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of each quantity of several certificates the worst; what has no meaning here is None."""
+    found = {name: max(proof[name] for proof in proofs) for name in proofs[0]}
+    found["converged"] = all(proof["converged"] for proof in proofs)
+    return found | dict.fromkeys(("margin", "vc", "effective"))

@@ -1,0 +1,302 @@
+"""Cross-validation on features of low rank: every kernel at every rank, all folds and C at once."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final, cast
+
+import numpy as np
+
+from dhsk.errors import InputError
+from dhsk.gram.prepare import check_kernels, scan_side
+from dhsk.gram.workers import current_client
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import whole_parameter
+from dhsk.lowrank.approximation import Approximation, approximate
+from dhsk.lowrank.factors import sum_of
+from dhsk.lowrank.fold_fits import FoldFits
+from dhsk.lowrank.losses import LOSSES
+from dhsk.lowrank.model import LowRankModel
+from dhsk.lowrank.primal_passes import sums
+from dhsk.lowrank.train import LossName, train_low_rank
+from dhsk.lowrank.train import LowRank as Features
+from dhsk.progress import OnProgress
+from dhsk.samples import Samples, SphereMap
+from dhsk.samples.scan import Scan
+from dhsk.svm.cells import names_of
+from dhsk.svm.engine import Engine, Means
+from dhsk.svm.grid import Grid
+from dhsk.svm.job import Cells
+from dhsk.svm.journal import Journal, digest_of
+from dhsk.svm.result import write_rows
+from dhsk.svm.rows import RowMap
+from dhsk.svm.runners import own_room
+from dhsk.svm.scores import DecidedOneVsRest
+from dhsk.svm.search import scaled
+from dhsk.svm.square import Square
+from dhsk.svm.train import Means as Resources
+from dhsk.svm.train import Problem
+
+SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
+
+DTYPE: Final = "float32"
+"""Type of products and features: the error of a low rank is far above its rounding."""
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """What is tried instead of the exact matrix.
+
+    Attributes
+    ----------
+    ranks
+        Numbers of landmarks, ascending.
+    selection
+        How they are chosen.
+    loss
+        Name of the loss.
+    """
+
+    ranks: tuple[int, ...]
+    selection: str
+    loss: str
+
+    @classmethod
+    def of(
+        cls, rank: int | Sequence[int] | None, selection: str, loss: str, source: Square
+    ) -> "LowRank | None":
+        """Check the parameters of a cross-validation; None where it is to be exact.
+
+        Raises
+        ------
+        InputError
+            One cannot be used, or what is validated on are no samples.
+        """
+        if selection not in SELECTIONS:
+            raise InputError(f"selection must be one of {', '.join(SELECTIONS)}, got {selection!r}")
+        if loss not in LOSSES:
+            raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+        if rank is None:
+            return None
+        if not isinstance(source, Samples):
+            raise InputError("rank chooses landmarks among samples: give samples, not a matrix")
+        ranks = {rank} if isinstance(rank, int) else set(rank)
+        for one in ranks:
+            whole_parameter("rank", one, 1)
+        if not ranks:
+            raise InputError("rank must be a number of landmarks, or several, got none")
+        return cls(tuple(sorted(ranks)), selection, loss)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A kernel at a rank, the values of C that were tried on it, and what came of them."""
+
+    kernel: Kernel
+    rank: int
+    C: list[float]
+    cells: Cells
+    trace: float
+
+
+class LowRankEngine:
+    """Fits linear machines on Nyström features, see `dhsk.svm.engine.Engine`.
+
+    Parameters
+    ----------
+    samples
+        The samples.
+    sphere_map
+        Map for the spherical kernels.
+    low_rank
+        Ranks, selection, loss.
+    grid
+        Folds, labels, values of C.
+    means
+        Memory and folders.
+    seed
+        Of the landmarks.
+    report
+        Receives progress.
+    """
+
+    rule = DecidedOneVsRest
+
+    def __init__(
+        self,
+        samples: Samples,
+        sphere_map: SphereMap | None,
+        low_rank: LowRank,
+        grid: Grid,
+        means: Means,
+        seed: int,
+        report: OnProgress,
+    ) -> None:
+        self.prepared = 0.0
+        self._samples = samples
+        self._map = sphere_map
+        self._low_rank = low_rank
+        self._grid = grid
+        self._means = means
+        self._client = means.client or current_client()
+        self._journal = Journal(means.journal)
+        self._seed = seed
+        self._report = report
+        self._scan: Scan | None = None
+        self._rows: list[dict[str, Any]] = []
+        self._plan: list[list[str]] = []
+        if means.table is not None:
+            means.table.unlink(missing_ok=True)
+
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Tried]:
+        """Try some kernels, each at every rank."""
+        begin = perf_counter()
+        chosen = check_kernels(kernels, [self._samples], self._map, DTYPE)
+        if self._scan is None:
+            self._scan = scan_side(self._samples, kernels, chosen, self._report)
+        self.prepared += perf_counter() - begin
+        found = []
+        for kernel in kernels:
+            for rank in self._low_rank.ranks:
+                found.append(self._try(kernel, rank, self._scan.fingerprint, scale_C))
+                self._rows += found[-1].cells.rows
+                if self._means.table is not None:
+                    write_rows(self._rows, self._means.table)
+        return found
+
+    def _row_map(self, kernel: Kernel) -> RowMap:
+        return RowMap(kernel, check_kernels([kernel], [self._samples], self._map, DTYPE), DTYPE)
+
+    def _try(self, kernel: Kernel, rank: int, fingerprint: str, scale_C: bool) -> Tried:
+        """Results of one kernel at one rank, from the journal if they are there."""
+        grid, row_map = self._grid, self._row_map(kernel)
+        how = [self._low_rank.selection, self._low_rank.loss, rank, self._seed, DTYPE]
+        key = [kernel.to_spec(), fingerprint, row_map.sphere_map, *how]
+        folds = [test.tolist() for _, test in grid.folds]
+        rest = [folds, grid.tol, grid.scoring, grid.C, scale_C]
+        weights = np.vstack([grid.all_weights, grid.weights])
+        name = digest_of("low rank", key, grid.y, weights, *rest)
+        kept = self._journal.get(name)
+        if kept is None:
+            entry = self._fit(row_map, rank, scale_C)
+            self._journal.put(name, [], entry)
+        else:
+            entry = kept[1]
+        cells = Cells(entry["rows"], entry["predicted"])
+        return Tried(kernel, rank, entry["C"], cells, entry["trace"])
+
+    def _fit(self, row_map: RowMap, rank: int, scale_C: bool) -> dict[str, Any]:
+        """Fit all folds and C of a kernel; what the journal keeps."""
+        begin, grid = perf_counter(), self._grid
+        made = self._approximate(row_map, rank)
+        C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)
+        self.prepared += perf_counter() - begin
+        names = names_of(row_map.kernel, self._samples.shape[1])
+        names["label"] += f", rank {rank}"
+        names |= {"rank": rank, "trace_error": made.trace_error}
+        fits = FoldFits(
+            Z=made.features,
+            grid=grid,
+            loss=LOSSES[self._low_rank.loss],
+            room=own_room(self._means.memory),
+            seed=self._seed,
+            threads=made.plan.threads,
+            report=self._report,
+        )
+        cells = fits.cells(C, names)
+        return {"rows": cells.rows, "predicted": cells.predicted, "C": C, "trace": made.trace}
+
+    def _approximate(self, row_map: RowMap, rank: int) -> Approximation:
+        made = approximate(
+            self._samples,
+            row_map,
+            k=rank,
+            selection=self._low_rank.selection,
+            seed=self._seed,
+            memory=self._means.memory,
+            client=self._client,
+            report=self._report,
+        )
+        self._plan = [["features", made.tier]]
+        return made
+
+    def refit(self, winner: Tried, C: float) -> tuple[LowRankModel, dict[str, Any]]:
+        """Fit one cell on all samples; the same seed chooses the same landmarks."""
+        begin, grid = perf_counter(), self._grid
+        problem = Problem(
+            samples=self._samples,
+            classes=grid.classes,
+            codes=grid.y,
+            weights=grid.all_weights,
+            C=C,
+            tol=grid.tol,
+            fold_of=None,
+            sample_weights=grid.all_weights,
+        )
+        how = Features(
+            rank=winner.rank,
+            selection=self._low_rank.selection,
+            loss=cast(LossName, self._low_rank.loss),
+            seed=self._seed,
+        )
+        means = Resources(memory=self._means.memory, client=self._client)
+        model = train_low_rank(problem, self._row_map(winner.kernel), means, how, self._report)
+        found = model.certificates
+        proof = {
+            "n_support": found.width,
+            "kkt": float(found.gradient_norm.max()),
+            "gap": float((found.gap / found.objective).max()),
+            "steps": found.steps,
+            "converged": bool(found.converged.all()),
+            "margin": None,
+            "vc": None,
+            "effective": None,
+            "seconds": perf_counter() - begin,
+        }
+        return model, proof
+
+    def facts(self, winner: Tried) -> dict[str, Any]:
+        """Samples, plan, and what was fitted instead of the exact matrix."""
+        assert self._scan is not None  # `run` was called
+        samples = {
+            "source": self._samples.source,
+            "n_samples": self._scan.n_samples,
+            "dim": self._scan.dim,
+            "nnz": self._scan.nnz,
+            "sphere_map": self._row_map(winner.kernel).sphere_map,
+            "fingerprint": self._scan.fingerprint,
+        }
+        low_rank = {"selection": self._low_rank.selection, "loss": self._low_rank.loss}
+        ranks = ", ".join(f"{rank:,}" for rank in self._low_rank.ranks)
+        return {
+            "samples": samples,
+            "plan": [["landmarks", f"{ranks}, by {low_rank['selection']}"], *self._plan],
+            "low_rank": low_rank,
+            "eigenvalues": [],
+            "eigenvalues_exact": False,
+            "trace": winner.trace,
+        }
+
+
+def _spread(made: Approximation, n: int) -> float:
+    """Mean squared distance of the features from their mean, see `dhsk.svm.search.spread_of`."""
+    total = sum_of(made.features.map(sums, ()))
+    mean = made.features.back(np.append(total, 0.0)[:, None])[:-1, 0] / n
+    diagonal = made.trace / n
+    return max(diagonal - float(mean @ mean), 1e-12 * diagonal)
+
+
+@contextmanager
+def low_rank_engine(
+    samples: Square,
+    sphere_map: SphereMap | None,
+    low_rank: LowRank,
+    grid: Grid,
+    means: Means,
+    seed: int,
+    report: OnProgress,
+) -> Iterator[Engine]:
+    """Give an engine of low rank; see `LowRankEngine`."""
+    assert isinstance(samples, Samples)  # `LowRank.of` has checked it
+    yield LowRankEngine(samples, sphere_map, low_rank, grid, means, seed, report)
