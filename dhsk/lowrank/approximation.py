@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -118,7 +119,7 @@ def approximate(
         samples, (m,), which are all taken.
     tol
         Relative trace error, below 1, that is small enough: "rpcholesky" takes no more landmarks
-        than reach it.
+        than reach it; where they are more than k, leaving out components adds to it.
     oversampling
         Landmarks for each feature, at least 1: of more landmarks than features the leading
         components are kept.
@@ -166,22 +167,14 @@ def approximate(
             stack.enter_context(borrow_client(client))
             plan = plan_on_workers(need, what, own_room(None), memory, client)
         placed = _placed(samples, row_map, plan, memory, client, report)
-        making = _Making(placed, plan.tier == "features held", report)
-        if not isinstance(selection, str):
-            found = making.by_inverse(placed.take(selection), selection)
-        elif selection == "uniform":
-            chosen = uniform(n, m, np.random.default_rng(seed))
-            found = making.by_inverse(placed.take(chosen), chosen)
-        elif selection == "kmeans":
-            found = making.by_inverse(kmeans(placed, m, seed), None)
-        else:
-            folder = None if making.held else journal
-            rounds = _rounds(samples, row_map, placed, plan, [m, tol, seed], folder)
-            found = making.by_cholesky(m, tol, seed, rounds)
+        making = _Making(placed, plan.tier == "features held", seed, report)
+        pivoted = isinstance(selection, str) and selection == "rpcholesky"
+        folder = journal if pivoted and not making.held else None
+        rounds = _rounds(samples, row_map, placed, plan, [m, tol, seed], folder)
+        found = making.by(selection, m, tol, rounds)
         if isinstance(selection, str) and found.root.shape[1] > k:
             found = making.leading(found, k)
         features = making.features(found)
-        trace = float(placed.diagonal().sum())
     return Approximation(
         kernel=row_map.kernel,
         landmarks=found.landmarks,
@@ -190,7 +183,7 @@ def approximate(
         features=features,
         values=found.values,
         trace_error=found.error,
-        trace=trace,
+        trace=making.trace,
         plan=plan,
     )
 
@@ -256,9 +249,31 @@ class _Making:
 
     placed: Placed
     held: bool
+    seed: int
     report: OnProgress
 
-    def by_cholesky(self, m: int, tol: float, seed: int, rounds: Rounds) -> _Found:
+    @cached_property
+    def diagonal(self) -> Floats:
+        """That of the kernel matrix, (N,): of some kernels it takes a pass."""
+        return self.placed.diagonal()
+
+    @property
+    def trace(self) -> float:
+        """Its sum."""
+        return float(self.diagonal.sum())
+
+    def by(self, selection: str | Indices, m: int, tol: float, rounds: Rounds) -> _Found:
+        """Landmarks as they were asked for."""
+        if not isinstance(selection, str):
+            return self.by_inverse(self.placed.take(selection), selection)
+        if selection == "uniform":
+            chosen = uniform(self.placed.n, m, np.random.default_rng(self.seed))
+            return self.by_inverse(self.placed.take(chosen), chosen)
+        if selection == "kmeans":
+            return self.by_inverse(kmeans(self.placed, m, self.seed), None)
+        return self.by_cholesky(m, tol, rounds)
+
+    def by_cholesky(self, m: int, tol: float, rounds: Rounds) -> _Found:
         """Landmarks by randomly pivoted Cholesky, whose factor is the features."""
         last = rounds.last()
         begun, root = (None, None) if last is None else last
@@ -270,9 +285,9 @@ class _Making:
         choice = rp_cholesky(
             self.placed,
             factor,
-            self.placed.diagonal(),
+            self.diagonal,
             m,
-            rng=np.random.default_rng(seed),
+            rng=np.random.default_rng(self.seed),
             tol=tol,
             begun=begun,
             keep=lambda choice: rounds.keep(choice, factor),
@@ -291,14 +306,14 @@ class _Making:
             gained = sum(Z.map(squared_length, (), R))
         else:
             gained = sum(Z.map(write_features, (values,), R))
-        error = max(0.0, 1.0 - gained / float(placed.diagonal().sum()))
+        error = max(0.0, 1.0 - gained / self.trace)
         return _Found(landmarks, indices, root, values, error)
 
     def leading(self, found: _Found, k: int) -> _Found:
         """The leading components of features."""
         Z = self.features(found)
         V, weights, total = components(Z, k)
-        lost = (total - float(weights.sum())) / float(self.placed.diagonal().sum())
+        lost = (total - float(weights.sum())) / self.trace
         return _Found(
             landmarks=found.landmarks,
             indices=found.indices,

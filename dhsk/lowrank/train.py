@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -20,7 +21,6 @@ from dhsk.lowrank.losses import LOSSES
 from dhsk.lowrank.model import LowRankCertificates, LowRankModel
 from dhsk.lowrank.primal import Newton, Solution, Targets, solve_columns
 from dhsk.lowrank.primal_passes import Columns
-from dhsk.lowrank.room import Need
 from dhsk.lowrank.steps import Steps
 from dhsk.progress import OnProgress, ignore
 from dhsk.svm.fit_plan import FIT_BASE_BYTES
@@ -107,7 +107,35 @@ def train_low_rank(
             "loss='squared_hinge'"
         )
     before = int(psutil.Process().memory_info().rss)
-    found = approximate(
+    room = _room_of_solver(problem, row_map, means, how)
+    found = _approximation(problem, row_map, means, how, room, report, journal)
+    if how.loss == "hinge":
+        left = own_room(means.memory)
+        solution = solve_hinge(found.values, problem, columns_of(problem), left, how.seed)
+        return _model(problem, row_map, how, found, solution)
+    steps = _steps(problem, row_map, how, found, report, journal)
+    solver = _Solver(problem, how, found, steps, report)
+    room = solver.room_of(room)
+    with nullcontext() if means.client is None else borrow_client(means.client):
+        model = _model(problem, row_map, how, found, solver.solve(room))
+    planned = before + FIT_BASE_BYTES + found.plan.planned + room
+    return replace(model, notes={"planned_bytes": planned if means.client is None else None})
+
+
+def _approximation(
+    problem: Problem,
+    row_map: RowMap,
+    means: Means,
+    how: LowRank,
+    room: int,
+    report: OnProgress,
+    journal: Path | None,
+) -> Approximation:
+    """Features, made in what the solver leaves of the memory of this process."""
+    memory = means.memory
+    if memory is not None and means.client is None:
+        memory -= room
+    return approximate(
         problem.samples,
         row_map,
         k=how.rank,
@@ -115,33 +143,20 @@ def train_low_rank(
         tol=how.landmark_tol,
         oversampling=how.oversampling,
         seed=how.seed,
-        memory=means.memory,
+        memory=memory,
         client=means.client,
         report=report,
         journal=journal,
     )
-    left = _room_beside_passes(found, problem, row_map, means)
-    if how.loss == "hinge":
-        solution = solve_hinge(found.values, problem, columns_of(problem), left, how.seed)
-        return _model(problem, row_map, how, found, solution)
-    steps = _steps(problem, row_map, how, found, report, journal)
-    solver = _Solver(problem, how, found, steps, report)
-    room = solver.room_of(left)
-    with nullcontext() if means.client is None else borrow_client(means.client):
-        model = _model(problem, row_map, how, found, solver.solve(room))
-    planned = before + FIT_BASE_BYTES + found.plan.planned + room
-    return replace(model, notes={"planned_bytes": planned if means.client is None else None})
 
 
-def _room_beside_passes(
-    found: Approximation, problem: Problem, row_map: RowMap, means: Means
-) -> int:
-    """Bytes that this process may take besides what its passes hold."""
-    left = own_room(means.memory)
-    if means.client is not None:
-        return left
-    need = Need.of(problem.samples, row_map, found.landmarks.shape[0])
-    return max(0, left - found.plan.threads * need.task)
+def _room_of_solver(problem: Problem, row_map: RowMap, means: Means, how: LowRank) -> int:
+    """Bytes for the second derivatives of all columns, but no more than a quarter of the memory."""
+    chosen = isinstance(how.selection, str)
+    m = ceil(how.oversampling * how.rank) if chosen else len(how.selection)
+    columns, item = columns_of(problem), np.dtype(row_map.dtype).itemsize
+    each = Factors.bytes_of(columns.only([0]), min(m, problem.samples.shape[0]), item)
+    return min(len(columns) * each, own_room(None if means.client else means.memory) // 4)
 
 
 def check_loss(loss: str) -> None:
@@ -188,7 +203,7 @@ class _Solver:
     report: OnProgress
 
     def room_of(self, left: int) -> int:
-        """Bytes for second derivatives: what is left, but no more than there is use for.
+        """Bytes for second derivatives: those left for them, but no more than there is use for.
 
         A run that goes on takes what it had begun with, as rounding depends on it.
 

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dhsk
 from dhsk.errors import InputError
+from dhsk.lowrank.approximation import approximate
 
 CLOSE = 1e-5
 """Decisions of features in float64, solved to the end."""
@@ -196,9 +197,17 @@ def test_centres_and_more_landmarks_than_features(tmp_path: Path) -> None:
     assert more.trace_error_ < nystrom().fit(X, y).trace_error_
 
 
-def test_a_client_gives_the_same_optimum() -> None:
+def test_a_client_gives_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     """On its workers; clones keep it, and files of samples can be used."""
     X, y = digits(3)
+    tiers = []
+
+    def watched(*words: Any, **options: Any) -> Any:
+        found = approximate(*words, **options)
+        tiers.append(found.tier)
+        return found
+
+    monkeypatch.setattr("dhsk.lowrank.train.approximate", watched)
     with Client(
         processes=False, n_workers=1, dashboard_address=None, set_as_default=False
     ) as client:
@@ -207,6 +216,7 @@ def test_a_client_gives_the_same_optimum() -> None:
         with pytest.raises(InputError, match="loss='hinge' is solved in this process"):
             clone(model).set_params(loss="hinge").fit(X, y)
     here = nystrom().fit_samples(X, y)
+    assert tiers == ["on workers", "features held"]
     np.testing.assert_allclose(model.decision_function(X), here.decision_function(X), atol=1e-4)
 
 

@@ -171,13 +171,29 @@ def test_all_ways_choose_the_same(X: Any, tier: Any) -> None:
             assert other.trace_error == pytest.approx(found[0].trace_error, abs=SAME)
 
 
-def test_workers_give_what_this_process_gives(X: Any) -> None:
-    """To rounding; and twice the same bits."""
+class _KilledError(Exception):
+    """Stands for a kill."""
+
+
+def test_workers_give_what_this_process_gives(
+    X: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To rounding; and the same bits again, after an interruption too."""
+    monkeypatch.setattr("dhsk.lowrank.landmarks._LEAST_BLOCK", 40)
+
+    def end(progress: Any) -> None:
+        if progress.stage == "landmarks" and progress.done > 40:
+            raise _KilledError
+
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
-        one, two = (made(X, oversampling=2, client=client) for _ in range(2))
+        one = made(X, oversampling=2, client=client)
+        with pytest.raises(_KilledError):
+            made(X, oversampling=2, client=client, journal=tmp_path, report=end)
+        assert len(list(tmp_path.iterdir())) == 1
+        two = made(X, oversampling=2, client=client, journal=tmp_path)
         Z = whole(one)
         total = sum(one.features.map(_sums, ()))
     here = made(X, oversampling=2)
@@ -251,10 +267,6 @@ def test_a_bad_row_deep_in_a_stream_is_named(
     chosen = np.array(selection) if isinstance(selection, list) else selection
     with pytest.raises(InputError, match=match):
         made(X, selection=chosen)
-
-
-class _KilledError(Exception):
-    """Stands for a kill."""
 
 
 @pytest.mark.parametrize("name", TIERS)

@@ -124,7 +124,7 @@ def test_hinge_is_left_to_liblinear() -> None:
 def test_hinge_needs_features_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it says what to do."""
     X, y = digits(2, 200)
-    monkeypatch.setattr("dhsk.lowrank.train._room_beside_passes", lambda *_: 1000)
+    monkeypatch.setattr("dhsk.lowrank.train.own_room", lambda _: 1000)
     with pytest.raises(InputError, match=r"24 bytes a value.*use loss='squared_hinge'"):
         trained(X, y, replace(TIGHT, loss="hinge"))
 
@@ -138,7 +138,7 @@ def test_an_unknown_loss_is_refused() -> None:
 def small_room(monkeypatch: pytest.MonkeyPatch, factors: int) -> None:
     """Leave room for the factors of some columns only, and four matrices besides."""
     room = (factors + 4) * 41**2 * 8
-    monkeypatch.setattr("dhsk.lowrank.train._room_beside_passes", lambda *_: room)
+    monkeypatch.setattr("dhsk.lowrank.train._room_of_solver", lambda *_: room)
 
 
 @pytest.mark.parametrize(("factors", "batches"), [(1, 10), (3, 4), (9, 2), (10, 1)])
@@ -161,6 +161,24 @@ def test_not_even_one_column_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     small_room(monkeypatch, 0)
     with pytest.raises(BudgetError, match=r"second derivatives of 40 features take .* but .* left"):
         trained(*digits(10))
+
+
+def test_features_leave_room_for_second_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all columns, as far as they take a quarter of what is left."""
+    X, y = digits(10)
+    given = []
+
+    def watched(*words: Any, memory: int | None, **options: Any) -> Any:
+        given.append(memory)
+        return approximate(*words, memory=memory, **options)
+
+    monkeypatch.setattr("dhsk.lowrank.train.approximate", watched)
+    memory, each = 10**11, 5 * 41**2 * 8
+    monkeypatch.setattr("dhsk.lowrank.train.own_room", lambda _: 10**10)
+    train_low_rank(problem_of(X, y), row_map(), Means(memory), TIGHT)
+    monkeypatch.setattr("dhsk.lowrank.train.own_room", lambda _: 8 * each)
+    train_low_rank(problem_of(X, y), row_map(), Means(memory), TIGHT)
+    assert given == [memory - 10 * each, memory - 2 * each]
 
 
 # Going on
@@ -208,7 +226,7 @@ def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
     X, y = many() if request.param == "many" else digits(4, 300)
     how = replace(TIGHT, rank=20)
     if request.param == "in batches":
-        monkeypatch.setattr("dhsk.lowrank.train._room_beside_passes", lambda *_: 6 * 21**2 * 8)
+        monkeypatch.setattr("dhsk.lowrank.train._room_of_solver", lambda *_: 6 * 21**2 * 8)
 
     def train(report: Any = ignore, journal: Path | None = None) -> LowRankModel:
         problem = problem_of(X, y)
