@@ -271,7 +271,7 @@ def _low_rank_columns(model: "LowRankModel") -> dict[str, str]:
         "landmarks": f"{model.rows.shape[0]:,}",
         "features": f"{found.width:,} {model.rows.dtype.name}",
         "trace error": f"{found.trace_error:.2e}",
-        "worst gradient": f"{found.gradient_norm.max():.1e}",
+        "worst gradient": f"{found.relative.max():.1e}",
         "duality gap": f"{(found.gap / found.objective).max():.1e}",
         "Newton steps": f"{found.steps:,}",
         "passes": f"{found.passes:,}",

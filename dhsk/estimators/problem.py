@@ -117,7 +117,11 @@ def warn_unless_solved(found: LowRankCertificates) -> None:
     """
     left = int(np.count_nonzero(~found.converged))
     if left:
-        reached = "" if found.loss == "hinge" else f": gradients of {found.gradient_norm.max():.2e}"
+        reached = (
+            ""
+            if found.loss == "hinge"
+            else f": gradients of {found.relative.max():.1e} of those at 0"
+        )
         warnings.warn(
             f"{left} of {len(found.converged)} classes did not converge to tol={found.tol:g} in "
             f"{found.steps:,} steps{reached}; raise tol, lower C, or use dtype='float64'",

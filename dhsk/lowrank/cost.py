@@ -22,7 +22,7 @@ from dhsk.svm.fit_cost import GridShape
 LEAST_BLOCK: Final = 128
 """Landmarks proposed in a round, if they are few: as many as make the products pay."""
 
-ROUNDS: Final = 8
+ROUNDS: Final = 4
 """Rounds in which more landmarks are proposed. A few proposals are refused: not counted here."""
 
 PASSES: Final = 50, 160

@@ -41,10 +41,10 @@ class Factors:
         keys = len(np.unique(np.column_stack([columns.positive, columns.C]), axis=0))
         return (keys + _AT_ONCE) * (width + 1) ** 2 * itemsize
 
-    @property
-    def columns(self) -> Columns:
-        """One column of each factor."""
-        return self._of
+    def columns_like(self, others: Columns) -> Columns:
+        """One column of each factor that some columns use."""
+        wanted = set(keys_of(others))
+        return self._of.only([key in wanted for key in keys_of(self._of)])
 
     def compute(
         self,
@@ -52,10 +52,11 @@ class Factors:
         codes: Indices,
         weights: NDArray[Any],
         V: Floats,
+        columns: Columns,
         loss: Loss,
         room: int,
     ) -> int:
-        """Make all factors anew.
+        """Make some factors anew.
 
         Parameters
         ----------
@@ -65,6 +66,8 @@ class Factors:
             As for `gradients`, of all samples.
         V
             Coefficients of `columns`, (width + 1, J).
+        columns
+            From `columns_like`.
         loss
             The loss.
         room
@@ -75,17 +78,15 @@ class Factors:
         int
             Passes over the features.
         """
-        self._found.clear()
         each = _AT_ONCE * (Z.inner + 1) ** 2 * Z.dtype.itemsize
         count = max(1, room // each)
         passes = 0
-        for start in range(0, len(self._of), count):
+        for start in range(0, len(columns), count):
             some = slice(start, start + count)
-            columns = self._of.only(some)
-            made = _made(Z, codes, weights, V[:, some], columns, loss)
+            own = columns.only(some)
+            made = _made(Z, codes, weights, V[:, some], own, loss)
+            self._found.update(zip(keys_of(own), made, strict=True))
             passes += 1
-            for factor, positive, C in zip(made, columns.positive, columns.C, strict=True):
-                self._found[int(positive), float(C)] = factor
         return passes
 
     def __bool__(self) -> bool:
@@ -93,16 +94,21 @@ class Factors:
         return bool(self._found)
 
     def solve(self, R: Floats, columns: Columns) -> Floats:
-        """Apply the inverses to the columns of R, (width + 1, J); R itself without factors."""
-        if not self._found:
-            return R.copy()
-        out = np.empty_like(R)
-        keys = list(zip(columns.positive.tolist(), columns.C.tolist(), strict=True))
+        """Apply the inverses to the columns of R, (width + 1, J); without a factor, nothing."""
+        out = R.copy()
+        keys = keys_of(columns)
         for key in dict.fromkeys(keys):
+            if key not in self._found:
+                continue
             own = [j for j, other in enumerate(keys) if other == key]
             factor = self._found[key]
             out[:, own] = cho_solve(factor, R[:, own].astype(factor[0].dtype), check_finite=False)
         return out
+
+
+def keys_of(columns: Columns) -> list[tuple[int, float]]:
+    """Class and C of each column."""
+    return list(zip(columns.positive.tolist(), columns.C.tolist(), strict=True))
 
 
 def sum_of(parts: Iterator[Any]) -> Any:

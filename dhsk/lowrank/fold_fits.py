@@ -97,13 +97,12 @@ class FoldFits:
         start, factors = solve_columns(self._newton(whole), seed=self.seed, threads=self.threads)
         groups = np.repeat(np.arange(1, n_folds + 1), len(keys))
         columns = Columns(np.tile(positive, n_folds), groups, np.tile(C, n_folds))
-        newton = self._newton(columns)
-        solution = newton.solve(np.tile(start.coef, n_folds), factors)
+        solution = self._newton(columns).solve(np.tile(start.coef, n_folds), factors)
         decided = self._held_out(solution, columns)
         seconds = (perf_counter() - begin) / len(columns)
         for j in range(len(columns)):
             fold, place = divmod(j, len(keys))
-            proof = certificate(solution, j, float(newton.at_zero[j]))
+            proof = certificate(solution, j)
             yield fold, int(number[place]), _Fit(decided[fold][:, place], proof, seconds)
 
     def _newton(self, columns: Columns) -> Newton:
@@ -152,7 +151,7 @@ def positives(n_classes: int) -> range:
     return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
-def certificate(solution: Solution, column: int, at_zero: float) -> dict[str, Any]:
+def certificate(solution: Solution, column: int) -> dict[str, Any]:
     """What proves a column of a solution, in the names of exact fits.
 
     Parameters
@@ -161,8 +160,6 @@ def certificate(solution: Solution, column: int, at_zero: float) -> dict[str, An
         The solution.
     column
         Number of the column.
-    at_zero
-        Length of its gradient at 0.
 
     Returns
     -------
@@ -172,7 +169,7 @@ def certificate(solution: Solution, column: int, at_zero: float) -> dict[str, An
     """
     return {
         "n_support": len(solution.coef) - 1,
-        "kkt": float(solution.gradient_norm[column] / at_zero),
+        "kkt": float(solution.relative[column]),
         "gap": float(solution.gap[column] / solution.objective[column]),
         "steps": solution.newton,
         "converged": bool(solution.converged[column]),

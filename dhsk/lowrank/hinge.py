@@ -66,6 +66,7 @@ def solve_hinge(
         coef=np.column_stack([v for v, _, _ in parts]),
         objective=np.array([value for _, value, _ in parts]),
         gradient_norm=np.full(len(parts), np.nan),
+        relative=np.full(len(parts), np.nan),
         converged=np.array([steps < _MOST_STEPS for _, _, steps in parts]),
         newton=max(steps for _, _, steps in parts),
         passes=1,

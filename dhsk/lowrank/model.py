@@ -26,6 +26,8 @@ class LowRankCertificates:
         Value of what is minimised.
     gradient_norm
         Length of its gradient; NaN of the hinge, which has none.
+    relative
+        The same as a part of that at 0.
     converged
         Whether the gradient came below the tolerance.
     loss
@@ -46,6 +48,7 @@ class LowRankCertificates:
 
     objective: Floats
     gradient_norm: Floats
+    relative: Floats
     converged: NDArray[np.bool_]
     loss: str
     C: float

@@ -98,5 +98,6 @@ def _check_shapes(model: LowRankModel) -> None:
         intercepts=(model.intercepts, (columns,)),
         objective=(found.objective, (columns,)),
         gradient_norm=(found.gradient_norm, (columns,)),
+        relative=(found.relative, (columns,)),
         converged=(found.converged, (columns,)),
     )

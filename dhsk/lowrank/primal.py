@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
-from dhsk.lowrank.factors import Factors, sum_of
+from dhsk.lowrank.factors import Factors, keys_of, sum_of
 from dhsk.lowrank.losses import Loss
 from dhsk.lowrank.primal_passes import Columns, curvatures, gradients, slopes
 from dhsk.lowrank.spans import FeatureMatrix, Place
@@ -87,6 +87,8 @@ class Solution:
         Value of what is minimised, (J,).
     gradient_norm
         Length of its gradient, (J,).
+    relative
+        The same as a part of that at 0, (J,).
     gap
         Bound of the objective's excess over its least value, (J,).
     converged
@@ -100,6 +102,7 @@ class Solution:
     coef: Floats
     objective: Floats
     gradient_norm: Floats
+    relative: Floats
     converged: NDArray[np.bool_]
     newton: int
     passes: int
@@ -136,8 +139,6 @@ class Newton:
         Receives the state after every step; it is changed by the next one.
     passes
         Passes made so far.
-    at_zero
-        Lengths of the gradients at 0, (J,), once it has begun.
     """
 
     Z: FeatureMatrix
@@ -150,7 +151,6 @@ class Newton:
     keep: Callable[[State], None] = forget
     patience: int = _PATIENCE
     passes: int = field(default=0, init=False)
-    at_zero: Floats = field(default_factory=lambda: np.empty(0), init=False)
 
     def solve(
         self,
@@ -179,12 +179,12 @@ class Newton:
         if state is None:
             state = self._begin(start, factors)
         elif state.factored is not None and state.live.any() and state.conjugate <= self.patience:
-            self._make(factors, state.factored)
+            self._make(factors, state)
         self.passes = state.passes
         while state.live.any() and state.newton < _MOST_NEWTON:
             if state.conjugate > self.patience:
-                state.factored = state.V.copy()
-                self._make(factors, state.factored)
+                state.factored, state.made = state.V.copy(), state.live.copy()
+                self._make(factors, state)
             state.conjugate = self._step(state, factors)
             state.newton += 1
             state.live &= _lengths(state.G) > state.goal
@@ -192,14 +192,21 @@ class Newton:
             self.keep(state)
             self._tell(state)
         left = _lengths(state.G)
-        return Solution(state.V, state.f, left, left <= state.goal, state.newton, state.passes)
+        return Solution(
+            coef=state.V,
+            objective=state.f,
+            gradient_norm=left,
+            relative=left / state.goal * self.tol * self.targets.scale(self.columns),
+            converged=left <= state.goal,
+            newton=state.newton,
+            passes=state.passes,
+        )
 
     def _begin(self, start: Floats | None, factors: Factors) -> State:
         """State before the first step."""
         V = np.zeros((self.Z.width + 1, len(self.columns)))
         f, G = self._gradient(V, self.columns)
-        self.at_zero = _lengths(G)
-        goal = self.tol * self.targets.scale(self.columns) * self.at_zero
+        goal = self.tol * self.targets.scale(self.columns) * _lengths(G)
         if start is not None:
             V = start.copy()
             f, G = self._gradient(V, self.columns)
@@ -209,16 +216,15 @@ class Newton:
             state.conjugate = self.patience + 1
         return state
 
-    def _make(self, factors: Factors, V: Floats) -> None:
-        """Make factors anew at V."""
-        at = np.column_stack([V[:, self._like(p, C)] for p, C in _keys(factors.columns)])
-        self.passes += factors.compute(
-            self.Z, self.targets.codes, self.targets.weights, at, self.loss, self.room
-        )
-
-    def _like(self, positive: int, C: float) -> int:
-        """First column of a class and a C."""
-        return int(np.flatnonzero((self.columns.positive == positive) & (self.columns.C == C))[0])
+    def _make(self, factors: Factors, state: State) -> None:
+        """Make the factors of the columns that went on, where they were made last."""
+        assert state.factored is not None
+        assert state.made is not None
+        columns = factors.columns_like(self.columns.only(state.made))
+        first = {key: j for j, key in reversed(list(enumerate(keys_of(self.columns))))}
+        at = state.factored[:, [first[key] for key in keys_of(columns)]]
+        codes, weights = self.targets.codes, self.targets.weights
+        self.passes += factors.compute(self.Z, codes, weights, at, columns, self.loss, self.room)
 
     def _step(self, state: State, factors: Factors) -> int:
         """One Newton step of the columns that go on; those that get no further stop.
@@ -370,7 +376,3 @@ def _lengths(G: Floats) -> Floats:
     """Lengths of columns."""
     lengths: Floats = np.sqrt(np.einsum("ij,ij->j", G, G))
     return lengths
-
-
-def _keys(columns: Columns) -> list[tuple[int, float]]:
-    return list(zip(columns.positive.tolist(), columns.C.tolist(), strict=True))

@@ -36,7 +36,10 @@ class State:
     conjugate
         Conjugate gradients of the last step.
     factored
-        Coefficients that the factors were made at; None where there are none, or they were given.
+        Coefficients that the last factors were made at; None where there are none, or they were
+        given.
+    made
+        Columns that these were for, (J,): those that go on are among them.
     """
 
     V: Floats
@@ -49,6 +52,7 @@ class State:
     passes: int = 0
     conjugate: int = 0
     factored: Floats | None = None
+    made: NDArray[np.bool_] | None = None
 
 
 def forget(_: State) -> None:

@@ -269,6 +269,7 @@ def _joined(parts: list[Solution]) -> Solution:
         coef=np.hstack([part.coef for part in parts]),
         objective=np.concatenate([part.objective for part in parts]),
         gradient_norm=np.concatenate([part.gradient_norm for part in parts]),
+        relative=np.concatenate([part.relative for part in parts]),
         converged=np.concatenate([part.converged for part in parts]),
         newton=max(part.newton for part in parts),
         passes=sum(part.passes for part in parts),
@@ -290,6 +291,7 @@ def _model(
         certificates=LowRankCertificates(
             objective=solution.objective,
             gradient_norm=solution.gradient_norm,
+            relative=solution.relative,
             converged=solution.converged,
             loss=how.loss,
             C=problem.C,

@@ -144,6 +144,7 @@ class LowRankEngine:
         self._seed = seed
         self._report = report
         self._scan: Scan | None = None
+        self._checked: set[SphereMap] = set()
         self._rows: list[dict[str, Any]] = []
         self._plan: list[list[str]] = []
         if means.table is not None:
@@ -152,9 +153,11 @@ class LowRankEngine:
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Tried]:
         """Try some kernels, each at every rank."""
         begin = perf_counter()
-        chosen = check_kernels(kernels, [self._samples], self._map, DTYPE)
-        if self._scan is None:
-            self._scan = scan_side(self._samples, kernels, chosen, self._report)
+        for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
+            own = [kernel for kernel in kernels if self._row_map(kernel).sphere_map == sphere_map]
+            self._scan = scan_side(self._samples, own, sphere_map, self._report)
+            self._checked.add(sphere_map)
+        assert self._scan is not None  # there is a kernel
         self.prepared += perf_counter() - begin
         found = []
         for kernel in kernels:
@@ -166,7 +169,9 @@ class LowRankEngine:
         return found
 
     def _row_map(self, kernel: Kernel) -> RowMap:
-        return RowMap(kernel, check_kernels([kernel], [self._samples], self._map, DTYPE), DTYPE)
+        """Map of a kernel's samples: that which was asked for is for the spherical ones."""
+        wanted = self._map if kernel.spherical else "identity"
+        return RowMap(kernel, check_kernels([kernel], [self._samples], wanted, DTYPE), DTYPE)
 
     def _try(self, kernel: Kernel, rank: int, fingerprint: str, scale_C: bool) -> Tried:
         """Results of one kernel at one rank, from the journal if they are there."""
@@ -245,7 +250,7 @@ class LowRankEngine:
         found = model.certificates
         proof = {
             "n_support": found.width,
-            "kkt": float(found.gradient_norm.max()),
+            "kkt": float(found.relative.max()),
             "gap": float((found.gap / found.objective).max()),
             "steps": found.steps,
             "converged": bool(found.converged.all()),

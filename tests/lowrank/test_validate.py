@@ -192,3 +192,11 @@ def test_a_row_that_cannot_be_used_is_named() -> None:
     X[333, 5] = np.nan
     with pytest.raises(dhsk.InputError, match="row 333"):
         dhsk.cross_validate(X, y, time_scale=1.0, rank=10)
+
+
+def test_kernels_with_different_maps_are_compared() -> None:
+    """Kernels on the sphere and on the samples themselves stand in one table, as exact ones do."""
+    X, y = digits(200)
+    kernels = [dhsk.HeatKernel.at_scale(64, 0.7), dhsk.GaussianKernel(25.0), dhsk.LinearKernel()]
+    result = dhsk.cross_validate(X, y, kernels=kernels, C=[1.0], rank=40, cv=3)
+    assert [row["kernel"] for row in result.summary_] == ["heat", "gaussian", "linear"]
