@@ -68,8 +68,8 @@ class NystromFeatures(
         Their numbers among the samples, (m,); None of "kmeans".
     n_components_
         Number of features, at most the rank of K(L, L): "rpcholesky" takes no pivot of which less
-        than m eps is left, eps being that of `dtype`; else eigenvalues below m eps times the
-        largest are dropped, and those no greater than the most negative one.
+        than m eps is left, eps being that of `dtype`; else eigenvalues that rounding may have
+        moved from 0 are dropped: those below m eps times the diagonal.
     normalization_
         R of Z = K(X, L) R, (m, n_components_), float64: a root of K(L, L)^+, or its leading part.
     trace_error_

@@ -17,9 +17,11 @@ def inverse_root(K: Floats) -> Floats:
     Returns
     -------
     Floats
-        R, (k, rank), float64, with R R' = K^+, largest eigenvalue of K first. Eigenvalues below
-        k eps times the largest are dropped, eps being that of K's type, and so are those no
-        greater than the most negative one, which tells how far rounding of the kernel reaches.
+        R, (k, rank), float64, with R R' = K^+, largest eigenvalue of K first. Dropped are
+        eigenvalues below k eps times the largest entry of the diagonal, eps being that of K's type:
+        so far may rounding of the entries move them. Dropped too are those below k times the eps
+        of float64 times the largest eigenvalue, as far as their computation may move them, and
+        those no greater than the most negative one, which tells how far rounding did reach.
 
     Raises
     ------
@@ -33,7 +35,8 @@ def inverse_root(K: Floats) -> Floats:
             f"the kernel matrix of the {len(K)} landmarks has eigenvalue {values[0]:.3g}: "
             "choose a positive semi-definite kernel"
         )
-    cut = max(len(K) * eps * largest, -values[0])
+    rounding = max(eps * float(K.diagonal().max()), float(np.finfo(np.float64).eps) * largest)
+    cut = max(len(K) * rounding, -values[0])
     kept = np.flatnonzero(values > cut)[::-1]
     if not kept.size:
         raise InputError(f"the kernel is 0 between all {len(K)} landmarks: choose others")

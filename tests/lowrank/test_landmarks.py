@@ -249,3 +249,14 @@ def test_an_indefinite_matrix_is_refused() -> None:
     np.testing.assert_allclose(R @ R.T, np.diag([1.0, 2.0, 0.0, 0.0]))
     with pytest.raises(InputError, match=r"4 landmarks has eigenvalue -0\.001: choose a positive"):
         inverse_root(np.diag([1.0, 0.5, 0.1, -0.001]))
+
+
+def test_single_precision_drops_no_more_than_its_rounding() -> None:
+    """Small eigenvalues beside a large one stay: rounding of entries is by the diagonal."""
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(np.column_stack([np.ones(500), rng.normal(size=(500, 499))]))[0]
+    values = np.concatenate([[400.0], np.full(499, 0.01)])
+    K = ((Q * values) @ Q.T).astype(np.float32)
+    R = inverse_root(K)
+    assert R.shape == (500, 500)
+    np.testing.assert_allclose(R.T @ K @ R, np.eye(500), atol=1e-2)
