@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dhsk.arrays import Floats, Indices
 from dhsk.lowrank.losses import Loss
-from dhsk.lowrank.primal_passes import Blocks, Columns, hessians
+from dhsk.lowrank.primal_passes import Columns, hessians
 from dhsk.lowrank.spans import FeatureMatrix
 
 _AT_ONCE: Final = 4
@@ -130,32 +130,25 @@ def _made(
     """Factors of some columns."""
     if Z.values is not None:  # a task a column: no matrices of spans to be added up
         calls = [(V[:, [j]], columns.only([j]), loss) for j in range(len(columns))]
-        yield from Z.whole(_of_column, (codes, weights), calls)
-        return
-    total = sum_of(Z.map(hessians, (codes, weights), Z.into(V), columns, loss))
-    for H, C in zip(total, columns.C, strict=True):
-        yield _factor(_turned(Z, H), C)
+        found = [H for (H,) in Z.whole(hessians, (codes, weights), calls)]
+    else:
+        found = list(sum_of(Z.map(hessians, (codes, weights), Z.into(V), columns, loss)))
+    # LAPACK has all cores now that the tasks have ended.
+    for j, C in enumerate(columns.C):
+        yield _factor(_turned(Z, found[j]), C)
+        found[j] = None
 
 
-def _of_column(
-    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
-) -> Any:
-    """Factor of one column: the task of features in memory."""
-    (H,) = hessians(blocks, codes, weights, V, columns, loss)
-    return _factor(H, columns.C[0])
-
-
-def _turned(Z: FeatureMatrix, upper: NDArray[Any]) -> NDArray[Any]:
-    """Second derivatives by the features, given the upper triangle of those by spans' values."""
+def _turned(Z: FeatureMatrix, H: NDArray[Any]) -> NDArray[Any]:
+    """Second derivatives by the features, given those by the spans' values."""
     if Z.root is None:
-        return upper
-    whole = np.triu(upper) + np.triu(upper, 1).T
-    half = Z.back(whole.astype(np.float64))
-    return Z.back(np.ascontiguousarray(half.T)).astype(upper.dtype)
+        return H
+    half = Z.back(H.astype(np.float64))
+    return Z.back(np.ascontiguousarray(half.T)).astype(H.dtype)
 
 
 def _factor(H: NDArray[Any], C: float) -> Any:
-    """Factor of I + C H, H by its upper triangle, which is used up."""
+    """Factor of I + C H; H is used up."""
     H *= H.dtype.type(C)
     diagonal = np.einsum("ii->i", H)
     diagonal += 1

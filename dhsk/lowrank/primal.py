@@ -27,7 +27,7 @@ from dhsk.progress import OnProgress, Progress, ignore
 STEPS: Final = np.array([*2.0 ** np.arange(-12, 0), 0.75, 1.0, 1.25, 1.5, 2.0, 3.0])
 """Lengths of Newton steps at which slopes are computed, all in one pass."""
 
-_PATIENCE: Final = 6
+_PATIENCE: Final = 12
 _SUBSET_PATIENCE: Final = 100
 """Conjugate gradients of one Newton step after which new factors pay: on MNIST at k = 2000 they
 cost as much as some 24 passes over all samples, and as 48 over an eighth of them."""
