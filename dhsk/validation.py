@@ -103,7 +103,8 @@ def cross_validate(
         Samples and labels held out from everything, on which that model is scored.
     rank
         Number of landmarks, or several to try, for fits of low rank; None for exact ones. Only for
-        samples; products and features are then in float32.
+        samples; products and features are then in float32, which rounds far less than a low rank
+        leaves out, where the kernel takes it.
     selection
         How landmarks are chosen, see `NystromFeatures`. Only with `rank`.
     loss

@@ -210,7 +210,7 @@ def test_on_a_cluster(run: Any, samples: Any, monkeypatch: Any) -> None:
             asked.append(words)
             return nullcontext(client)
 
-        monkeypatch.setattr("dhsk.train_command.connected", connected)
+        monkeypatch.setattr("dhsk.connecting.connected", connected)
         words = (*TRAIN, "--dtype", "float64", "--tol", 1e-9)
         assert run(*words)[0] == DONE
         assert not asked

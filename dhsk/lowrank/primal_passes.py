@@ -16,7 +16,7 @@ Blocks = Iterable[tuple[slice, NDArray[Any]]]
 
 
 _SMALL: Final = 1_000_000
-_LEAST_ROWS: Final = 16
+_LEAST_ROWS: Final = 40
 """OpenBLAS takes products of so many multiplications as they are and packs the matrices of larger
 ones, which for few columns takes as long again: 7,500 rows of 2,000 features times 10 columns took
 5.3 ms in parts of 48 rows, 10.8 ms as a whole."""

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from dhsk.errors import InputError
-from dhsk.gram.prepare import check_kernels, scan_side
+from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
 from dhsk.gram.workers import current_client
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
@@ -39,9 +39,6 @@ from dhsk.svm.train import Means as Resources
 from dhsk.svm.train import Problem
 
 SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
-
-DTYPE: Final = "float32"
-"""Type of products and features: the error of a low rank is far above its rounding."""
 
 
 @dataclass(frozen=True)
@@ -171,12 +168,13 @@ class LowRankEngine:
     def _row_map(self, kernel: Kernel) -> RowMap:
         """Map of a kernel's samples: that which was asked for is for the spherical ones."""
         wanted = self._map if kernel.spherical else "identity"
-        return RowMap(kernel, check_kernels([kernel], [self._samples], wanted, DTYPE), DTYPE)
+        dtype = "float32" if takes_float32(kernel) else "float64"
+        return RowMap(kernel, check_kernels([kernel], [self._samples], wanted, dtype), dtype)
 
     def _try(self, kernel: Kernel, rank: int, fingerprint: str, scale_C: bool) -> Tried:
         """Results of one kernel at one rank, from the journal if they are there."""
         grid, row_map = self._grid, self._row_map(kernel)
-        how = [self._low_rank.selection, self._low_rank.loss, rank, self._seed, DTYPE]
+        how = [self._low_rank.selection, self._low_rank.loss, rank, self._seed, row_map.dtype]
         key = [kernel.to_spec(), fingerprint, row_map.sphere_map, *how]
         folds = [test.tolist() for _, test in grid.folds]
         rest = [folds, grid.tol, grid.scoring, grid.C, scale_C]

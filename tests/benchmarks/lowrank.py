@@ -74,7 +74,7 @@ def by_numpy(data: Path, k: int, scale: float, C: float) -> tuple[float, float]:
 def by_dhsk(data: Path, k: int, scale: float, C: float) -> tuple[float, float]:
     """The same by `NystromSVC`."""
     X, y, X_test, y_test = mnist(data)
-    model = dhsk.NystromSVC(k, C, time_scale=scale, random_state=0)
+    model = dhsk.NystromSVC(k, C, time_scale=scale, tol=1e-3, random_state=0)
     with TreeMemory() as memory:
         taken = seconds(lambda: model.fit(X, y))
     accuracy = model.score(X_test, y_test)
@@ -89,7 +89,7 @@ def by_dhsk(data: Path, k: int, scale: float, C: float) -> tuple[float, float]:
 def to_mnist(options: argparse.Namespace) -> None:
     """All 60,000 images at k = 2000, at the time scale of the issue and at the best one."""
     by_dhsk(options.data, 100, 1.0, 1.0)  # compiles what is compiled
-    for scale, C in ((1.0, 1.0), (0.7, 10.0)):
+    for scale, C in ((1.0, 1.0), (0.7, 1.0)):
         theirs, their_accuracy = by_numpy(options.data, 2000, scale, C)
         ours, accuracy = by_dhsk(options.data, 2000, scale, C)
         print(
@@ -101,7 +101,7 @@ def to_mnist(options: argparse.Namespace) -> None:
 
 def to_rank(options: argparse.Namespace) -> None:
     """Rank at which the exact machine's accuracy is near."""
-    for k in (2000, 3000, 4000, 6000, 8000):
+    for k in (3000, 4000, 6000):
         by_dhsk(options.data, k, 0.7, 10.0)
 
 
@@ -144,7 +144,7 @@ def train(folder: Path, memory: str) -> None:
         "trace_error": model.trace_error_,
         "passes": model.model_.certificates.passes,
         "converged": bool(np.all(model.converged_)),
-        "how": model.model_.notes["features"],
+        "gap": model.duality_gap_,
     }
     print(json.dumps(found))
 
@@ -163,8 +163,8 @@ def trained(n: int, memory: str) -> dict[str, Any]:
     print(
         f"  N = {n:,}: {found['seconds']:.0f} s = {1e6 * found['seconds'] / n:.0f} us a sample, "
         f"{found['passes']} passes of the solver, {found['bytes'] / 1e9:.2f} GB of {memory} "
-        f"allowed, {found['how']}; trace error {found['trace_error']:.4f}, test accuracy "
-        f"{found['accuracy']:.4f}, converged: {found['converged']}",
+        f"allowed; trace error {found['trace_error']:.4f}, test accuracy "
+        f"{found['accuracy']:.4f}, gap {found['gap']:.1e}, converged: {found['converged']}",
         flush=True,
     )
     return found

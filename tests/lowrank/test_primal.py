@@ -172,8 +172,8 @@ def test_the_number_of_threads_changes_no_bit() -> None:
 def test_a_part_of_many_samples_gives_the_start() -> None:
     """From the solution of a part it takes fewer passes, to the same end."""
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 20_000)
-    X = rng.normal(size=(3, 20))[y] + 2 * rng.normal(size=(20_000, 20))
+    y = rng.integers(0, 3, 40_000)
+    X = rng.normal(size=(3, 20))[y] + 2 * rng.normal(size=(40_000, 20))
     columns = one_vs_rest(3, 1.0)
     begun, factors = solve_columns(newton(held(X), y, columns, SquaredHinge()), seed=0, threads=2)
     cold = newton(held(X), y, columns, SquaredHinge()).solve()
