@@ -29,18 +29,18 @@ PASSES: Final = 50, 160
 """Passes of the solver for one model, and for a grid, whose problems share them: 50, and 147 to
 171 of 6 and 15 problems a class."""
 
-MAKINGS: Final = 3, 9
-"""Times that second derivatives are made for one model, and for a grid: 3, and 8 or 9."""
+MAKINGS: Final = 2, 9
+"""Times that second derivatives are made for one model, and for a grid: 1 to 3, and 8 or 9."""
 
 COLUMN_WORK: Final = 100
 """Multiply-adds of a feature for each problem, in all passes together: 61 to 98."""
 
-CURVED: Final = 0.4
-"""Seconds of second derivatives over those of GEMM for N k^2/2 multiply-adds: 0.3 to 0.5, because
-samples beyond the margin have none; 0.8 where there were too few samples for a start on a part."""
+CURVED: Final = 0.25
+"""Seconds of second derivatives over those of GEMM for N k^2/2 multiply-adds: 0.2 on MNIST, because
+samples beyond the margin have none; more where labels are noisy."""
 
 START: Final = 1.2
-"""All work of the solver over that after its start on an eighth of the samples: 1.15 to 1.25."""
+"""All work of the solver over that after its start on a part of the samples: 1.15 to 1.25."""
 
 NARROW: Final = 2.0
 """Seconds over those of GEMM, for as many multiply-adds, of narrow products: of features with

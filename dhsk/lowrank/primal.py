@@ -360,7 +360,8 @@ def solve_columns(
     factors = Factors(newton.columns)
     n, width = newton.Z.n, newton.Z.width
     least, most = _SUBSET_ROWS
-    count = min(most, n // _SUBSET)
+    fitting = newton.room // (4 * width * newton.Z.dtype.itemsize)
+    count = min(most, n // _SUBSET, max(least, fitting))
     if state is not None or count < max(least, 2 * width):
         return newton.solve(factors=factors, state=state), factors
     chosen = np.sort(np.random.default_rng(seed).choice(n, count, replace=False))

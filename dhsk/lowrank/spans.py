@@ -355,13 +355,17 @@ class FeatureMatrix:
 
     def take(self, chosen: Indices) -> NDArray[Any]:
         """Features of some samples, (m, width), m ascending numbers."""
-        parts = []
+        found = np.empty((len(chosen), self.width), self.dtype)
+        root = None if self.root is None else self.root.astype(self.dtype)
+        done = 0
         for part, span in self._spans():
             inside = chosen[(chosen >= part.start) & (chosen < part.stop)] - part.start
             if len(inside):
                 values = span.take(inside, self._own_basis)
-                parts.append(values if self.root is None else values @ self.root)
-        return np.concatenate(parts).astype(self.dtype, copy=False)
+                into = slice(done, done + len(inside))
+                found[into] = values if root is None else values @ root
+                done = into.stop
+        return found
 
 
 def in_order(results: Iterator[tuple[int, Any]]) -> Iterator[Any]:

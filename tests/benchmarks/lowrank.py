@@ -115,8 +115,8 @@ def counts(n: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64
     words of its topic, as Poisson counts, and a hundredth of a word everywhere; a tenth of the
     labels is drawn at random.
     """
-    rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(FEATURES, 0.3), (CLASSES, 4))
+    topics = np.random.default_rng(0).dirichlet(np.full(FEATURES, 0.3), (CLASSES, 4))
+    rng = np.random.default_rng([seed, n])
     y = rng.integers(0, CLASSES, n)
     profiles = topics[y, rng.integers(0, 4, n)]
     X = np.empty((n, FEATURES), np.float32)

@@ -49,14 +49,14 @@ def test_landmarks_without_their_factor() -> None:
 def test_solver_by_hand() -> None:
     """Ten columns: products with coefficients, second derivatives, and the reading of features."""
     columns = 10 * 100 * 2 * 1e-10
-    squares = 3 * 10 * 0.4 * 500 * 1e-10
-    reading = (50 + 3) * 8 * 0.25e-9
+    squares = 2 * 10 * 0.25 * 500 * 1e-10
+    reading = (50 + 2) * 8 * 0.25e-9
     expected = 1.2 * 10**7 * (columns + squares + reading) / 4
     assert cost(classes=10).solving == pytest.approx(expected)
 
 
 def test_features_that_are_not_held_are_computed_in_every_pass() -> None:
-    """Each of the 53 passes of one model computes N k kernel values."""
+    """Each of the 52 passes of one model computes N k kernel values."""
     short = cost(memory=cost().memory - 1)
     each = READING + 10**7 * (1e-9 + 100 * 1e-10 + 2e-9) / 4
     assert short.solving - cost().solving == pytest.approx((PASSES[0] + MAKINGS[0]) * each)
