@@ -130,7 +130,7 @@ def test_a_store_is_kept_and_filled_by_a_cluster(
             asked.append(words)
             return nullcontext(client)
 
-        monkeypatch.setattr("dhsk.train_command.connected", connected)
+        monkeypatch.setattr("dhsk.connecting.connected", connected)
         assert run(*train)[0] == DONE
         assert not asked
         here = dhsk.HeatSVC.load("m").decision_function(X)

@@ -29,7 +29,7 @@ from dhsk.svm.engine import Engine, Means
 from dhsk.svm.grid import Grid
 from dhsk.svm.job import Cells
 from dhsk.svm.journal import Journal, digest_of
-from dhsk.svm.result import write_rows
+from dhsk.svm.result import remove_rows, write_rows
 from dhsk.svm.rows import RowMap
 from dhsk.svm.runners import own_room
 from dhsk.svm.scores import DecidedOneVsRest
@@ -144,8 +144,7 @@ class LowRankEngine:
         self._checked: set[SphereMap] = set()
         self._rows: list[dict[str, Any]] = []
         self._plan: list[list[str]] = []
-        if means.table is not None:
-            means.table.unlink(missing_ok=True)
+        remove_rows(means.table)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Tried]:
         """Try some kernels, each at every rank."""

@@ -19,6 +19,7 @@ from dhsk.svm.grid import Grid
 from dhsk.svm.job import Cells
 from dhsk.svm.journal import Journal
 from dhsk.svm.products import Products
+from dhsk.svm.result import remove_rows
 from dhsk.svm.scores import Decided
 from dhsk.svm.spectrum import leading_eigenvalues
 from dhsk.svm.square import Square, describe, gram_plan
@@ -119,8 +120,7 @@ class ExactEngine:
         self._fitter = Fitter(grid, resources, client, Journal(means.journal), means.table, report)
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
         self._plan = self._fitter.plan(dtype, max(1, n_kernels))
-        if means.table is not None:
-            means.table.unlink(missing_ok=True)
+        remove_rows(means.table)
         self._products = Products(square, sphere_map, means.store, means.memory, client, report)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Found]:

@@ -113,6 +113,12 @@ class CvResult:
         return cls(data)
 
 
+def remove_rows(path: Path | None) -> None:
+    """Remove a table that an earlier grid left, if there is one."""
+    if path is not None and path.exists():  # a read-only disk refuses to remove even what is not
+        path.unlink()
+
+
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write rows of results as a table.
 

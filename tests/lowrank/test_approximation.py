@@ -13,6 +13,7 @@ import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.lowrank import approximation
 from dhsk.lowrank.approximation import SELECTIONS, Approximation, approximate
+from dhsk.lowrank.primal_passes import sums
 from dhsk.lowrank.room import Need, Plan, plan_here
 from dhsk.samples import open_samples
 from dhsk.svm.rows import RowMap
@@ -195,7 +196,7 @@ def test_workers_give_what_this_process_gives(
         assert len(list(tmp_path.iterdir())) == 1
         two = made(X, oversampling=2, client=client, journal=tmp_path)
         Z = whole(one)
-        total = sum(one.features.map(_sums, ()))
+        total = sum(one.features.map(sums, ()))
     here = made(X, oversampling=2)
     assert one.tier == "on workers"
     assert np.array_equal(one.indices, here.indices)
@@ -204,11 +205,6 @@ def test_workers_give_what_this_process_gives(
     np.testing.assert_allclose(total @ one.root, Z.sum(axis=0), atol=SAME)
     assert np.array_equal(one.root, two.root)
     assert one.trace_error == two.trace_error
-
-
-def _sums(parts: Any) -> Any:
-    """Sums of a span's kernel values."""
-    return sum(values.sum(axis=0) for _, values in parts)
 
 
 @pytest.mark.parametrize("name", TIERS)
