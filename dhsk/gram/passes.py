@@ -106,7 +106,7 @@ def _multiply_columns(
             backward = (rows, V[rows]) if transposed or mirrored else None
             yield number, source, tiling, group, forward, backward, V.dtype
 
-    for parts in _in_order(_run(_multiply_group, tasks())):
+    for parts in in_order(_run(_multiply_group, tasks())):
         for part, values in parts:
             result[:, part] += values
     return result
@@ -157,7 +157,7 @@ def _add_transposed(into: NDArray[Any], tile: NDArray[Any], V: NDArray[Any]) -> 
         into += strip.T @ V[part]
 
 
-def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
     """Results by number, so that sums do not depend on which task ended first."""
     early: dict[int, Result] = {}
     following = 0
@@ -205,7 +205,7 @@ def diagonal(source: TileSource, tiling: Tiling) -> NDArray[Any]:
     """Diagonal entries of the first kernel, (min(N, M),), from the tiles on the diagonal."""
     blocks: Sequence[int] = range(min(tiling.row_blocks, tiling.col_blocks))
     tasks = ((number, source, number) for number in blocks)
-    return np.concatenate(list(_in_order(_run(_diagonal_block, tasks))))
+    return np.concatenate(list(in_order(_run(_diagonal_block, tasks))))
 
 
 def _diagonal_block(number: int, source: TileSource, block: int) -> tuple[int, NDArray[Any]]:

@@ -22,8 +22,9 @@ ones, which for few columns takes as long again: 7,500 rows of 2,000 features ti
 5.3 ms in parts of 48 rows, 10.8 ms as a whole."""
 
 
-_GATHERED: Final = 512, 8192
-"""Rows of a column that are squared at a time: at least, and of all columns together about."""
+_GATHERED_BYTES: Final = 16 * 2**20
+_LEAST_GATHERED: Final = 64
+"""Scaled rows that a task holds until they are squared, for all columns; and least a column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,10 +169,11 @@ def hessians(
     """Second derivatives of a span's losses at V, whole: (J, k + 1, k + 1)."""
     found: NDArray[Any] | None = None
     waiting: list[list[NDArray[Any]]] = [[] for _ in range(len(columns))]
-    most = max(_GATHERED[0], _GATHERED[1] // len(columns))
     for Z, _, weight, margin in _margins(blocks, codes, weights, V, columns):
         if found is None:
             found = np.zeros((len(columns), len(V), len(V)), Z.dtype)
+            held = len(columns) * len(V) * Z.dtype.itemsize
+            most = max(_LEAST_GATHERED, _GATHERED_BYTES // held)
         roots = np.sqrt(loss.curvature(margin) * weight)
         for total, rows, factors in zip(found, waiting, roots.T, strict=True):
             rows.append(_scaled(Z, factors))

@@ -10,6 +10,7 @@ from distributed import Client
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows
+from dhsk.gram.passes import in_order
 from dhsk.gram.staged import StagedSamples
 from dhsk.kernels import Kernel
 from dhsk.samples import Samples
@@ -366,17 +367,6 @@ class FeatureMatrix:
                 found[into] = values if root is None else values @ root
                 done = into.stop
         return found
-
-
-def in_order(results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
-    """Results by number, so that sums do not depend on which task ended first."""
-    early: dict[int, Any] = {}
-    following = 0
-    for number, result in results:
-        early[number] = result
-        while following in early:
-            yield early.pop(following)
-            following += 1
 
 
 def _of_span(

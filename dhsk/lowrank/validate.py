@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
 from dhsk.gram.workers import current_client
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
-from dhsk.lowrank.approximation import Approximation, approximate
+from dhsk.lowrank.approximation import SELECTIONS, Approximation, approximate
 from dhsk.lowrank.factors import sum_of
 from dhsk.lowrank.fold_fits import FoldFits
 from dhsk.lowrank.losses import LOSSES
@@ -37,8 +37,6 @@ from dhsk.svm.search import scaled
 from dhsk.svm.square import Square
 from dhsk.svm.train import Means as Resources
 from dhsk.svm.train import Problem
-
-SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
 
 
 @dataclass(frozen=True)
