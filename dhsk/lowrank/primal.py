@@ -364,6 +364,13 @@ def solve_columns(
     count = min(most, n // _SUBSET, max(least, fitting))
     if state is not None or count < max(least, 2 * width):
         return newton.solve(factors=factors, state=state), factors
+    start = _start(newton, count, seed, threads)
+    return newton.solve(start, factors), factors
+
+
+def _start(newton: Newton, count: int, seed: int, threads: int) -> Floats:
+    """Solution over a part of the samples, whose features are let go of with it."""
+    n = newton.Z.n
     chosen = np.sort(np.random.default_rng(seed).choice(n, count, replace=False))
     part = newton.Z.take(chosen)
     Z = FeatureMatrix.held(part, Place.here(threads))
@@ -373,8 +380,7 @@ def solve_columns(
         Z, targets, columns, newton.loss, max(newton.tol, _SUBSET_TOL), newton.room,
         patience=_SUBSET_PATIENCE,
     )  # fmt: skip
-    start = small.solve().coef
-    return newton.solve(start, factors), factors
+    return small.solve().coef
 
 
 def _lengths(G: Floats) -> Floats:

@@ -24,7 +24,9 @@ ones, which for few columns takes as long again: 7,500 rows of 2,000 features ti
 
 _GATHERED_BYTES: Final = 16 * 2**20
 _LEAST_GATHERED: Final = 64
-"""Scaled rows that a task holds until they are squared, for all columns; and least a column."""
+_PIECE_ROWS: Final = 1024
+"""Scaled rows that a task holds until they are squared, for all columns; and least a column; and
+rows of a block that are scaled at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,10 +177,11 @@ def hessians(
             held = len(columns) * len(V) * Z.dtype.itemsize
             most = max(_LEAST_GATHERED, _GATHERED_BYTES // held)
         roots = np.sqrt(loss.curvature(margin) * weight)
-        for total, rows, factors in zip(found, waiting, roots.T, strict=True):
-            rows.append(_scaled(Z, factors))
-            if sum(map(len, rows)) >= most:
-                _add_square(total, rows)
+        for piece in blocks_of(len(Z), _PIECE_ROWS):
+            for total, rows, factors in zip(found, waiting, roots[piece].T, strict=True):
+                rows.append(_scaled(Z[piece], factors))
+                if sum(map(len, rows)) >= most:
+                    _add_square(total, rows)
     assert found is not None  # a span has samples
     for total, rows in zip(found, waiting, strict=True):
         _add_square(total, rows)
