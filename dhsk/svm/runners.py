@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import psutil
@@ -60,7 +60,8 @@ def in_threads(at_once: int) -> Run:
     Parameters
     ----------
     at_once
-        Tasks at a time; one is run in the calling thread.
+        Tasks at a time; one is run in the calling thread. No more than one besides these is
+        asked for before it is needed: tasks may hold what they work on.
 
     Returns
     -------
@@ -72,11 +73,11 @@ def in_threads(at_once: int) -> Run:
         waiting = iter(tasks)
         first = list(islice(waiting, 2))
         if at_once == 1 or len(first) < 2:
-            yield from (function(*task) for task in (*first, *waiting))
+            yield from (function(*task) for task in chain(first, waiting))
             return
         with threadpool_limits(limits=1), ThreadPoolExecutor(at_once) as pool:
             running: deque[Future[Any]] = deque()
-            for task in (*first, *waiting):
+            for task in chain(first, waiting):
                 running.append(pool.submit(function, *task))
                 if len(running) > at_once:
                     yield running.popleft().result()
