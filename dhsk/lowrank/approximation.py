@@ -211,7 +211,7 @@ def _placed(
         return in_folder(G, row_bytes, Place.at(client, plan.threads))
     if plan.tier == "samples read in every pass":
         return in_source(samples, row_map, plan.threads)
-    rows = row_map.all_of(samples, plan.planned, report)
+    rows = row_map.all_of(samples, plan.planned, report, threads=plan.threads)
     return in_memory(rows, row_map.kernel, plan.threads)
 
 

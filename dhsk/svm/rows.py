@@ -1,6 +1,6 @@
 """From samples to the rows that a kernel takes: checked, mapped, in the type of the products."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from dhsk.kernels import Kernel, RowKernel, require_unit_rows, squared_norms
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, SphereMap, apply_map
 from dhsk.samples.scan import rows_within
+from dhsk.svm.runners import in_threads
 
 BLOCK_BYTES: Final = 16 * 2**20
 """Samples that are mapped at a time."""
@@ -65,7 +66,11 @@ class RowMap:
         return rows.astype(self.dtype, copy=False)  # type: ignore[return-value]
 
     def blocks(
-        self, samples: Samples, most_rows: int | None = None, report: OnProgress = ignore
+        self,
+        samples: Samples,
+        most_rows: int | None = None,
+        report: OnProgress = ignore,
+        threads: int = 1,
     ) -> Iterator[tuple[int, Rows]]:
         """Map samples block by block.
 
@@ -77,6 +82,8 @@ class RowMap:
             Most rows of a block; None for what fits some 16 MiB.
         report
             Receives progress.
+        threads
+            Blocks that are mapped at a time, while one more is read.
 
         Yields
         ------
@@ -90,13 +97,14 @@ class RowMap:
         InputError
             As `__call__`; the message names the source too.
         """
-        first, total = 0, samples.shape[0]
+        total = samples.shape[0]
         report(Progress("reading", 0, total))
-        most_rows = total if most_rows is None else most_rows
-        for block in samples.blocks(min(most_rows, rows_within(samples, BLOCK_BYTES))):
-            yield first, self._named(samples, block, first)
-            first += block.shape[0]
-            report(Progress("reading", first, total))
+        fitting = rows_within(samples, BLOCK_BYTES)
+        most_rows = fitting if most_rows is None else min(most_rows, fitting)
+        tasks = ((samples, block, first) for first, block in _numbered(samples.blocks(most_rows)))
+        for first, rows in _numbered(in_threads(threads)(self._named, tasks)):
+            yield first, rows
+            report(Progress("reading", first + rows.shape[0], total))
 
     def all_of(
         self,
@@ -104,6 +112,7 @@ class RowMap:
         room: int,
         report: OnProgress = ignore,
         instead: str = "use fewer samples",
+        threads: int = 1,
     ) -> Rows:
         """Map all samples, (N, dim), in memory.
 
@@ -117,6 +126,8 @@ class RowMap:
             Receives progress.
         instead
             What to do where they do not fit, for the message.
+        threads
+            As for `blocks`.
 
         Raises
         ------
@@ -129,7 +140,7 @@ class RowMap:
                 f"the mapped samples take {human_bytes(held)} but {human_bytes(room)} of memory "
                 f"are left: allow more, or {instead}"
             )
-        blocks = self.blocks(samples, report=report)
+        blocks = self.blocks(samples, report=report, threads=threads)
         if samples.is_sparse:
             return _stacked([rows for _, rows in blocks])
         whole = np.empty(samples.shape, self.dtype)
@@ -172,6 +183,14 @@ class RowMap:
         if samples.nnz is None:
             return item * n_samples * dim
         return 2 * ((item + 4) * samples.nnz + 4 * n_samples)  # the blocks, and then the whole
+
+
+def _numbered(blocks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:
+    """Blocks with the number of their first row."""
+    first = 0
+    for block in blocks:
+        yield first, block
+        first += block.shape[0]
 
 
 def _stacked(blocks: list[Any]) -> Rows:
