@@ -65,7 +65,12 @@ class RowMap:
         return rows.astype(self.dtype, copy=False)  # type: ignore[return-value]
 
     def blocks(
-        self, samples: Samples, most_rows: int | None = None, report: OnProgress = ignore
+        self,
+        samples: Samples,
+        most_rows: int | None = None,
+        report: OnProgress = ignore,
+        *,
+        first_row: int = 0,
     ) -> Iterator[tuple[int, Rows]]:
         """Map samples block by block.
 
@@ -77,11 +82,13 @@ class RowMap:
             Most rows of a block; None for what fits some 16 MiB.
         report
             Receives progress.
+        first_row
+            Number of the first of these samples in the whole, for messages.
 
         Yields
         ------
         int
-            Number of the block's first row.
+            Number of the block's first row among these samples.
         Rows
             The block, mapped.
 
@@ -94,7 +101,7 @@ class RowMap:
         report(Progress("reading", 0, total))
         most_rows = total if most_rows is None else most_rows
         for block in samples.blocks(min(most_rows, rows_within(samples, BLOCK_BYTES))):
-            yield first, self._named(samples, block, first)
+            yield first, self._named(samples, block, first_row + first)
             first += block.shape[0]
             report(Progress("reading", first, total))
 
