@@ -18,7 +18,7 @@ class AccuracyError(DhskError):
 
 
 class StoreError(DhskError):
-    """A Gram store on disk cannot be used."""
+    """A store on disk cannot be used."""
 
 
 class StoreMismatchError(StoreError):

@@ -1,20 +1,26 @@
 """Nyström features of the heat kernel as a scikit-learn transformer."""
 
+import os
+from pathlib import Path
 from typing import Any, Self
 
+import dask.array as da
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.selection import check_choice, check_trace_error, numbered
 from dhsk.kernels import Kernel
 from dhsk.lowrank.approximation import Approximation, approximate
+from dhsk.lowrank.feature_blocks import store_features
+from dhsk.lowrank.features import FeatureMap, lazy_features
 from dhsk.lowrank.landmarks import require_room
-from dhsk.samples import SphereMap, open_samples
-from dhsk.svm.model import ROWS
+from dhsk.progress import OnProgress, ignore
+from dhsk.samples import Samples, SphereMap, open_samples
 from dhsk.svm.runners import own_room
 
 
@@ -126,7 +132,7 @@ class NystromFeatures(
         Parameters
         ----------
         X
-            Samples by row, (N, dim), dense or sparse.
+            Samples by row, (N, dim), dense or sparse; a Dask array is read into memory.
         y
             Not used.
 
@@ -146,7 +152,7 @@ class NystromFeatures(
         self._approximate(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
+    def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any] | da.Array:
         """Fit, and give the features of the samples, which fitting makes where they fit.
 
         Parameters
@@ -156,7 +162,7 @@ class NystromFeatures(
 
         Returns
         -------
-        NDArray
+        NDArray or da.Array
             Z, (N, n_components_), of `dtype`: those of `transform` to rounding.
 
         Raises
@@ -166,20 +172,21 @@ class NystromFeatures(
         """
         del y
         made = self._approximate(X).values
-        return self._transform(X) if made is None else made
+        return self._transform(X) if made is None or isinstance(X, da.Array) else made
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> NDArray[Any] | da.Array:
         """Features of samples.
 
         Parameters
         ----------
         X
-            Samples by row, (M, dim), dense or sparse.
+            Samples by row, (M, dim), dense or sparse; or a Dask array.
 
         Returns
         -------
-        NDArray
-            Z, (M, n_components_), of `dtype`.
+        NDArray or da.Array
+            Z, (M, n_components_), of `dtype`. Of a Dask array a lazy one in the same chunks of
+            rows, whose errors come when it is computed.
 
         Raises
         ------
@@ -191,18 +198,75 @@ class NystromFeatures(
         check_is_fitted(self)
         return self._transform(X)
 
-    def _transform(self, X: Any) -> NDArray[Any]:
-        """Features of samples, block by block."""
+    def write(
+        self, X: Any, path: str | os.PathLike[str], *, progress: OnProgress | None = None
+    ) -> da.Array:
+        """Write features of samples to a zarr array, block by block, on threads of this process.
+
+        Interrupted at any moment, the same call computes only the blocks that are missing, and the
+        finished array is the same to the last bit. On workers of Dask, ``transform(X).to_zarr()``
+        of a Dask array does it, but begins anew.
+
+        Parameters
+        ----------
+        X
+            What `dhsk.open_samples` takes or returns, (M, dim); more than the memory holds, too.
+            It is read twice: all rows are checked before anything is written.
+        path
+            Folder for the array. A missing block of an unfinished one is read as NaN.
+        progress
+            Called with a `Progress` after every block.
+
+        Returns
+        -------
+        da.Array
+            Z, (M, n_components_), of `dtype`, read from the folder as needed. `zarr.open_array`
+            reads it too, and dhsk as samples.
+
+        Raises
+        ------
+        InputError
+            A row cannot be used; the message names it.
+        BudgetError
+            A block does not fit the memory, or the features the disk.
+        StoreMismatchError
+            The folder holds features of other samples, landmarks or kernels.
+        StoreError
+            The folder holds something else, cannot be written, or is being written by another.
+        """
+        check_is_fitted(self)
+        samples, folder = self._opened(X), os.fspath(path)
+        with in_scikit_words(self):
+            room = own_room(self._bytes())
+            store_features(samples, self._features, folder, room, progress or ignore)
+        return da.from_zarr(str(Path(folder).absolute()))
+
+    @property
+    def _features(self) -> FeatureMap:
+        return FeatureMap(self._fitted_map, self.landmarks_, self.normalization_)
+
+    def _transform(self, X: Any) -> NDArray[Any] | da.Array:
+        """Features of samples, now or as a graph."""
+        if isinstance(X, da.Array):
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return lazy_features(X, self._features)
         X = self._validated(X, reset=False)
         shape, dtype = (X.shape[0], self.n_components_), np.dtype(self.dtype)
         held = shape[0] * shape[1] * dtype.itemsize
         require_room(held, own_room(self._bytes()), f"features {shape}", "transform fewer samples")
-        Z = np.empty(shape, dtype)
         with in_scikit_words(self):
-            for first, rows in self._fitted_map.blocks(open_samples(X), ROWS):
-                values = self.kernel_.of_rows(rows, self.landmarks_)
-                Z[first : first + rows.shape[0]] = values @ self.normalization_
-        return Z
+            return self._features.of(open_samples(X))
+
+    def _opened(self, X: Any) -> Samples:
+        """Samples of any source; those in memory as scikit-learn takes them."""
+        in_memory = not (isinstance(X, str | os.PathLike | Samples) or hasattr(X, "chunks"))
+        samples = open_samples(self._validated(X, reset=False) if in_memory else X)
+        if samples.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"{samples.source} has {samples.shape[1]} features, but NystromFeatures is "
+                f"fitted to {self.n_features_in_}: give samples of the same features"
+            )
+        return samples
 
     @property
     def _n_features_out(self) -> int:

@@ -106,15 +106,16 @@ class Header:
         }
         mine, theirs = dataclasses.asdict(self), dataclasses.asdict(other)
         return [
-            f"{label} ({_short(mine[key])}, now {_short(theirs[key])})"
+            f"{label} ({short(mine[key])}, now {short(theirs[key])})"
             for key, label in names.items()
             if mine[key] != theirs[key]
         ]
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """A value of a description as messages name it: fingerprints by their first digits."""
     if isinstance(value, dict):
         return " ".join(str(part) for part in value.values())
     if isinstance(value, tuple):
-        return "+".join(_short(p) if isinstance(p, dict) else str(p)[:8] for p in value)
+        return "+".join(short(p) if isinstance(p, dict) else str(p)[:8] for p in value)
     return str(value)

@@ -156,6 +156,11 @@ def open_chunked(source: str, opener: Opener) -> Samples:
                 f"{source} has shape {tuple(node.shape)}, but samples need two dimensions "
                 "(samples by features): store it in that shape"
             )
+        if any(map(math.isnan, node.shape)):  # Dask, behind a selection by a condition
+            raise InputError(
+                f"{source} has shape {tuple(node.shape)}, of chunks whose sizes are unknown: call "
+                "its compute_chunk_sizes() first"
+            )
         return ChunkedSamples(source, flat_shape(source, tuple(node.shape)), opener)
 
 

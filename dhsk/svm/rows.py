@@ -71,6 +71,8 @@ class RowMap:
         most_rows: int | None = None,
         report: OnProgress = ignore,
         threads: int = 1,
+        *,
+        first_row: int = 0,
     ) -> Iterator[tuple[int, Rows]]:
         """Map samples block by block.
 
@@ -84,11 +86,13 @@ class RowMap:
             Receives progress.
         threads
             Blocks that are mapped at a time, while one more is read.
+        first_row
+            Number of the first of these samples in the whole, for messages.
 
         Yields
         ------
         int
-            Number of the block's first row.
+            Number of the block's first row among these samples.
         Rows
             The block, mapped.
 
@@ -100,8 +104,8 @@ class RowMap:
         total = samples.shape[0]
         report(Progress("reading", 0, total))
         fitting = rows_within(samples, BLOCK_BYTES)
-        most_rows = fitting if most_rows is None else min(most_rows, fitting)
-        tasks = ((samples, block, first) for first, block in _numbered(samples.blocks(most_rows)))
+        blocks = samples.blocks(fitting if most_rows is None else min(most_rows, fitting))
+        tasks = ((samples, block, first_row + first) for first, block in _numbered(blocks))
         for first, rows in _numbered(in_threads(threads)(self._named, tasks)):
             yield first, rows
             report(Progress("reading", first + rows.shape[0], total))

@@ -73,7 +73,7 @@ def test_features_are_those_of_nystrom(
     X: Any, selection: Any, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Z Z' is K(X, L) K(L, L)^+ K(L, X), in blocks and of new samples too."""
-    monkeypatch.setattr("dhsk.estimators.nystrom.ROWS", 32)
+    monkeypatch.setattr("dhsk.lowrank.features.ROWS", 32)
     given = csr_array(X) if sparse else X
     model = NystromFeatures(20, selection=selection, random_state=1).fit(given[:120])
     K, L = matrix(X), model.landmark_indices_

@@ -369,3 +369,10 @@ def test_h5ad_without_h5py_names_the_extra(monkeypatch: Any, tmp_path: Path) -> 
     (tmp_path / "x.h5ad").write_bytes(b"x")
     with pytest.raises(InputError, match=r"without h5py: pip install 'dhsk\[h5ad\]'"):
         open_samples(tmp_path / "x.h5ad")
+
+
+def test_chunks_of_unknown_size_are_refused() -> None:
+    """A selection from a Dask array has as many rows as its condition will find."""
+    array = da.from_array(X, chunks=(4, 3))
+    with pytest.raises(InputError, match=r"sizes are unknown: call its compute_chunk_sizes\(\)"):
+        open_samples(array[array[:, 0] >= 0])
