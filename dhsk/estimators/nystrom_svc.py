@@ -31,7 +31,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     rest, on Nyström features of landmarks [1]_, whose error is known: `trace_error_`. Minimised is
     what `sklearn.svm.LinearSVC` minimises [4]_, |w|^2/2 + C sum_i s_i loss_i, the intercept
     counted in |w|; all classes are solved together by Newton's method [5]_, with a bound of what
-    is missing: `duality_gap_`. Passes over the features need not have them in memory.
+    is missing: `duality_gap_`. Passes over the features need not have them in memory. Only "hinge"
+    needs that: it is solved by dual coordinate descent [7]_.
 
     Parameters
     ----------
@@ -55,11 +56,12 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         How samples become unit vectors: "hyperspherical" (for counts), "projective" or "identity"
         (they are used as they are); None for the kernel's own.
     loss
-        "squared_hinge", or "logistic", which gives probabilities. "hinge" is left to scikit-learn's
-        `LinearSVC` where the features are in memory, and has no certificate.
+        "squared_hinge", or "logistic", which gives probabilities, or "hinge", which holds the
+        features in memory, and takes no client.
     tol
         Part of the gradient at 0 that may be left, times the part of the samples that is in the
-        smaller class, as in LIBLINEAR.
+        smaller class, as in LIBLINEAR. Of "hinge", the part of the objective that the duality gap
+        may be: `LinearSVC` has the violation of the optimality conditions instead.
     landmark_tol
         Relative trace error that is small enough: "rpcholesky" takes no more landmarks than it
         needs. Below 1; 0 for as many as there may be.
@@ -76,7 +78,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Dask client on whose workers to make the passes. It stays one and the same in clones, and
         is not pickled.
     random_state
-        Of the landmarks: the same seed gives the same model.
+        Of the landmarks, and of the order of samples of "hinge": the same seed gives the same
+        model.
 
     Attributes
     ----------
@@ -93,14 +96,15 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     trace_error_
         Trace norm of what they leave of the kernel matrix of the samples, as a part of its trace.
     gradient_norm_
-        Greatest length of a column's gradient.
+        Greatest length of a column's gradient; NaN of "hinge", which has none everywhere.
     duality_gap_
         Greatest bound of how far an objective is above its least value, as a part of it: half the
-        squared length of the gradient, as the objective is strongly convex.
+        squared length of the gradient, as the objective is strongly convex; of "hinge", the gap to
+        the dual objective.
     objective_
         Of each column, (J,).
     n_iter_
-        Most Newton steps of a column.
+        Most Newton steps of a column; of "hinge", most sweeps over samples.
     converged_
         Whether all columns reached `tol`.
     kernel_
@@ -124,6 +128,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
        scale linear SVMs", JMLR 6 (2005).
     .. [6] K. Zhang, I. Tsang and J. Kwok, "Improved Nyström low-rank approximation and error
        analysis", ICML 2008.
+    .. [7] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, "A dual
+       coordinate descent method for large-scale linear SVM", ICML 2008.
 
     Examples
     --------

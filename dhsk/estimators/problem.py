@@ -117,14 +117,18 @@ def warn_unless_solved(found: LowRankCertificates) -> None:
     """
     left = int(np.count_nonzero(~found.converged))
     if left:
-        reached = (
-            ""
+        worst = f"{found.relative.max():.1e}"
+        reached, way_out = (
+            (f"duality gaps of {worst} of the objective", "raise tol, or lower C")
             if found.loss == "hinge"
-            else f": gradients of {found.relative.max():.1e} of those at 0"
+            else (
+                f"gradients of {worst} of those at 0",
+                "raise tol, lower C, or use dtype='float64'",
+            )
         )
         warnings.warn(
             f"{left} of {len(found.converged)} classes did not converge to tol={found.tol:g} in "
-            f"{found.steps:,} steps{reached}; raise tol, lower C, or use dtype='float64'",
+            f"{found.steps:,} steps: {reached}; {way_out}",
             ConvergenceWarning,
             stacklevel=CALLER,
         )

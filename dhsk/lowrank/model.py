@@ -25,21 +25,26 @@ class LowRankCertificates:
     objective
         Value of what is minimised.
     gradient_norm
-        Length of its gradient; NaN of the hinge, which has none.
+        Length of its gradient; NaN of the hinge, which has none everywhere.
     relative
-        The same as a part of that at 0.
+        What had to come below the tolerance: the length as a part of that at 0; of the hinge, the
+        gap as a part of the objective.
+    gap
+        Bound of the objective's excess over its least value: half the squared length, as it is
+        strongly convex; of the hinge, the duality gap.
     converged
-        Whether the gradient came below the tolerance.
+        Whether it came below the tolerance.
     loss
         Name of the loss.
     C
         Factor of the losses, before weights.
     tol
-        Part of the gradient at 0 that counted as converged, see `dhsk.lowrank.primal.Newton`.
+        Part of the gradient at 0 that counted as converged, see `dhsk.lowrank.primal.Newton`; of
+        the hinge, of the objective.
     steps
-        Most Newton steps of a column; of the hinge, most of LIBLINEAR's.
+        Most Newton steps of a column; of the hinge, most sweeps over samples.
     passes
-        Passes over the features.
+        Passes over the features; of the hinge, of all columns together.
     width
         Number of features.
     trace_error
@@ -49,6 +54,7 @@ class LowRankCertificates:
     objective: Floats
     gradient_norm: Floats
     relative: Floats
+    gap: Floats
     converged: NDArray[np.bool_]
     loss: str
     C: float
@@ -57,11 +63,6 @@ class LowRankCertificates:
     passes: int
     width: int
     trace_error: float
-
-    @property
-    def gap(self) -> Floats:
-        """Bound of the objective's excess over its least value: it is strongly convex."""
-        return self.gradient_norm**2 / 2
 
 
 @dataclass(frozen=True, eq=False)

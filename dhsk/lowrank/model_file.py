@@ -99,5 +99,6 @@ def _check_shapes(model: LowRankModel) -> None:
         objective=(found.objective, (columns,)),
         gradient_norm=(found.gradient_norm, (columns,)),
         relative=(found.relative, (columns,)),
+        gap=(found.gap, (columns,)),
         converged=(found.converged, (columns,)),
     )

@@ -90,31 +90,28 @@ class Solution:
     objective
         Value of what is minimised, (J,).
     gradient_norm
-        Length of its gradient, (J,).
+        Length of its gradient, (J,); NaN of the hinge, which has none everywhere.
     relative
-        The same as a part of that at 0, (J,).
+        What had to come below the tolerance, (J,): the length as a part of that at 0; of the hinge,
+        the gap as a part of the objective.
     gap
         Bound of the objective's excess over its least value, (J,).
     converged
-        Whether the gradient came below the tolerance, (J,).
+        Whether it did, (J,).
     newton
-        Newton steps.
+        Newton steps; of the hinge, most sweeps of a column.
     passes
-        Passes over the features.
+        Passes over the features; of the hinge, as many as each column read, together.
     """
 
     coef: Floats
     objective: Floats
     gradient_norm: Floats
     relative: Floats
+    gap: Floats
     converged: NDArray[np.bool_]
     newton: int
     passes: int
-
-    @property
-    def gap(self) -> Floats:
-        """Half the squared length of the gradient."""
-        return self.gradient_norm**2 / 2
 
 
 @dataclass
@@ -201,6 +198,7 @@ class Newton:
             objective=state.f,
             gradient_norm=left,
             relative=left / state.goal * self.tol * self.targets.scale(self.columns),
+            gap=left**2 / 2,
             converged=left <= state.goal,
             newton=state.newton,
             passes=state.passes,

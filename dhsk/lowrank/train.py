@@ -16,7 +16,7 @@ from dhsk.gram.sizes import human_bytes
 from dhsk.gram.workers import borrow_client
 from dhsk.lowrank.approximation import Approximation, approximate
 from dhsk.lowrank.factors import Factors
-from dhsk.lowrank.hinge import solve_hinge
+from dhsk.lowrank.hinge import room_of, solve_hinge
 from dhsk.lowrank.losses import LOSSES
 from dhsk.lowrank.model import LowRankCertificates, LowRankModel
 from dhsk.lowrank.primal import Newton, Solution, Targets, solve_columns
@@ -26,7 +26,7 @@ from dhsk.progress import OnProgress, ignore
 from dhsk.svm.fit_plan import FIT_BASE_BYTES
 from dhsk.svm.journal import digest_of
 from dhsk.svm.rows import RowMap
-from dhsk.svm.runners import own_room
+from dhsk.svm.runners import in_threads, own_room
 from dhsk.svm.train import Means, Problem
 
 LossName: TypeAlias = Literal["squared_hinge", "logistic", "hinge"]
@@ -74,7 +74,8 @@ def train_low_rank(
     ----------
     problem
         What is to be trained; `C` is the factor of the losses, as in `LinearSVC`, and `tol` the
-        part of the gradient at 0 that may be left, times LIBLINEAR's scale.
+        part of the gradient at 0 that may be left, times LIBLINEAR's scale; of the hinge, the
+        part of the objective that the duality gap may be.
     row_map
         Kernel, map, and type of the products.
     means
@@ -110,14 +111,14 @@ def train_low_rank(
     room = _room_of_solver(problem, row_map, means, how)
     found = _approximation(problem, row_map, means, how, room, report, journal)
     if how.loss == "hinge":
-        left = own_room(means.memory)
-        solution = solve_hinge(found.values, problem, columns_of(problem), left, how.seed)
-        return _model(problem, row_map, how, found, solution)
-    steps = _steps(problem, row_map, how, found, report, journal)
-    solver = _Solver(problem, how, found, steps, report)
-    room = solver.room_of(room)
-    with nullcontext() if means.client is None else borrow_client(means.client):
-        model = _model(problem, row_map, how, found, solver.solve(room))
+        solution = _by_hinge(problem, how, found, report)
+    else:
+        steps = _steps(problem, row_map, how, found, report, journal)
+        solver = _Solver(problem, how, found, steps, report)
+        room = solver.room_of(room)
+        with nullcontext() if means.client is None else borrow_client(means.client):
+            solution = solver.solve(room)
+    model = _model(problem, row_map, how, found, solution)
     planned = before + FIT_BASE_BYTES + found.plan.planned + room
     return replace(model, notes={"planned_bytes": planned if means.client is None else None})
 
@@ -150,12 +151,31 @@ def _approximation(
     )
 
 
+def _by_hinge(problem: Problem, how: LowRank, found: Approximation, report: OnProgress) -> Solution:
+    """Solve with the hinge loss, columns side by side."""
+    if found.values is None:
+        n = len(problem.codes)
+        needed = human_bytes(n * found.width * found.features.dtype.itemsize)
+        raise BudgetError(
+            f"loss='hinge' holds the features of all {n:,} samples in memory, {needed}, and they "
+            "do not fit: allow more, take fewer landmarks, or use loss='squared_hinge', which can "
+            "compute them in every pass"
+        )
+    run = in_threads(found.plan.threads)
+    return solve_hinge(found.values, problem, columns_of(problem), how.seed, run, report)
+
+
 def _room_of_solver(problem: Problem, row_map: RowMap, means: Means, how: LowRank) -> int:
-    """Bytes for the second derivatives of all columns, but no more than a quarter of the memory."""
+    """Bytes for the second derivatives of all columns, but no more than a quarter of the memory.
+
+    The hinge has none: its vectors take their place.
+    """
+    columns, n = columns_of(problem), problem.samples.shape[0]
+    if how.loss == "hinge":
+        return room_of(n, len(columns))
     chosen = isinstance(how.selection, str)
     m = ceil(how.oversampling * how.rank) if chosen else len(how.selection)
-    columns, item = columns_of(problem), np.dtype(row_map.dtype).itemsize
-    each = Factors.bytes_of(columns.only([0]), min(m, problem.samples.shape[0]), item)
+    each = Factors.bytes_of(columns.only([0]), min(m, n), np.dtype(row_map.dtype).itemsize)
     return min(len(columns) * each, own_room(None if means.client else means.memory) // 4)
 
 
@@ -270,6 +290,7 @@ def _joined(parts: list[Solution]) -> Solution:
         objective=np.concatenate([part.objective for part in parts]),
         gradient_norm=np.concatenate([part.gradient_norm for part in parts]),
         relative=np.concatenate([part.relative for part in parts]),
+        gap=np.concatenate([part.gap for part in parts]),
         converged=np.concatenate([part.converged for part in parts]),
         newton=max(part.newton for part in parts),
         passes=sum(part.passes for part in parts),
@@ -292,6 +313,7 @@ def _model(
             objective=solution.objective,
             gradient_norm=solution.gradient_norm,
             relative=solution.relative,
+            gap=solution.gap,
             converged=solution.converged,
             loss=how.loss,
             C=problem.C,
