@@ -294,6 +294,22 @@ def test_a_warning_where_it_does_not_converge(monkeypatch: pytest.MonkeyPatch) -
     ):
         model = nystrom().fit(X, y)
     assert not model.converged_
+    monkeypatch.setattr("dhsk.lowrank.hinge._MOST_ROUNDS", 1)
+    with pytest.warns(ConvergenceWarning, match=r"steps: duality gaps of .* or lower C$"):
+        model = nystrom(loss="hinge").fit(X, y)
+    assert (model.converged_, model.duality_gap_ > 1e-9) == (False, True)
+
+
+def test_the_hinge_is_solved_to_its_tolerance() -> None:
+    """Which its duality gap comes below; it has no gradient."""
+    X, y = digits(3)
+    model = nystrom(loss="hinge", tol=1e-4, dtype="float32").fit(X, y)
+    assert model.converged_
+    assert 0 < model.duality_gap_ <= 1e-4
+    assert np.isnan(model.gradient_norm_)
+    assert model.score(X, y) == 1
+    again = nystrom(loss="hinge", tol=1e-4, dtype="float32").fit(X, y)
+    np.testing.assert_array_equal(model.landmark_coef_, again.landmark_coef_)
 
 
 def test_a_fit_to_a_file_can_be_gone_on_with(tmp_path: Path) -> None:

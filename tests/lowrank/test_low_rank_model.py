@@ -39,6 +39,7 @@ def made(k: int = 3, loss: str = "logistic", dtype: str = "float64") -> LowRankM
             objective=np.full(columns, 2.0),
             gradient_norm=np.full(columns, 0.1),
             relative=np.full(columns, 0.01),
+            gap=np.full(columns, 0.005),
             converged=np.ones(columns, bool),
             loss=loss,
             C=1.5,

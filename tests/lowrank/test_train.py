@@ -15,6 +15,7 @@ import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.lowrank.approximation import approximate
 from dhsk.lowrank.model import LowRankModel
+from dhsk.lowrank.room import Need
 from dhsk.lowrank.train import LowRank, train_low_rank
 from dhsk.progress import Progress, ignore
 from dhsk.samples import open_samples
@@ -100,33 +101,57 @@ def test_logistic_loss_is_that_of_logistic_regression() -> None:
     np.testing.assert_allclose(found, reference.predict_proba(Z), atol=AGREEMENT)
 
 
-def test_hinge_is_left_to_liblinear() -> None:
-    """With its own certificate: none. Samples of weight 0 are as if absent."""
-    X, y = digits(3)
+@pytest.mark.parametrize("k", [2, 3])
+def test_hinge_loss_is_that_of_linear_svc(k: int) -> None:
+    """Its certificate is the duality gap. Samples of weight 0 are as if absent."""
+    X, y = digits(k)
     Z, _ = features(X)
     weights = np.where(np.arange(len(y)) % 5, 1.5, 0.0)
-    problem = problem_of(X, y, weights, 1e-6)
+    problem = problem_of(X, y, weights, 1e-8)
     model = train_low_rank(problem, row_map(), Means(), replace(TIGHT, loss="hinge"))
     used = weights > 0
     reference = LinearSVC(C=3.0, loss="hinge", tol=1e-6, max_iter=100_000, random_state=0)
     reference.fit(Z[used], y[used])
     decisions = model.decisions(dhsk.hyperspherical_map(X))
-    np.testing.assert_allclose(decisions, reference.decision_function(Z), atol=1e-3)  # its order
-    assert model.certificates.converged.all()
-    assert np.isnan(model.certificates.gap).all()
+    expected = reference.decision_function(Z).reshape(len(Z), -1)
+    np.testing.assert_allclose(decisions, expected, atol=1e-3)  # its tolerance
+    found = model.certificates
+    assert found.converged.all()
     v = np.vstack([reference.coef_.T, reference.intercept_])
-    signs = np.where(y[:, None] == np.arange(3), 1, -1)
+    signs = np.where(y[:, None] == (np.arange(k) if k > 2 else [1]), 1, -1)
     losses = np.maximum(0, 1 - signs * (Z @ v[:-1] + v[-1])) * weights[:, None]
-    expected = (v**2).sum(axis=0) / 2 + 2.0 * losses.sum(axis=0)
-    np.testing.assert_allclose(model.certificates.objective, expected, rtol=1e-4)
+    least = (v**2).sum(axis=0) / 2 + 2.0 * losses.sum(axis=0)
+    np.testing.assert_allclose(found.objective, least, rtol=AGREEMENT)
+    assert (found.objective - least <= found.gap).all()
+    assert (found.gap <= 1e-8 * found.objective).all()
+    assert np.isnan(found.gradient_norm).all()
+    assert model.notes["planned_bytes"] > 0
 
 
 def test_hinge_needs_features_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it says what to do."""
     X, y = digits(2, 200)
-    monkeypatch.setattr("dhsk.lowrank.train.own_room", lambda _: 1000)
-    with pytest.raises(InputError, match=r"24 bytes a value.*use loss='squared_hinge'"):
+    need = Need.of(open_samples(X), row_map(), 40)
+    room = need.bytes_in("samples held", 1)
+    assert room < need.bytes_in("features held", 1)
+    monkeypatch.setattr("dhsk.lowrank.approximation.own_room", lambda _: room)
+    with pytest.raises(BudgetError, match=r"all 200 samples in memory, 6\d KB, .*'squared_hinge'"):
         trained(X, y, replace(TIGHT, loss="hinge"))
+
+
+def test_vectors_of_the_hinge_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features are made in what they leave."""
+    X, y = digits(3)
+    given = []
+
+    def watched(*words: Any, memory: int | None, **options: Any) -> Any:
+        given.append(memory)
+        return approximate(*words, memory=memory, **options)
+
+    monkeypatch.setattr("dhsk.lowrank.train.approximate", watched)
+    how = replace(TIGHT, loss="hinge")
+    train_low_rank(problem_of(X, y, tol=1e-3), row_map(), Means(10**11), how)
+    assert given == [10**11 - len(X) * (3 * 17 + 24)]
 
 
 def test_an_unknown_loss_is_refused() -> None:
