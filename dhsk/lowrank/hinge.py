@@ -160,23 +160,13 @@ class _Descent:
 
     def round(self) -> "_Descent":
         """Sweep over all samples, then over those that may still move, and compute the gap."""
-        order, low, high = self.used.copy(), -np.inf, np.inf
-        enough, last = None, self.visits + _ROUND * len(order)
-        while self.visits < last:
-            self.rng.shuffle(order)
-            self.visits += len(order)
-            self.sweeps += 1
-            kept, least, most = _sweep(
-                self.Z, self.signs, self.upper, self.squares, self.alpha, self.w, order, low, high
-            )
-            if enough is None:
-                enough = _ENOUGH * (most - least)
-            if most - least <= enough:
-                break
-            order = order[:kept]
-            low, high = least if least < 0 else -np.inf, most if most > 0 else np.inf
+        order, most = self.used.copy(), _ROUND * len(self.used)
+        sweeps, visits = _round(
+            self.Z, self.signs, self.upper, self.squares, self.alpha, self.w, order, self.rng, most
+        )
+        self.sweeps += sweeps
+        self.visits += visits + 2 * len(order)
         lost, self.gap = _proof(self.Z, self.signs, self.upper, self.alpha, self.used, self.w)
-        self.visits += 2 * len(self.used)
         self.objective = float(self.w @ self.w) / 2 + lost
         return self
 
@@ -228,6 +218,32 @@ def _squares(Z: NDArray[Any]) -> Floats:
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)
+def _round(
+    Z: NDArray[Any],
+    signs: NDArray[np.int8],
+    upper: Floats,
+    squares: Floats,
+    alpha: Floats,
+    w: Floats,
+    order: Indices,
+    rng: np.random.Generator,
+    most_visits: int,
+) -> tuple[int, int]:
+    """Sweep over the samples of `order`, then those that are left; returns sweeps, and visits."""
+    left, low, high, enough = len(order), -np.inf, np.inf, 0.0
+    sweeps = visits = 0
+    while visits < most_visits:
+        sweeps, visits = sweeps + 1, visits + left
+        left, least, most = _sweep(Z, signs, upper, squares, alpha, w, order[:left], rng, low, high)
+        if sweeps == 1:
+            enough = _ENOUGH * (most - least)
+        if most - least <= enough:
+            break
+        low, high = least if least < 0 else -np.inf, most if most > 0 else np.inf
+    return sweeps, visits
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
 def _sweep(
     Z: NDArray[Any],
     signs: NDArray[np.int8],
@@ -236,16 +252,20 @@ def _sweep(
     alpha: Floats,
     w: Floats,
     order: Indices,
+    rng: np.random.Generator,
     low: float,
     high: float,
 ) -> tuple[int, float, float]:
-    """Put each a_i of some samples at its best, in order; `alpha` and `w` are changed in place.
+    """Put each a_i of some samples at its best, shuffled; `alpha` and `w` are changed in place.
 
     Samples at a bound whose g is beyond `low` or `high` are left out: the others come to the front
     of `order`. Returns how many these are, and the least and the greatest of their projected g.
     """
     kept, least, most = 0, np.inf, -np.inf
-    for i in order:
+    for place in range(len(order)):
+        other = place + int(rng.random() * (len(order) - place))
+        order[place], order[other] = order[other], order[place]
+        i = order[place]
         g = signs[i] * _decision(Z[i], w) - 1.0
         projected = g
         if alpha[i] == 0.0:
