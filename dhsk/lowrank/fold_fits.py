@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from dhsk.lowrank.factors import Factors
 from dhsk.lowrank.losses import Loss
-from dhsk.lowrank.primal import Newton, Solution, Targets, solve_columns
+from dhsk.lowrank.primal import Newton, Solution, Targets, curvature_bytes
 from dhsk.lowrank.primal_passes import Columns, held_out_decisions
 from dhsk.lowrank.spans import FeatureMatrix
+from dhsk.lowrank.start import solve_columns
 from dhsk.progress import OnProgress
 from dhsk.svm.grid import Grid
 from dhsk.svm.job import Cells
@@ -82,6 +83,7 @@ class FoldFits:
         """Problems whose factors fit the memory together."""
         one = Columns(np.zeros(1, np.intp), np.zeros(1, np.intp), np.array(values_of_C[:1]))
         each = Factors.bytes_of(one, self.Z.width, self.Z.dtype.itemsize)
+        each += curvature_bytes(self.Z, len(self.grid.folds))
         count = max(1, self.room // each)
         return (keys[start : start + count] for start in range(0, len(keys), count))
 

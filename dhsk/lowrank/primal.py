@@ -10,7 +10,7 @@ certificate of every solution, whatever led to it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +19,15 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 from dhsk.lowrank.factors import Factors, keys_of, sum_of
 from dhsk.lowrank.losses import Loss
-from dhsk.lowrank.primal_passes import Columns, curvatures, gradients, slopes
-from dhsk.lowrank.spans import FeatureMatrix, Place
+from dhsk.lowrank.primal_passes import (
+    Columns,
+    curvature_of,
+    curvatures,
+    curved,
+    gradients,
+    slopes,
+)
+from dhsk.lowrank.spans import FeatureMatrix
 from dhsk.lowrank.steps import State, forget
 from dhsk.progress import OnProgress, Progress, ignore
 
@@ -28,23 +35,14 @@ STEPS: Final = np.array([*2.0 ** np.arange(-12, 0), 0.75, 1.0, 1.25, 1.5, 2.0, 3
 """Lengths of Newton steps at which slopes are computed, all in one pass."""
 
 _PATIENCE: Final = 8
-_SUBSET_PATIENCE: Final = 100
-"""Conjugate gradients of one Newton step after which new factors pay: on MNIST at k = 2000 they
-take as long as some 25 passes over all samples."""
-
-_SUBSET_TOL: Final = 3e-2
-"""Tolerance on a part of the samples: a looser one left more to do on all of them, on MNIST."""
+_PATIENCE_HELD: Final = 16
+"""Conjugate gradients of one Newton step after which new factors pay, where a pass computes
+features and where they are in memory: making factors takes a pass, and time besides."""
 
 _MOST_NEWTON: Final = 200
 _MOST_CONJUGATE: Final = 250
 _FORCING: Final = 0.1
 """Part of the gradient that the conjugate gradients may leave, far from the solution."""
-
-_SUBSET: Final = 12
-"""All samples over those of the problem that gives the first coefficients."""
-
-_SUBSET_ROWS: Final = (2048, 32768)
-"""Least and most samples of that problem."""
 
 _GOOD_SLOPE: Final = 0.3
 """Part of the first slope that may be left, either way, where a whole step ends."""
@@ -135,7 +133,7 @@ class Newton:
     report
         Receives progress.
     patience
-        Conjugate gradients of a step after which new factors pay.
+        Conjugate gradients of a step after which new factors pay; 0 for what `Z` suggests.
     keep
         Receives the state after every step; it is changed by the next one.
     passes
@@ -150,8 +148,13 @@ class Newton:
     room: int
     report: OnProgress = ignore
     keep: Callable[[State], None] = forget
-    patience: int = _PATIENCE
+    patience: int = 0
     passes: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        """Settle the patience."""
+        held = self.Z.values is not None
+        self.patience = self.patience or (_PATIENCE_HELD if held else _PATIENCE)
 
     def solve(
         self,
@@ -277,7 +280,7 @@ class Newton:
         scale = np.sqrt(len(R)) * columns.C  # any unit will do: it only says how far we are
         limit = np.minimum(_FORCING, np.sqrt(first / np.maximum(first, scale))) * first
         P, before, open_ = np.zeros_like(V), np.ones(len(columns)), np.arange(len(columns))
-        inner = self.Z.into(V)
+        at = self._point(V, columns)
         for count in range(1, _MOST_CONJUGATE + 1):
             own = columns.only(open_)
             S = factors.solve(R[:, open_], own)
@@ -285,7 +288,7 @@ class Newton:
             keep = now / before[open_] if count > 1 else np.zeros(len(open_))
             P[:, open_] = S + keep * P[:, open_]
             before[open_] = now
-            Q = self._curved(inner[:, open_], P[:, open_], own)
+            Q = self._curved(at, P[:, open_], own, open_)
             a = now / np.einsum("ij,ij->j", P[:, open_], Q)
             D[:, open_] += a * P[:, open_]
             R[:, open_] -= a * Q
@@ -294,12 +297,30 @@ class Newton:
                 break
         return D, count
 
-    def _curved(self, inner: Floats, P: Floats, columns: Columns) -> Floats:
-        """Second derivatives of the objective times P."""
-        into = self.Z.into(P)
-        parts = self.Z.map(curvatures, *self._arguments(), inner, into, columns, self.loss)
+    def _point(self, V: Floats, columns: Columns) -> NDArray[Any]:
+        """What products with second derivatives at V need: coefficients, or curvatures.
+
+        Curvatures, (N, J), are small beside features in memory; where passes compute features, or
+        run on workers, they are computed on the way.
+        """
+        inner = self.Z.into(V)
+        if self.Z.values is None:
+            return inner
         self.passes += 1
-        return P + columns.C * self.Z.back(sum_of(parts))
+        found = self.Z.map(curvature_of, *self._arguments(), inner, columns, self.loss)
+        return np.concatenate(list(found))
+
+    def _curved(self, at: NDArray[Any], P: Floats, columns: Columns, chosen: Indices) -> Floats:
+        """Second derivatives of the objective times P, for chosen columns of `_point`."""
+        into = self.Z.into(P)
+        self.passes += 1
+        if self.Z.values is None:
+            given = (at[:, chosen], into, columns, self.loss)
+            sums = sum_of(self.Z.map(curvatures, *self._arguments(), *given))
+        else:
+            D = np.ascontiguousarray(into.T, self.Z.dtype)
+            sums = sum_of(self.Z.map(curved, (at,), D, chosen)).T
+        return P + columns.C * self.Z.back(sums)
 
     def _lengths_of_step(
         self, V: Floats, D: Floats, columns: Columns, slope: Floats
@@ -332,53 +353,9 @@ class Newton:
         self.report(Progress("training", int(1000 * share), 1000))
 
 
-def solve_columns(
-    newton: Newton, *, seed: int, threads: int, state: State | None = None
-) -> tuple[Solution, Factors]:
-    """Solve from nothing, over a part of the samples first if there are many.
-
-    Parameters
-    ----------
-    newton
-        The problems.
-    seed
-        Of the choice of that part.
-    threads
-        Threads of this process that it may take for the part.
-    state
-        From `Newton.keep`, to go on from.
-
-    Returns
-    -------
-    Solution
-        Of all samples.
-    Factors
-        The last ones.
-    """
-    factors = Factors(newton.columns)
-    n, width = newton.Z.n, newton.Z.width
-    least, most = _SUBSET_ROWS
-    fitting = newton.room // (4 * width * newton.Z.dtype.itemsize)
-    count = min(most, n // _SUBSET, max(least, fitting))
-    if state is not None or count < max(least, 2 * width):
-        return newton.solve(factors=factors, state=state), factors
-    start = _start(newton, count, seed, threads)
-    return newton.solve(start, factors), factors
-
-
-def _start(newton: Newton, count: int, seed: int, threads: int) -> Floats:
-    """Solution over a part of the samples, whose features are let go of with it."""
-    n = newton.Z.n
-    chosen = np.sort(np.random.default_rng(seed).choice(n, count, replace=False))
-    part = newton.Z.take(chosen)
-    Z = FeatureMatrix.held(part, Place.here(threads))
-    targets = Targets(newton.targets.codes[chosen], newton.targets.weights[chosen])
-    columns = replace(newton.columns, C=newton.columns.C * (n / count))
-    small = Newton(
-        Z, targets, columns, newton.loss, max(newton.tol, _SUBSET_TOL), newton.room,
-        patience=_SUBSET_PATIENCE,
-    )  # fmt: skip
-    return small.solve().coef
+def curvature_bytes(Z: FeatureMatrix, n_columns: int) -> int:
+    """Bytes of the curvatures of some columns, which are held beside features in memory."""
+    return 0 if Z.values is None else Z.n * n_columns * Z.dtype.itemsize
 
 
 def _lengths(G: Floats) -> Floats:

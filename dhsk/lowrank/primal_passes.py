@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
+from dhsk.lowrank.active_rows import add_curved, add_rows
 from dhsk.lowrank.losses import Loss
 from dhsk.svm.model import blocks as blocks_of
 
@@ -16,10 +17,13 @@ Blocks = Iterable[tuple[slice, NDArray[Any]]]
 
 
 _SMALL: Final = 1_000_000
-_LEAST_ROWS: Final = 40
+_LEAST_ROWS: Final = 10
 """OpenBLAS takes products of so many multiplications as they are and packs the matrices of larger
 ones, which for few columns takes as long again: 7,500 rows of 2,000 features times 10 columns took
 5.3 ms in parts of 48 rows, 10.8 ms as a whole."""
+
+_FEW: Final = 0.5
+"""Part of the factors that may differ from 0 for sums row by row to take less time."""
 
 
 _GATHERED_BYTES: Final = 16 * 2**20
@@ -27,6 +31,8 @@ _LEAST_GATHERED: Final = 64
 _PIECE_ROWS: Final = 1024
 """Scaled rows that a task holds until they are squared, for all columns; and least a column; and
 rows of a block that are scaled at a time."""
+
+_GOLDEN: Final = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +114,41 @@ def curvatures(
     return sums
 
 
+def curvature_of(
+    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+) -> NDArray[Any]:
+    """Second derivatives of a span's losses by the decisions, at V: (n, J), as `gradients`."""
+    found = _margins(blocks, codes, weights, V, columns)
+    return np.concatenate([loss.curvature(margin) * weight for _, _, weight, margin in found])
+
+
+def curved(blocks: Blocks, curvature: NDArray[Any], D: NDArray[Any], chosen: Indices) -> Floats:
+    """Second derivatives of a span's losses by the coefficients, times directions.
+
+    Parameters
+    ----------
+    blocks
+        Features.
+    curvature
+        From `curvature_of`, (n, J).
+    D
+        Directions, (c, k + 1), of the features' type.
+    chosen
+        Their columns, (c,).
+
+    Returns
+    -------
+    Floats
+        (c, k + 1).
+    """
+    sums = np.zeros(D.shape)
+    for part, Z in blocks:
+        own = np.zeros_like(D)
+        add_curved(Z, curvature[part], chosen, D, own)
+        sums += own
+    return sums
+
+
 def slopes(
     blocks: Blocks,
     codes: Indices,
@@ -165,18 +206,50 @@ def sums(blocks: Blocks) -> Floats:
     return total
 
 
-def hessians(
+def active(
     blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+) -> Indices:
+    """How many of a span's samples have second derivatives at V, (J,)."""
+    counts: Indices = np.count_nonzero(
+        curvature_of(blocks, codes, weights, V, columns, loss), axis=0
+    )
+    return counts
+
+
+def hessians(
+    blocks: Blocks,
+    codes: Indices,
+    weights: NDArray[Any],
+    V: Floats,
+    columns: Columns,
+    loss: Loss,
+    share: Floats,
 ) -> NDArray[Any]:
-    """Second derivatives of a span's losses at V, whole: (J, k + 1, k + 1)."""
+    """Second derivatives of a span's losses at V, or what a share of the samples says of them.
+
+    Parameters
+    ----------
+    blocks, codes, weights, V, columns, loss
+        As for `gradients`.
+    share
+        Part of the samples that is used for each column, (J,).
+
+    Returns
+    -------
+    NDArray
+        (J, k + 1, k + 1), of the features' type.
+    """
     found: NDArray[Any] | None = None
     waiting: list[list[NDArray[Any]]] = [[] for _ in range(len(columns))]
+    first = 0
     for Z, _, weight, margin in _margins(blocks, codes, weights, V, columns):
         if found is None:
             found = np.zeros((len(columns), len(V), len(V)), Z.dtype)
             held = len(columns) * len(V) * Z.dtype.itemsize
             most = max(_LEAST_GATHERED, _GATHERED_BYTES // held)
-        roots = np.sqrt(loss.curvature(margin) * weight)
+        roots = np.sqrt(loss.curvature(margin) * weight * (_spread(first, len(Z), share) / share))
+        roots = roots.astype(Z.dtype)
+        first += len(Z)
         for piece in blocks_of(len(Z), _PIECE_ROWS):
             for total, rows, factors in zip(found, waiting, roots[piece].T, strict=True):
                 rows.append(_scaled(Z[piece], factors))
@@ -186,6 +259,15 @@ def hessians(
     for total, rows in zip(found, waiting, strict=True):
         _add_square(total, rows)
     return found
+
+
+def _spread(first: int, count: int, share: Floats) -> NDArray[np.bool_]:
+    """Which of consecutive samples make up shares of them, (count, J), the same in every run.
+
+    Multiples of the golden ratio fill [0, 1) evenly, whatever the order of the samples.
+    """
+    at = np.arange(first, first + count) * _GOLDEN % 1
+    return at[:, None] < share
 
 
 def _scaled(Z: NDArray[Any], factors: NDArray[Any]) -> NDArray[Any]:
@@ -233,5 +315,10 @@ def _decided(Z: NDArray[Any], V: Floats) -> NDArray[Any]:
 
 def _add(sums: Floats, Z: NDArray[Any], values: NDArray[Any]) -> None:
     """Add Z' values, and the sums of values for the constant feature."""
-    sums[:-1] += Z.T @ values
+    if np.count_nonzero(values) < _FEW * values.size:
+        own = np.zeros((len(sums.T), Z.shape[1]), Z.dtype)
+        add_rows(Z, values.astype(Z.dtype, copy=False), own)
+        sums[:-1] += own.T
+    else:
+        sums[:-1] += (values.T @ Z).T  # one way round it takes a quarter less time than the other
     sums[-1] += values.sum(axis=0, dtype=np.float64)

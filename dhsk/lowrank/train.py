@@ -19,8 +19,9 @@ from dhsk.lowrank.factors import Factors
 from dhsk.lowrank.hinge import room_of, solve_hinge
 from dhsk.lowrank.losses import LOSSES
 from dhsk.lowrank.model import LowRankCertificates, LowRankModel
-from dhsk.lowrank.primal import Newton, Solution, Targets, solve_columns
+from dhsk.lowrank.primal import Newton, Solution, Targets, curvature_bytes
 from dhsk.lowrank.primal_passes import Columns
+from dhsk.lowrank.start import solve_columns
 from dhsk.lowrank.steps import Steps
 from dhsk.progress import OnProgress, ignore
 from dhsk.svm.fit_plan import FIT_BASE_BYTES
@@ -175,7 +176,8 @@ def _room_of_solver(problem: Problem, row_map: RowMap, means: Means, how: LowRan
         return room_of(n, len(columns))
     chosen = isinstance(how.selection, str)
     m = ceil(how.oversampling * how.rank) if chosen else len(how.selection)
-    each = Factors.bytes_of(columns.only([0]), min(m, n), np.dtype(row_map.dtype).itemsize)
+    item = np.dtype(row_map.dtype).itemsize
+    each = Factors.bytes_of(columns.only([0]), min(m, n), item) + n * item  # and curvatures
     return min(len(columns) * each, own_room(None if means.client else means.memory) // 4)
 
 
@@ -260,13 +262,14 @@ class _Solver:
         """Solve one batch of columns, or go on with it."""
         Z = self.found.features
         weights = self.problem.weights[:, None].astype(Z.dtype)
+        curvatures = curvature_bytes(Z, len(columns))
         newton = Newton(
             Z,
             Targets(self.problem.codes, weights),
             columns,
             LOSSES[self.how.loss],
             self.problem.tol,
-            room - len(columns) * (Z.inner + 1) ** 2 * Z.dtype.itemsize,  # without the factors
+            room - len(columns) * (Z.inner + 1) ** 2 * Z.dtype.itemsize - curvatures,
             self.report,
             lambda state: self.steps.put(batch, room, state),
         )
@@ -280,7 +283,8 @@ class _Solver:
 
     def _bytes_of(self, columns: Columns) -> int:
         Z = self.found.features
-        return Factors.bytes_of(columns, Z.inner, Z.dtype.itemsize)
+        factors = Factors.bytes_of(columns, Z.inner, Z.dtype.itemsize)
+        return factors + curvature_bytes(Z, len(columns))
 
 
 def _joined(parts: list[Solution]) -> Solution:

@@ -35,21 +35,18 @@ NO_PROPORTIONS = dict.fromkeys(
 ) | {"check_class_weight_classifiers": "its samples are negative, although the tag says not to"}
 
 
-ROUNDED = dict.fromkeys(
-    (
-        "check_sample_weight_equivalence_on_dense_data",
-        "check_sample_weight_equivalence_on_sparse_data",
-        "check_methods_subset_invariance",
-        "check_methods_sample_order_invariance",
-    ),
-    "it asks for 1e-7, and decisions in float32 have 1e-6",
+ROUNDED = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+    "check_methods_subset_invariance",
+    "check_methods_sample_order_invariance",
 )
+"""They ask for 1e-7, and decisions in float32 have 1e-6: by chance they may pass."""
 
 
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
-    """Checks with samples that the map of an estimator has no image for, or in more digits."""
-    found = NO_PROPORTIONS if estimator.sphere_map == "hyperspherical" else {}
-    return found | (ROUNDED if estimator.dtype == "float32" else {})
+    """Checks with samples that the map of an estimator has no image for."""
+    return NO_PROPORTIONS if estimator.sphere_map == "hyperspherical" else {}
 
 
 # Weights and repetitions agree at the optimum of all samples as landmarks: hence the tolerance.
@@ -69,9 +66,15 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
 )  # fmt: skip
 def test_scikit_learns_contract(estimator: Any, check: Any) -> None:
     """Every check passes, but those whose samples the map cannot take."""
+    rounded = estimator.dtype == "float32" and check.func.__name__ in ROUNDED
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks provoke some
-        check(estimator)
+        try:
+            check(estimator)
+        except AssertionError:
+            if not rounded:
+                raise
+            pytest.xfail("it asks for 1e-7, and decisions in float32 have 1e-6")
 
 
 def digits(k: int, n: int = 300) -> tuple[Any, Any]:

@@ -11,10 +11,11 @@ from sklearn.svm import LinearSVC
 
 import dhsk
 from dhsk.lowrank.losses import LOSSES, Loss, SquaredHinge
-from dhsk.lowrank.primal import Newton, Solution, Targets, solve_columns
+from dhsk.lowrank.primal import Newton, Solution, Targets
 from dhsk.lowrank.primal_passes import Columns
 from dhsk.lowrank.root import inverse_root
 from dhsk.lowrank.spans import Basis, FeatureMatrix, Place, of_rows
+from dhsk.lowrank.start import solve_columns
 
 REFERENCE_TOL = 1e-12
 """LIBLINEAR's own tolerance in these tests: it stops at its step limit, as near as it gets."""

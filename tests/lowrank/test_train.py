@@ -160,9 +160,13 @@ def test_an_unknown_loss_is_refused() -> None:
         trained(*digits(2), replace(TIGHT, loss="cubic"))  # type: ignore[arg-type]
 
 
+CURVATURES = 500 * 8
+"""Bytes of those of a column: one of each sample."""
+
+
 def small_room(monkeypatch: pytest.MonkeyPatch, factors: int) -> None:
     """Leave room for the factors of some columns only, and four matrices besides."""
-    room = (factors + 4) * 41**2 * 8
+    room = (factors + 4) * 41**2 * 8 + factors * CURVATURES
     monkeypatch.setattr("dhsk.lowrank.train._room_of_solver", lambda *_: room)
 
 
@@ -198,7 +202,7 @@ def test_features_leave_room_for_second_derivatives(monkeypatch: pytest.MonkeyPa
         return approximate(*words, memory=memory, **options)
 
     monkeypatch.setattr("dhsk.lowrank.train.approximate", watched)
-    memory, each = 10**11, 5 * 41**2 * 8
+    memory, each = 10**11, 5 * 41**2 * 8 + CURVATURES
     monkeypatch.setattr("dhsk.lowrank.train.own_room", lambda _: 10**10)
     train_low_rank(problem_of(X, y), row_map(), Means(memory), TIGHT)
     monkeypatch.setattr("dhsk.lowrank.train.own_room", lambda _: 8 * each)
