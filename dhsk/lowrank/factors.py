@@ -15,11 +15,10 @@ from dhsk.lowrank.spans import FeatureMatrix
 _AT_ONCE: Final = 4
 """Matrices in memory for each one that is being summed: of two spans, the sum, a copy."""
 
-_SAMPLES: Final = 16
-_ENOUGH: Final = (2, 8)
-"""Second derivatives are estimated by one in 16 samples, but by no less than 2 and no more than 8
-active ones a feature: with m of these the eigenvalues are within (1 +- m^-0.5)^2 times the true
-ones, and what that adds to the conjugate gradients costs less than what it saves here."""
+_LEAST_SHARE: Final = 1 / 8
+_ENOUGH: Final = 2
+"""Second derivatives are estimated by a share of the active samples, but by no less than 2 a
+feature."""
 
 _SHIFTS: Final = 12
 
@@ -135,10 +134,8 @@ def _share(
     loss: Loss,
 ) -> Floats:
     """Part of the samples by which second derivatives are estimated, (J,)."""
-    least, most = (times * Z.width for times in _ENOUGH)
-    enough = min(max(least, Z.n // _SAMPLES), most)
     counts = sum_of(Z.map(active, (codes, weights), Z.into(V), columns, loss))
-    share: Floats = np.minimum(1.0, enough / np.maximum(1, counts))
+    share: Floats = np.clip(_ENOUGH * Z.width / np.maximum(1, counts), _LEAST_SHARE, 1)
     return share
 
 
@@ -156,19 +153,13 @@ def _made(
         calls = [(V[:, [j]], columns.only([j]), loss, share[[j]]) for j in range(len(columns))]
         found = [H for (H,) in Z.whole(hessians, (codes, weights), calls)]
     else:
-        found = list(sum_of(Z.map(hessians, (codes, weights), Z.into(V), columns, loss, share)))
+        root = None if Z.root is None else Z.root.astype(Z.dtype)
+        given = (Z.into(V), columns, loss, share, root)
+        found = list(sum_of(Z.map(hessians, (codes, weights), *given)))
     # LAPACK has all cores now that the tasks have ended.
     for j, C in enumerate(columns.C):
-        yield _factor(_turned(Z, found[j]), C)
+        yield _factor(found[j], C)
         found[j] = None
-
-
-def _turned(Z: FeatureMatrix, H: NDArray[Any]) -> NDArray[Any]:
-    """Second derivatives by the features, given those by the spans' values."""
-    if Z.root is None:
-        return H
-    half = Z.back(H.astype(np.float64))
-    return Z.back(np.ascontiguousarray(half.T)).astype(H.dtype)
 
 
 def _factor(H: NDArray[Any], C: float) -> Any:

@@ -224,6 +224,7 @@ def hessians(
     columns: Columns,
     loss: Loss,
     share: Floats,
+    root: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Second derivatives of a span's losses at V, or what a share of the samples says of them.
 
@@ -233,18 +234,22 @@ def hessians(
         As for `gradients`.
     share
         Part of the samples that is used for each column, (J,).
+    root
+        What the features are to be multiplied by, (k, r): before, as squares of kernel values lose
+        in float32 what tells their small components apart. None for nothing.
 
     Returns
     -------
     NDArray
-        (J, k + 1, k + 1), of the features' type.
+        (J, r + 1, r + 1), of the features' type.
     """
     found: NDArray[Any] | None = None
     waiting: list[list[NDArray[Any]]] = [[] for _ in range(len(columns))]
     first = 0
     for Z, _, weight, margin in _margins(blocks, codes, weights, V, columns):
         if found is None:
-            found = np.zeros((len(columns), len(V), len(V)), Z.dtype)
+            width = len(V) if root is None else root.shape[1] + 1
+            found = np.zeros((len(columns), width, width), Z.dtype)
             held = len(columns) * len(V) * Z.dtype.itemsize
             most = max(_LEAST_GATHERED, _GATHERED_BYTES // held)
         roots = np.sqrt(loss.curvature(margin) * weight * (_spread(first, len(Z), share) / share))
@@ -254,10 +259,10 @@ def hessians(
             for total, rows, factors in zip(found, waiting, roots[piece].T, strict=True):
                 rows.append(_scaled(Z[piece], factors))
                 if sum(map(len, rows)) >= most:
-                    _add_square(total, rows)
+                    _add_square(total, rows, root)
     assert found is not None  # a span has samples
     for total, rows in zip(found, waiting, strict=True):
-        _add_square(total, rows)
+        _add_square(total, rows, root)
     return found
 
 
@@ -279,11 +284,13 @@ def _scaled(Z: NDArray[Any], factors: NDArray[Any]) -> NDArray[Any]:
     return rows
 
 
-def _add_square(total: NDArray[Any], rows: list[NDArray[Any]]) -> None:
-    """Add A' A, A being all rows, and forget them."""
+def _add_square(total: NDArray[Any], rows: list[NDArray[Any]], root: NDArray[Any] | None) -> None:
+    """Add A' A, A being all rows, times a root, and forget them."""
     if rows:
         A = np.concatenate(rows)
         rows.clear()
+        if root is not None:
+            A = np.hstack([A[:, :-1] @ root, A[:, -1:]])
         # numpy computes half and mirrors it; unlike scipy's BLAS, it lets other threads run.
         total += A.T @ A
 

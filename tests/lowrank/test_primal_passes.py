@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.datasets import load_digits
 
+import dhsk
 from dhsk.lowrank.factors import Factors
 from dhsk.lowrank.losses import LOSSES, SquaredHinge
 from dhsk.lowrank.primal_passes import (
@@ -18,7 +20,8 @@ from dhsk.lowrank.primal_passes import (
     gradients,
     hessians,
 )
-from dhsk.lowrank.spans import FeatureMatrix, HeldFeatures, Place
+from dhsk.lowrank.root import inverse_root
+from dhsk.lowrank.spans import Basis, FeatureMatrix, HeldFeatures, Place, of_rows
 
 N, K, J = 700, 30, 4
 ROUNDING = {"float64": 1e-12, "float32": 2e-5}
@@ -135,3 +138,28 @@ def test_factors_of_a_share_serve_as_those_of_all() -> None:
     low, high = (1 - 8**-0.5) ** 2, (1 + 8**-0.5) ** 2
     assert 0.9 / high <= ratio.min() < 0.95  # so not all samples were used
     assert ratio.max() <= 1.1 / low
+
+
+def test_factors_of_computed_features_keep_their_small_components(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Squares are of features, not of kernel values, whose small components float32 would lose."""
+    monkeypatch.setattr("dhsk.lowrank.factors._ENOUGH", 1000)  # so all samples are used
+    X, y = load_digits(return_X_y=True)
+    rows = dhsk.hyperspherical_map(X + 1e-3).astype(np.float32)
+    kernel, y = dhsk.HeatKernel.at_scale(64, 1.0), y % 2
+    landmarks = rows[::4]
+    root = inverse_root(kernel.of_rows(landmarks))
+    assert np.linalg.norm(root, 2) > 50  # twice, to squares that are off by some 1e-6 of 500
+    Z = FeatureMatrix(of_rows(rows), len(rows), Place.here(1), width=len(landmarks),
+                      dtype="float32", basis=Basis(kernel, landmarks), root=root)  # fmt: skip
+    one, loss = Columns(np.array([1]), np.array([0]), np.array([100.0])), SquaredHinge()
+    factors, V = Factors(one), np.zeros((Z.width + 1, 1))
+    factors.compute(Z, y, np.ones((len(y), 1), np.float32), V, one, loss, 10**9)
+    features = kernel.of_rows(rows, landmarks).astype(np.float64) @ root
+    with_one = np.hstack([features, np.ones((len(y), 1))])
+    exact = np.eye(Z.width + 1) + 2 * 100.0 * with_one.T @ with_one
+    ratio = np.linalg.eigvals(
+        np.column_stack([factors.solve(row[:, None], one)[:, 0] for row in exact])
+    ).real
+    assert 0.9 < ratio.min() < ratio.max() < 1.1
