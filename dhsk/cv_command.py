@@ -93,6 +93,7 @@ def cv(
     workers: int | None,
     rank: list[int] | None,
     selection: str | None,
+    oversampling: float | None,
     loss: str | None,
     **options: Any,
 ) -> None:
@@ -106,7 +107,7 @@ def cv(
     """
     from dhsk.validation import cross_validate
 
-    low_rank = low_rank_of(rank, selection, loss)
+    low_rank = low_rank_of(rank, selection=selection, oversampling=oversampling, loss=loss)
     opened, dim, n = _open_source(source, labels, drop_columns)
     y = read_labels(labels or source, n, folds if groups is None else None)
     grid = _grid(opened, dim, options)

@@ -120,6 +120,12 @@ _selection_option = click.option(
     type=click.Choice(SELECTIONS),
     help="With --rank: how landmarks are chosen. [default: rpcholesky]",
 )
+_oversampling_option = click.option(
+    "--oversampling",
+    type=click.FloatRange(1),
+    help="With --rank: landmarks for each feature; of more than one the leading components are "
+    "kept. [default: 1]",
+)
 _loss_option = click.option(
     "--loss",
     type=click.Choice(LOSSES),
@@ -129,6 +135,7 @@ _loss_option = click.option(
 rank_options = _options(
     click.option("--rank", type=click.IntRange(1), help="Train on Nyström features, this many."),
     _selection_option,
+    _oversampling_option,
     _loss_option,
 )
 ranks_options = _options(
@@ -138,6 +145,7 @@ ranks_options = _options(
         help="Fit on Nyström features, this many, such as 500,1000,2000. For samples alone.",
     ),
     _selection_option,
+    _oversampling_option,
     _loss_option,
 )
 kernel_options = _options(
@@ -163,15 +171,16 @@ drop_option = click.option(
 )
 
 
-def low_rank_of(rank: list[int] | None, selection: str | None, loss: str | None) -> dict[str, Any]:
-    """Parameters of `cross_validate` for a low rank; none where the machines are to be exact.
+def low_rank_of(rank: Any, **given: Any) -> dict[str, Any]:
+    """Parameters for a low rank; none where the machines are to be exact.
 
     Parameters
     ----------
-    rank, selection, loss
-        The options of these names; None where one is not given.
+    rank
+        The option of this name; None where it is not given.
+    **given
+        Others that only go with it, likewise.
     """
-    given = {"selection": selection, "loss": loss}
     chosen = {name: value for name, value in given.items() if value is not None}
     if rank is None:
         if chosen:

@@ -78,6 +78,7 @@ def train(
     out: Path,
     rank: int | None,
     selection: str | None,
+    oversampling: float | None,
     loss: "LossName | None",
     C: float,
     class_weight: Literal["balanced"] | None,
@@ -102,7 +103,8 @@ def train(
     from dhsk.lowrank.steps import remove_journal
 
     _check_out(out)
-    _check_rank(rank, selection=selection, loss=loss, probability=probability, store=store)
+    low_rank = {"selection": selection, "oversampling": oversampling, "loss": loss}
+    _check_rank(rank, low_rank, {"probability": probability, "store": store})
     drop = (*drop_columns, *own_label_column(samples, labels))
     opened = open_samples(samples, drop_columns=drop)
     y = read_labels(labels or samples, opened.shape[0])
@@ -114,7 +116,7 @@ def train(
     if rank is None:
         estimator: HeatSVC | NystromSVC = _exact(chosen, probability=probability, store=store)
     else:
-        estimator = _low_rank(chosen, rank, selection, loss)
+        estimator = _low_rank(chosen, rank, low_rank)
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
     with (
         TreeMemory() as tree,
@@ -132,11 +134,10 @@ def train(
     say(f"next:   dhsk predict {out} SAMPLES --out FILE")
 
 
-def _check_rank(rank: int | None, **given: Any) -> None:
+def _check_rank(rank: int | None, low_rank: dict[str, Any], exact: dict[str, Any]) -> None:
     """Refuse options that do not go together."""
-    exact, low_rank = ("probability", "store"), ("selection", "loss")
-    for name in low_rank if rank is None else exact:
-        if given[name]:
+    for name, given in (low_rank if rank is None else exact).items():
+        if given:
             instead = "give --rank too" if rank is None else "leave out one of them"
             if name == "probability":
                 instead = "use --loss logistic"
@@ -153,20 +154,14 @@ def _exact(chosen: dict[str, Any], **own: Any) -> "HeatSVC":
     return HeatSVC(**_filled(chosen, defaults), **own)
 
 
-def _low_rank(
-    chosen: dict[str, Any], rank: int, selection: str | None, loss: "LossName | None"
-) -> "NystromSVC":
+def _low_rank(chosen: dict[str, Any], rank: int, own: dict[str, Any]) -> "NystromSVC":
     """Estimator of a low-rank one."""
     from dhsk.estimators import NystromSVC
 
     single = takes_float32(chosen["kernel"])
     defaults = {"tol": 1e-4, "dtype": "float32" if single else "float64"}
-    return NystromSVC(
-        rank,
-        selection=selection or "rpcholesky",
-        loss=loss or "squared_hinge",
-        **_filled(chosen, defaults),
-    )
+    given = {name: value for name, value in own.items() if value is not None}
+    return NystromSVC(rank, **_filled(chosen, defaults), **given)
 
 
 def _filled(chosen: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

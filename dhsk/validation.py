@@ -43,6 +43,7 @@ def cross_validate(
     test: tuple[Any, Any] | None = None,
     rank: int | Sequence[int] | None = None,
     selection: str = "rpcholesky",
+    oversampling: float = 1.0,
     loss: str = "squared_hinge",
     sphere_map: SphereMap | None = None,
     memory: int | str | None = None,
@@ -102,11 +103,14 @@ def cross_validate(
     test
         Samples and labels held out from everything, on which that model is scored.
     rank
-        Number of landmarks, or several to try, for fits of low rank; None for exact ones. Only for
+        Number of features, or several to try, for fits of low rank; None for exact ones. Only for
         samples; products and features are then in float32, which rounds far less than a low rank
         leaves out, where the kernel takes it.
     selection
         How landmarks are chosen, see `NystromFeatures`. Only with `rank`.
+    oversampling
+        Landmarks for each feature, at least 1: of more the leading components are kept. Only with
+        `rank`.
     loss
         "squared_hinge", or "logistic" for logistic regression. Only with `rank`.
     sphere_map
@@ -147,7 +151,7 @@ def cross_validate(
     scale_C = _is_auto("C", C) or (C is None and look)
     if isinstance(source, np.ndarray) and (refit or test is not None):
         raise InputError(NO_MODEL)
-    low_rank = LowRank.of(rank, selection, loss, source)
+    low_rank = LowRank.of(rank, source, selection=selection, loss=loss, oversampling=oversampling)
     grid = make_grid(
         source.shape[0], y, cv=cv, groups=groups, seed=seed,
         C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,

@@ -74,7 +74,7 @@ def found() -> dict[str, Any]:
         "schema": 2, "version": "0.1.0", "created": "2026-11-21T06:00:00Z",
         "samples": {"source": "x.npy", "n_samples": 600, "dim": 64, "nnz": None,
                     "sphere_map": "hyperspherical", "fingerprint": "ab"},
-        "low_rank": {"selection": "rpcholesky", "loss": "squared_hinge"},
+        "low_rank": {"selection": "rpcholesky", "loss": "squared_hinge", "oversampling": 1.0},
         "classes": ["a", "b"], "class_counts": [300, 300], "folds": {"n": 2, "splitter": "two"},
         "scoring": "accuracy", "tol": 1e-3, "summary": summary, "best": summary[1],
         "rows": [row(*cell, fold=fold) for cell in cells for fold in range(2)],
@@ -103,6 +103,7 @@ def asked(monkeypatch: Any) -> dict[str, Any]:
         (("--rank", "50"), {"rank": [50]}),
         (("--rank", "100,50", "--loss", "logistic"), {"rank": [100, 50], "loss": "logistic"}),
         (("--rank", "50", "--selection", "uniform"), {"rank": [50], "selection": "uniform"}),
+        (("--rank", "50", "--oversampling", "2"), {"rank": [50], "oversampling": 2.0}),
     ],
 )
 def test_options_pass_to_the_function(
@@ -110,7 +111,8 @@ def test_options_pass_to_the_function(
 ) -> None:
     """What is not given is left to the defaults of the function."""
     assert run("x.npy", "--labels", "y.txt", *words)[0] == DONE
-    assert {k: v for k, v in asked.items() if k in ("rank", "selection", "loss")} == expected
+    names = ("rank", "selection", "oversampling", "loss")
+    assert {k: v for k, v in asked.items() if k in names} == expected
 
 
 def test_every_choice_of_the_library_is_an_option() -> None:
@@ -143,6 +145,8 @@ def test_the_printed_table_has_ranks(run: Any, digits: Any) -> None:
     [
         (("x.npy", "--selection", "uniform"), "--selection needs --rank"),
         (("x.npy", "--loss", "logistic"), "--loss needs --rank"),
+        (("x.npy", "--oversampling", "2"), "--oversampling needs --rank"),
+        (("x.npy", "--rank", "50", "--oversampling", "0.5"), "0.5 is not in the range"),
         (("x.npy", "--rank", "0"), "rank must be .*0"),
         (("x.npy", "--rank", "50,-1"), "rank must be .*-1"),
         (("x.npy", "--rank", "50,many"), "'50,many' is not a list of whole numbers"),
@@ -180,7 +184,11 @@ def test_digits_of_low_rank(run: Any, digits: Any) -> None:
     code, out, err = run(*words)
     assert code == DONE, err
     data = json.loads(Path("o/results.json").read_text())
-    assert data["low_rank"] == {"selection": "rpcholesky", "loss": "squared_hinge"}
+    assert data["low_rank"] == {
+        "selection": "rpcholesky",
+        "loss": "squared_hinge",
+        "oversampling": 1.0,
+    }
     assert len(data["rows"]) == 2 * 2 * 3
     errors = {row["rank"]: row["trace_error"] for row in data["summary"]}
     assert 0 < errors[100] < errors[20] < 1

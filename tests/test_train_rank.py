@@ -118,6 +118,13 @@ def test_landmarks_that_are_no_samples(run: Any, samples: Any) -> None:
     assert run("predict", "m", "x.npy", "--out", "p.csv")[0] == DONE
 
 
+def test_more_landmarks_than_features(run: Any, samples: Any) -> None:
+    """The leading components of them are kept."""
+    assert run(*TRAIN, "--oversampling", 2)[0] == DONE
+    model = dhsk.NystromSVC.load("m")
+    assert (model.n_components_, len(model.landmarks_)) == (20, 40)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -125,6 +132,7 @@ def test_landmarks_that_are_no_samples(run: Any, samples: Any) -> None:
         ((*TRAIN, "--probability"), "--probability is not for --rank: use --loss logistic"),
         ((*TRAIN[:4], "--out", "m", "--loss", "logistic"), "--loss is for --rank"),
         ((*TRAIN[:4], "--out", "m", "--selection", "uniform"), "--selection is for --rank"),
+        ((*TRAIN[:4], "--out", "m", "--oversampling", 2), "--oversampling is for --rank"),
         ((*TRAIN, "--rank", 0), "0 is not in the range"),
         ((*TRAIN, "--tol", 0), "tol must be above 0"),
         (("train", "zero.npy", *TRAIN[2:]), "zero.npy: row 77 .* is all zero"),

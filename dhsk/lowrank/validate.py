@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 from time import perf_counter
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from dhsk.errors import InputError
 from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
 from dhsk.gram.workers import current_client
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import whole_parameter
+from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.lowrank.approximation import SELECTIONS, Approximation, approximate
 from dhsk.lowrank.factors import sum_of
 from dhsk.lowrank.fold_fits import FoldFits
@@ -46,20 +47,29 @@ class LowRank:
     Attributes
     ----------
     ranks
-        Numbers of landmarks, ascending.
+        Numbers of features, ascending.
     selection
-        How they are chosen.
+        How landmarks are chosen.
     loss
         Name of the loss.
+    oversampling
+        Landmarks for each feature.
     """
 
     ranks: tuple[int, ...]
     selection: str
     loss: str
+    oversampling: float
 
     @classmethod
     def of(
-        cls, rank: int | Sequence[int] | None, selection: str, loss: str, source: Square
+        cls,
+        rank: int | Sequence[int] | None,
+        source: Square,
+        *,
+        selection: str,
+        loss: str,
+        oversampling: float,
     ) -> "LowRank | None":
         """Check the parameters of a cross-validation; None where it is to be exact.
 
@@ -72,6 +82,8 @@ class LowRank:
             raise InputError(f"selection must be one of {', '.join(SELECTIONS)}, got {selection!r}")
         if loss not in LOSSES:
             raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+        if not real_parameter("oversampling", oversampling) >= 1:
+            raise InputError(f"oversampling must be at least 1, got {oversampling!r}")
         if rank is None:
             return None
         if not isinstance(source, Samples):
@@ -80,8 +92,8 @@ class LowRank:
         for one in ranks:
             whole_parameter("rank", one, 1)
         if not ranks:
-            raise InputError("rank must be a number of landmarks, or several, got none")
-        return cls(tuple(sorted(ranks)), selection, loss)
+            raise InputError("rank must be a number of features, or several, got none")
+        return cls(tuple(sorted(ranks)), selection, loss, float(oversampling))
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,7 @@ class LowRankEngine:
     sphere_map
         Map for the spherical kernels.
     low_rank
-        Ranks, selection, loss.
+        Ranks, landmarks, loss.
     grid
         Folds, labels, values of C.
     means
@@ -162,6 +174,13 @@ class LowRankEngine:
                     write_rows(self._rows, self._means.table)
         return found
 
+    @property
+    def _how(self) -> dict[str, Any]:
+        """What all fits have in common."""
+        return {
+            name: getattr(self._low_rank, name) for name in ("selection", "loss", "oversampling")
+        }
+
     def _row_map(self, kernel: Kernel) -> RowMap:
         """Map of a kernel's samples: that which was asked for is for the spherical ones."""
         wanted = self._map if kernel.spherical else "identity"
@@ -171,8 +190,8 @@ class LowRankEngine:
     def _try(self, kernel: Kernel, rank: int, fingerprint: str, scale_C: bool) -> Tried:
         """Results of one kernel at one rank, from the journal if they are there."""
         grid, row_map = self._grid, self._row_map(kernel)
-        how = [self._low_rank.selection, self._low_rank.loss, rank, self._seed, row_map.dtype]
-        key = [kernel.to_spec(), fingerprint, row_map.sphere_map, *how]
+        how = {**self._how, "rank": rank, "seed": self._seed, "dtype": row_map.dtype}
+        key = [kernel.to_spec(), fingerprint, row_map.sphere_map, how]
         folds = [test.tolist() for _, test in grid.folds]
         rest = [folds, grid.tol, grid.scoring, grid.C, scale_C]
         weights = np.vstack([grid.all_weights, grid.weights])
@@ -213,6 +232,7 @@ class LowRankEngine:
             row_map,
             k=rank,
             selection=self._low_rank.selection,
+            oversampling=self._low_rank.oversampling,
             seed=self._seed,
             memory=self._means.memory,
             client=self._client,
@@ -237,6 +257,7 @@ class LowRankEngine:
         how = Features(
             rank=winner.rank,
             selection=self._low_rank.selection,
+            oversampling=self._low_rank.oversampling,
             loss=cast(LossName, self._low_rank.loss),
             seed=self._seed,
         )
@@ -267,12 +288,12 @@ class LowRankEngine:
             "sphere_map": self._row_map(winner.kernel).sphere_map,
             "fingerprint": self._scan.fingerprint,
         }
-        low_rank = {"selection": self._low_rank.selection, "loss": self._low_rank.loss}
-        ranks = ", ".join(f"{rank:,}" for rank in self._low_rank.ranks)
+        tried = self._low_rank
+        ranks = ", ".join(f"{ceil(tried.oversampling * rank):,}" for rank in tried.ranks)
         return {
             "samples": samples,
-            "plan": [["landmarks", f"{ranks}, by {low_rank['selection']}"], *self._plan],
-            "low_rank": low_rank,
+            "plan": [["landmarks", f"{ranks}, by {tried.selection}"], *self._plan],
+            "low_rank": self._how,
             "eigenvalues": [],
             "eigenvalues_exact": False,
             "trace": winner.trace,

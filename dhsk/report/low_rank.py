@@ -35,12 +35,19 @@ def _machines(results: Results, low_rank: LowRank) -> str:
     return (
         f"These machines are not exact: they are linear ones on Nyström features, one class "
         f"against {other}, with the {low_rank.loss.replace('_', ' ')} loss. Their landmarks "
-        f"{_found(low_rank.selection)} all samples by {chosen(results)}, which knows no labels."
+        f"{_found(low_rank.selection)} all samples by {chosen(results)}, which knows no labels"
+        f"{_how_many(low_rank.oversampling)}."
     )
 
 
 def _found(selection: str) -> str:
     return "are centres of groups of" if selection == "kmeans" else "were chosen among"
+
+
+def _how_many(oversampling: float) -> str:
+    if oversampling == 1:
+        return ""
+    return f": {oversampling:g} for each feature, of which the leading components are kept"
 
 
 def chosen(results: Results) -> str:
@@ -69,7 +76,7 @@ def refit(results: Results, proof: Certificate) -> list[tuple[str, str]]:
     return [
         ("gradient", f"{proof.kkt:.2g} of that at zero; {tolerance(results)} was asked for"),
         ("duality gap", f"at most {proof.gap:.2g} of the objective"),
-        ("landmarks", whole(results.best.rank or 0)),
+        ("rank", whole(results.best.rank or 0)),
         ("features", whole(proof.n_support)),
         ("trace error", brief(results.best.trace_error)),
     ]

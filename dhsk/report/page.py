@@ -165,7 +165,9 @@ def _low_rank_tiles(results: Results) -> tuple[Html, ...]:
     """Return tiles in place of the exact ones; the recalls are in the table of classes."""
     best = results.best
     return (
-        _tile("landmarks", whole(best.rank or 0), f"best cell, by {low_rank.chosen(results)}"),
+        _tile(
+            "features", whole(best.rank or 0), f"best cell, landmarks by {low_rank.chosen(results)}"
+        ),
         _tile("trace error", brief(best.trace_error), "of the kernel, not in the features"),
         _tile("gradient", f"{best.proof.kkt:.2g}", "of that at zero; best cell, worst fold"),
     )

@@ -119,10 +119,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class LowRank:
-    """How landmarks were chosen, and the loss of the machines on their features."""
+    """How landmarks were chosen, how many a feature, and the loss of the machines on these."""
 
     selection: str
     loss: str
+    oversampling: float
 
 
 @dataclass(frozen=True)
@@ -316,7 +317,11 @@ def _trial(fields: Fields) -> Trial:
 
 
 def _low_rank(fields: Fields) -> LowRank:
-    return LowRank(selection=fields.text("selection"), loss=fields.text("loss"))
+    return LowRank(
+        selection=fields.text("selection"),
+        loss=fields.text("loss"),
+        oversampling=fields.number("oversampling"),
+    )
 
 
 def _held_out(fields: Fields | None, n_classes: int) -> HeldOut | None:

@@ -70,6 +70,21 @@ def test_ranks_are_tried_side_by_side() -> None:
     assert len({row["label"] for row in result.summary_}) == 3
 
 
+def test_more_landmarks_than_features_leave_less_of_the_kernel() -> None:
+    """At the same rank; the model that is fitted last has as many."""
+    X, y = digits()
+    found = [
+        dhsk.cross_validate(
+            X, y, time_scale=0.7, C=1.0, rank=40, oversampling=times, cv=3, refit=True
+        )
+        for times in (1, 3)
+    ]
+    one, three = (result.best_["trace_error"] for result in found)
+    assert three < 0.9 * one
+    assert found[1].model_ is not None
+    assert found[1].model_.rows.shape[0] == 120
+
+
 def test_all_landmarks_are_as_good_as_the_exact_kernel() -> None:
     """With as many landmarks as samples, nothing of the kernel is left."""
     X, y = digits(150)
@@ -164,6 +179,7 @@ def test_other_scorers(scoring: str) -> None:
         ({"rank": []}, "rank"),
         ({"rank": [10, -1]}, "rank"),
         ({"rank": 10, "selection": "best"}, "selection must be one of"),
+        ({"rank": 10, "oversampling": 0.5}, "oversampling must be at least 1"),
         ({"rank": 10, "loss": "hinge"}, "loss must be one of"),
     ],
 )

@@ -23,6 +23,7 @@ def make_low_rank(
     ranks: tuple[int, ...] = RANKS,
     selection: str = "rpcholesky",
     loss: str = "squared_hinge",
+    oversampling: float = 1.0,
     **changes: Any,
 ) -> dict[str, Any]:
     """Return a results.json of low rank; the last rank has the best cell and the least error."""
@@ -38,7 +39,7 @@ def make_low_rank(
                     row | FEATURES | own | {score: row[score] - 0.02 * (len(ranks) - 1 - k)}
                 )
     best = max(ranked["summary"], key=lambda row: row["mean"])
-    chosen = {"selection": selection, "loss": loss}
+    chosen = {"selection": selection, "loss": loss, "oversampling": oversampling}
     return data | ranked | {"best": best, "low_rank": chosen}
 
 
@@ -76,7 +77,7 @@ def test_the_first_sentence_has_the_rank(page: Any, source: str) -> None:
 @pytest.mark.parametrize(
     "tile",
     [
-        "landmarks 2,000 best cell, by randomly pivoted Cholesky",
+        "features 2,000 best cell, landmarks by randomly pivoted Cholesky",
         "trace error 0.00813 of the kernel, not in the features",
         "gradient 0.00021 of that at zero; best cell, worst fold",
         "total time 3 min 5 s 3.1 s for the features",
@@ -114,6 +115,12 @@ def test_the_machines_are_described(
     assert "how much of the kernel the features miss, as a part of its trace: 0.13 for" in text
 
 
+def test_more_landmarks_than_features_are_told(low_rank: Any, page_of: Any) -> None:
+    """And what becomes of them."""
+    text = page_of(low_rank(oversampling=3.0)).text
+    assert "no labels: 3 for each feature, of which the leading components are kept." in text
+
+
 def test_many_classes_are_each_against_the_rest(page: Any) -> None:
     """Three classes give three machines; the loss of `LinearSVC` is called by its name."""
     assert "one class against the rest, with the squared hinge loss" in page.text
@@ -133,7 +140,7 @@ def test_the_refit_has_its_facts(page: Any) -> None:
     text = page.text.split("Refit of the best cell")[1]
     assert (
         "converged yes gradient 0.00021 of that at zero; 0.001 times the smaller side's share of "
-        "the samples was asked for duality gap at most 0.00013 of the objective landmarks 2,000 "
+        "the samples was asked for duality gap at most 0.00013 of the objective rank 2,000 "
         "features 1,998 trace error 0.00813 time 6.1 s"
     ) in text
 
@@ -248,8 +255,8 @@ def test_errors_down_to_nothing_are_drawn(
 
 @pytest.mark.parametrize(
     ("part", "key"),
-    [("low_rank", "selection"), ("low_rank", "loss"), ("summary", "rank"),
-     ("summary", "trace_error")],
+    [("low_rank", "selection"), ("low_rank", "loss"), ("low_rank", "oversampling"),
+     ("summary", "rank"), ("summary", "trace_error")],
 )  # fmt: skip
 def test_a_missing_key_is_named(part: str, key: str, low_rank: Any, tmp_path: Path) -> None:
     """What results of low rank have besides must be there."""
