@@ -3,9 +3,9 @@
 The Cholesky factor of the landmarks, (N, k), serves as the features. It is held where it fits, or
 else kernel values are computed anew in every pass over the samples.
 
-Counts of passes were seen on MNIST (20,000 and 30,000 images, time scale 0.7, k = 500 to 2000,
-features in float32, C from 0.1 to 10, gradients a thousandth of the first). Labels and C decide
-them, so of other samples they are assumed.
+Counts of passes were seen on MNIST (20,000 to 60,000 images, time scales 0.7 and 1, k = 500 to 2000,
+features in float32, C from 0.1 to 10, gradients a thousandth of the first), work also on 250,000 and
+a million counts at k = 1000. Labels and C decide them, so of other samples they are assumed.
 """
 
 import math
@@ -32,12 +32,13 @@ PASSES: Final = 50, 160
 MAKINGS: Final = 2, 9
 """Times that second derivatives are made for one model, and for a grid: 1 to 3, and 8 or 9."""
 
-COLUMN_WORK: Final = 100
-"""Multiply-adds of a feature for each problem, in all passes together: 61 to 98."""
+COLUMN_WORK: Final = 70
+"""Multiply-adds of a feature for each problem, in all passes together: 30 to 110, as few samples or
+many are active."""
 
-CURVED: Final = 0.25
-"""Seconds of second derivatives over those of GEMM for N k^2/2 multiply-adds: 0.2 on MNIST, because
-samples beyond the margin have none; more where labels are noisy."""
+CURVED: Final = 0.125
+"""Seconds of second derivatives over those of GEMM for N k^2/2 multiply-adds: they are estimated by
+an eighth of the active samples or more."""
 
 START: Final = 1.2
 """All work of the solver over that after its start on a part of the samples: 1.15 to 1.25."""
@@ -46,8 +47,8 @@ NARROW: Final = 2.0
 """Seconds over those of GEMM, for as many multiply-adds, of narrow products: of features with
 coefficients, and of samples with a block of landmarks."""
 
-FEATURE_READ: Final = 0.25e-9
-"""Seconds of a thread for a byte of held features in a pass, which reads it twice."""
+FEATURE_READ: Final = 0.05e-9
+"""Seconds of a thread for a byte of held features in a pass."""
 
 TASK_BLOCKS: Final = 3
 """Blocks of features that a task holds: as computed, scaled, and the one before."""

@@ -48,9 +48,9 @@ def test_landmarks_without_their_factor() -> None:
 
 def test_solver_by_hand() -> None:
     """Ten columns: products with coefficients, second derivatives, and the reading of features."""
-    columns = 10 * 100 * 2 * 1e-10
-    squares = 2 * 10 * 0.25 * 500 * 1e-10
-    reading = (50 + 2) * 8 * 0.25e-9
+    columns = 10 * 70 * 2 * 1e-10
+    squares = 2 * 10 * 0.125 * 500 * 1e-10
+    reading = (50 + 2) * 8 * 0.05e-9
     expected = 1.2 * 10**7 * (columns + squares + reading) / 4
     assert cost(classes=10).solving == pytest.approx(expected)
 
