@@ -126,17 +126,16 @@ _oversampling_option = click.option(
     help="With --rank: landmarks for each feature; of more than one the leading components are "
     "kept. [default: 1]",
 )
-_loss_option = click.option(
-    "--loss",
-    type=click.Choice(LOSSES),
-    help="With --rank: of a margin; logistic is for `dhsk predict --proba`. "
-    "[default: squared_hinge]",
-)
+_LOSS_HELP = "With --rank: of a margin; logistic is for `dhsk predict --proba`"
 rank_options = _options(
     click.option("--rank", type=click.IntRange(1), help="Train on Nyström features, this many."),
     _selection_option,
     _oversampling_option,
-    _loss_option,
+    click.option(
+        "--loss",
+        type=click.Choice((*LOSSES, "hinge")),
+        help=f"{_LOSS_HELP}, hinge holds the features in memory. [default: squared_hinge]",
+    ),
 )
 ranks_options = _options(
     click.option(
@@ -146,7 +145,9 @@ ranks_options = _options(
     ),
     _selection_option,
     _oversampling_option,
-    _loss_option,
+    click.option(
+        "--loss", type=click.Choice(LOSSES), help=f"{_LOSS_HELP}. [default: squared_hinge]"
+    ),
 )
 kernel_options = _options(
     click.option("--kernel", type=click.Choice(KERNELS), default="heat", show_default=True),

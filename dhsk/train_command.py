@@ -262,13 +262,15 @@ def _exact_columns(model: "SvcModel") -> dict[str, str]:
 
 def _low_rank_columns(model: "LowRankModel") -> dict[str, str]:
     found = model.certificates
+    hinge = found.loss == "hinge"
+    gradient = {} if hinge else {"worst gradient": f"{found.relative.max():.1e}"}
     return {
         "landmarks": f"{model.rows.shape[0]:,}",
         "features": f"{found.width:,} {model.rows.dtype.name}",
         "trace error": f"{found.trace_error:.2e}",
-        "worst gradient": f"{found.relative.max():.1e}",
+        **gradient,
         "duality gap": f"{(found.gap / found.objective).max():.1e}",
-        "Newton steps": f"{found.steps:,}",
+        "sweeps" if hinge else "Newton steps": f"{found.steps:,}",
         "passes": f"{found.passes:,}",
     }
 

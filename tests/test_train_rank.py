@@ -118,6 +118,16 @@ def test_landmarks_that_are_no_samples(run: Any, samples: Any) -> None:
     assert run("predict", "m", "x.npy", "--out", "p.csv")[0] == DONE
 
 
+def test_the_hinge_loss(run: Any, samples: Any) -> None:
+    """Its certificate is the duality gap alone."""
+    code, out, _ = run(*TRAIN, "--loss", "hinge")
+    assert code == DONE
+    assert "loss hinge" in out
+    assert "gradient" not in out
+    assert {"duality gap", "sweeps"} <= set(re.split(r"\s{2,}", out))
+    assert dhsk.NystromSVC.load("m").duality_gap_ <= 1e-4
+
+
 def test_more_landmarks_than_features(run: Any, samples: Any) -> None:
     """The leading components of them are kept."""
     assert run(*TRAIN, "--oversampling", 2)[0] == DONE

@@ -3,9 +3,10 @@
 The Cholesky factor of the landmarks, (N, k), serves as the features. It is held where it fits, or
 else kernel values are computed anew in every pass over the samples.
 
-Counts of passes were seen on MNIST (20,000 to 60,000 images, time scales 0.7 and 1, k = 500 to 2000,
-features in float32, C from 0.1 to 10, gradients a thousandth of the first), work also on 250,000 and
-a million counts at k = 1000. Labels and C decide them, so of other samples they are assumed.
+Counts of passes were seen on MNIST (20,000 to 60,000 images, time scales 0.7 and 1, k = 500 to
+2000, features in float32, C from 0.1 to 10, gradients a thousandth of the first), work also on
+250,000 and a million counts at k = 1000. Labels and C decide them, so of other samples they are
+assumed.
 """
 
 import math
