@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
-from dhsk.estimators.selection import check_choice, check_trace_error, numbered
+from dhsk.estimators.selection import (
+    check_choice,
+    check_trace_error,
+    numbered,
+    usual_oversampling,
+)
 from dhsk.kernels import Kernel
 from dhsk.lowrank.approximation import Approximation, approximate
 from dhsk.lowrank.feature_blocks import store_features
@@ -48,7 +53,10 @@ class NystromFeatures(
         of rows of X, (m,), counted from 0.
     oversampling
         Landmarks for each feature, at least 1: of the features of more landmarks the leading
-        n_components components are kept. Not used where `selection` names rows.
+        n_components components are kept. Not used where `selection` names rows. None for 1, but
+        of "rpcholesky" for 3, up to 3,000 landmarks: their leading components leave little more
+        of the kernel than the best n_components features that there are. With 1, a third of the
+        kernel values are computed.
     time_scale
         Diffusion time in units of log(dim)/dim.
     sphere_map
@@ -107,7 +115,7 @@ class NystromFeatures(
         kernel: Kernel | None = None,
         selection: str | ArrayLike = "rpcholesky",
         *,
-        oversampling: float = 1.0,
+        oversampling: float | None = None,
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = "hyperspherical",
         tol: float = 0.0,
@@ -280,6 +288,9 @@ class NystromFeatures(
         check_trace_error("tol", self.tol)
         samples = open_samples(self._validated(X))
         selection = numbered(self.selection, samples.shape[0])
+        oversampling = self.oversampling
+        if oversampling is None:
+            oversampling = usual_oversampling(self.n_components, self.selection)
         self._keep_map(self._row_map(samples))
         with in_scikit_words(self):
             found = approximate(
@@ -288,7 +299,7 @@ class NystromFeatures(
                 k=self.n_components,
                 selection=selection,
                 tol=self.tol,
-                oversampling=self.oversampling,
+                oversampling=oversampling,
                 seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
                 memory=self._bytes(),
             )

@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.estimators.nystrom import NystromFeatures
+from dhsk.estimators.selection import usual_oversampling
 
 SAME = 1e-9
 """What is lost by eigenvalues of K(L, L) that are just kept: eps / sqrt(k eps), and less here."""
@@ -75,7 +76,8 @@ def test_features_are_those_of_nystrom(
     """Z Z' is K(X, L) K(L, L)^+ K(L, X), in blocks and of new samples too."""
     monkeypatch.setattr("dhsk.lowrank.features.ROWS", 32)
     given = csr_array(X) if sparse else X
-    model = NystromFeatures(20, selection=selection, random_state=1).fit(given[:120])
+    model = NystromFeatures(20, selection=selection, oversampling=1, random_state=1)
+    model.fit(given[:120])
     K, L = matrix(X), model.landmark_indices_
     exact = K[:, L] @ np.linalg.pinv(K[np.ix_(L, L)], hermitian=True) @ K[L]
     Z = model.transform(given)
@@ -104,6 +106,23 @@ def test_the_diagonal_of_other_kernels_is_theirs(rng: np.random.Generator) -> No
     Z = model.fit_transform(X)
     norm = np.linalg.norm(X @ X.T - Z @ Z.T, "nuc") / np.trace(X @ X.T)
     assert model.trace_error_ == pytest.approx(norm, abs=SAME)
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+def test_little_more_is_left_than_by_the_best_features(X: Any, scale: float) -> None:
+    """By default: the leading components of three landmarks a feature."""
+    model = NystromFeatures(30, time_scale=scale, random_state=0).fit(X)
+    values = np.linalg.eigvalsh(matrix(X, scale))
+    best = values[:-30].sum() / values.sum()
+    assert (model.n_components_, len(model.landmarks_)) == (30, 90)
+    assert best <= model.trace_error_ <= 1.3 * best
+
+
+def test_the_number_of_landmarks_has_an_end() -> None:
+    """Three a feature, 3,000 in all, and no fewer than features; one where none are looked for."""
+    found = [usual_oversampling(k, "rpcholesky") for k in (1, 1000, 2000, 3000, 5000)]
+    assert found == [3, 3, 1.5, 1, 1]
+    assert usual_oversampling(10, "uniform") == usual_oversampling(10, [1, 2]) == 1
 
 
 def test_all_samples_give_the_matrix(X: Any) -> None:
@@ -223,10 +242,10 @@ def test_a_bad_row_is_named(X: Any, value: float, match: str, sparse: bool) -> N
 
 def test_what_does_not_fit_the_memory_is_refused(X: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The landmarks in fit, and the features in transform."""
-    model = NystromFeatures(100, random_state=0).fit(X)
-    with pytest.raises(BudgetError, match=r"100 landmarks of 150 samples take .*fewer landmarks"):
-        NystromFeatures(100, memory="1MB").fit(X)
-    monkeypatch.setattr("dhsk.estimators.nystrom.own_room", lambda _: 8 * 150 * 100 - 1)
+    model = NystromFeatures(40, random_state=0).fit(X)
+    with pytest.raises(BudgetError, match=r"120 landmarks of 150 samples take .*fewer landmarks"):
+        NystromFeatures(40, memory="1MB").fit(X)
+    monkeypatch.setattr("dhsk.estimators.nystrom.own_room", lambda _: 8 * 300 * 40 - 1)
     many = np.concatenate([X, X])
     with pytest.raises(BudgetError, match=r"features \(300, .* transform fewer samples"):
         model.transform(many)
