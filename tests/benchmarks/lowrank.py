@@ -197,7 +197,7 @@ def to_liblinear(options: argparse.Namespace) -> None:
 
     X, y = load_digits(return_X_y=True)
     y = np.asarray(y) % 2
-    features = dhsk.NystromFeatures(300, random_state=0, dtype="float64").fit_transform(X)
+    features = dhsk.NystromFeatures(300, oversampling=1, random_state=0).fit_transform(X)
     n, Z = len(features), FeatureMatrix.held(features, Place.here(2))
     weights: Any = np.random.default_rng(0).uniform(0.2, 3.0, n)
     worst = {"coefficients": 0.0, "objective": 0.0}

@@ -117,7 +117,7 @@ def test_attributes() -> None:
 def test_trace_error_is_that_of_the_features() -> None:
     """The same landmarks as `NystromFeatures` of the same seed, and a tolerance for them."""
     X, y = digits(3)
-    features = dhsk.NystromFeatures(60, time_scale=0.5, random_state=1).fit(X)
+    features = dhsk.NystromFeatures(60, oversampling=1, time_scale=0.5, random_state=1).fit(X)
     model = nystrom().fit(X, y)
     np.testing.assert_array_equal(model.landmark_indices_, features.landmark_indices_)
     assert model.trace_error_ == pytest.approx(features.trace_error_)
