@@ -1,12 +1,18 @@
 """The front door: names, lazy loading, version."""
 
+import ast
+import re
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, requires, version
+from pathlib import Path
 
 import pytest
 
 import dhsk
+
+OWN = {"dhsk", "_typeshed"}
+"""Not libraries: this one, and what only type checkers know."""
 
 HEAVY = {"numpy", "scipy", "sklearn", "dask", "distributed", "zarr", "pandas", "matplotlib"}
 
@@ -33,3 +39,18 @@ def test_importing_loads_nothing_heavy() -> None:
     code = "import sys, dhsk; print(*{m.partition('.')[0] for m in sys.modules})"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not HEAVY & set(run.stdout.split())
+
+
+def test_every_library_that_is_imported_is_required() -> None:
+    """By its own name: that another library needs it today is no promise."""
+    trees = [ast.parse(file.read_text()) for file in Path(dhsk.__file__).parent.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    imported = {
+        alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+    }
+    imported |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    others = {name.partition(".")[0] for name in imported} - sys.stdlib_module_names - OWN
+    names = {re.split(r"[^\w.-]", line)[0].lower() for line in requires("dhsk") or ()}
+    homes = packages_distributions()
+    missing = {name for name in others if not names & {home.lower() for home in homes[name]}}
+    assert not missing

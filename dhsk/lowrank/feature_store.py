@@ -6,6 +6,7 @@ appears in one step, so its presence at full size is the record of a finished bl
 """
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,8 @@ from dhsk.gram.store import is_occupied
 
 ATTRIBUTE: Final = "dhsk_features"
 SCHEMA: Final = 1
+
+_FINGERPRINT: Final = re.compile("[0-9a-f]{16,}")
 
 
 class FeatureStore:
@@ -108,7 +111,7 @@ class FeatureStore:
             return
         found = self._found()
         differences = [
-            f"{name} ({short(found.get(name))}, now {short(value)})"
+            f"{name} ({_brief(found.get(name))}, now {_brief(value)})"
             for name, value in described.items()
             if found.get(name) != value
         ]
@@ -171,3 +174,9 @@ class FeatureStore:
             return False
         expected = self._create(MemoryStore(), described)
         return found.metadata.to_dict() == expected.metadata.to_dict()
+
+
+def _brief(value: object) -> str:
+    """A value of a description as messages name it: fingerprints by their first digits."""
+    words = short(value)
+    return words[:8] if _FINGERPRINT.fullmatch(words) else words
