@@ -21,7 +21,7 @@ from dhsk.errors import BudgetError, StoreError, StoreMismatchError
 from dhsk.gram.chunks import chunk_size, write_chunk
 from dhsk.gram.header import short
 from dhsk.gram.sizes import human_bytes
-from dhsk.gram.store import is_occupied
+from dhsk.gram.store import is_occupied, same_description
 
 ATTRIBUTE: Final = "dhsk_features"
 SCHEMA: Final = 1
@@ -173,7 +173,7 @@ class FeatureStore:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):  # by what is wrong in it
             return False
         expected = self._create(MemoryStore(), described)
-        return found.metadata.to_dict() == expected.metadata.to_dict()
+        return same_description(found, expected)
 
 
 def _brief(value: object) -> str:

@@ -92,7 +92,7 @@ class Steps:
         values = {f.name: getattr(state, f.name) for f in fields(State)}
         kept = {name: value for name, value in values.items() if value is not None}
         with written_beside(self._path(batch)) as file:
-            np.savez(file, allow_pickle=False, room=room, **kept)
+            np.savez(file, room=room, **kept)
 
     def get(self, batch: int) -> tuple[int, State] | None:
         """What was put last.

@@ -143,7 +143,7 @@ def write_model(
     }
     with written_beside(path) as file:
         # An open file: np.savez would add .npz to a name.
-        np.savez(file, allow_pickle=False, **parts)
+        np.savez(file, **parts)
 
 
 def read_model(path: str | Path, kinds: Mapping[str, Callable[..., Model]]) -> Model:

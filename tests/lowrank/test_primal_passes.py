@@ -162,4 +162,4 @@ def test_factors_of_computed_features_keep_their_small_components(
     ratio = np.linalg.eigvals(
         np.column_stack([factors.solve(row[:, None], one)[:, 0] for row in exact])
     ).real
-    assert 0.9 < ratio.min() < ratio.max() < 1.1
+    assert 0.8 < ratio.min() < ratio.max() < 1.25
