@@ -135,14 +135,15 @@ def write_model(
         "classes_are_objects": model.classes.dtype.kind == "O",
         "notes": dict(model.notes),
     }
-    parts = {
+    parts: dict[str, Any] = {
         _HEADER: np.frombuffer(json.dumps(whole, default=_as_json).encode(), np.uint8),
         "classes": _plain(model.classes),
         **arrays,
         **_row_arrays(model.rows),
     }
     with written_beside(path) as file:
-        # An open file: np.savez would add .npz to a name.
+        # An open file: np.savez would add .npz to a name. `_plain` and rows need no pickle, and
+        # numpy before 2.2 would take allow_pickle for one more array.
         np.savez(file, **parts)
 
 
