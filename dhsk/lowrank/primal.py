@@ -307,8 +307,11 @@ class Newton:
         if self.Z.values is None:
             return inner
         self.passes += 1
-        found = self.Z.map(curvature_of, *self._arguments(), inner, columns, self.loss)
-        return np.concatenate(list(found))
+        found, done = np.empty((self.Z.n, len(columns)), self.Z.dtype), 0
+        for part in self.Z.map(curvature_of, *self._arguments(), inner, columns, self.loss):
+            found[done : done + len(part)] = part
+            done += len(part)
+        return found
 
     def _curved(self, at: NDArray[Any], P: Floats, columns: Columns, chosen: Indices) -> Floats:
         """Second derivatives of the objective times P, for chosen columns of `_point`."""
