@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import psutil
@@ -71,13 +71,15 @@ def in_threads(at_once: int) -> Run:
 
     def run(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         waiting = iter(tasks)
-        first = list(islice(waiting, 2))
-        if at_once == 1 or len(first) < 2:
-            yield from (function(*task) for task in chain(first, waiting))
+        first = list(islice(waiting, min(at_once, 2)))
+        alone = len(first) < 2
+        waiting = _chained(first, waiting)
+        if alone:
+            yield from (function(*task) for task in waiting)
             return
         with threadpool_limits(limits=1), ThreadPoolExecutor(at_once) as pool:
             running: deque[Future[Any]] = deque()
-            for task in chain(first, waiting):
+            for task in waiting:
                 running.append(pool.submit(function, *task))
                 if len(running) > at_once:
                     yield running.popleft().result()
@@ -85,6 +87,13 @@ def in_threads(at_once: int) -> Run:
                 yield running.popleft().result()
 
     return run
+
+
+def _chained(first: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
+    """Both in a row; unlike `itertools.chain`, without keeping the list's items to the end."""
+    while first:
+        yield first.pop(0)
+    yield from rest
 
 
 def on_workers(client: Client, at_once: int) -> Run:
