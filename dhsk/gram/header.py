@@ -1,8 +1,9 @@
 """What a store holds, and of what: the description that is written before its first tile."""
 
 import dataclasses
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dhsk.errors import StoreMismatchError
 from dhsk.gram.plan import DtypeName, Layout, Tiling
@@ -12,6 +13,8 @@ SCHEMA = 2
 """Version of the format of stores; 1 (one kernel, float64 products) is read too."""
 
 _SCHEMA_1 = 1
+
+_FINGERPRINT: Final = re.compile("[0-9a-f]{16,}")
 
 
 @dataclass(frozen=True)
@@ -117,5 +120,6 @@ def short(value: object) -> str:
     if isinstance(value, dict):
         return " ".join(str(part) for part in value.values())
     if isinstance(value, tuple):
-        return "+".join(short(p) if isinstance(p, dict) else str(p)[:8] for p in value)
-    return str(value)
+        return "+".join(map(short, value))
+    words = str(value)
+    return words[:8] if _FINGERPRINT.fullmatch(words) else words

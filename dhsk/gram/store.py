@@ -174,12 +174,7 @@ class GramStore:
         return [name for name in self._array_names if not self._is_described(name)]
 
     def _is_described(self, name: str) -> bool:
-        try:
-            found = zarr.open_array(str(self.path / name), mode="r", zarr_format=3)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):  # by what is wrong in it
-            return False
-        expected = self._create_array(MemoryStore(), name)
-        return same_description(found, expected)
+        return is_described(self.path / name, self._create_array(MemoryStore(), name))
 
     def describe_arrays(self) -> None:
         """Write the missing and wrong descriptions of arrays again; their tiles stay."""
@@ -338,9 +333,14 @@ def is_occupied(path: Path) -> bool:
     return any(entry.name != LOCK_NAME for entry in path.iterdir())
 
 
-def same_description(one: "zarr.Array[Any]", other: "zarr.Array[Any]") -> bool:
-    """Whether zarr says the same of two arrays; as text, in which NaN equals itself."""
-    texts = {json.dumps(a.metadata.to_dict(), sort_keys=True, default=str) for a in (one, other)}
+def is_described(path: Path, expected: "zarr.Array[Any]") -> bool:
+    """Whether zarr says of a folder what it says of an array; as text, where NaN equals itself."""
+    try:
+        found = zarr.open_array(str(path), mode="r", zarr_format=3)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # by what is wrong in it
+        return False
+    both = (found, expected)
+    texts = {json.dumps(a.metadata.to_dict(), sort_keys=True, default=str) for a in both}
     return len(texts) == 1
 
 

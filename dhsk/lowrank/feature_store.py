@@ -6,7 +6,6 @@ appears in one step, so its presence at full size is the record of a finished bl
 """
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any, Final
@@ -21,12 +20,10 @@ from dhsk.errors import BudgetError, StoreError, StoreMismatchError
 from dhsk.gram.chunks import chunk_size, write_chunk
 from dhsk.gram.header import short
 from dhsk.gram.sizes import human_bytes
-from dhsk.gram.store import is_occupied, same_description
+from dhsk.gram.store import is_described, is_occupied
 
 ATTRIBUTE: Final = "dhsk_features"
 SCHEMA: Final = 1
-
-_FINGERPRINT: Final = re.compile("[0-9a-f]{16,}")
 
 
 class FeatureStore:
@@ -111,7 +108,7 @@ class FeatureStore:
             return
         found = self._found()
         differences = [
-            f"{name} ({_brief(found.get(name))}, now {_brief(value)})"
+            f"{name} ({short(found.get(name))}, now {short(value)})"
             for name, value in described.items()
             if found.get(name) != value
         ]
@@ -168,15 +165,4 @@ class FeatureStore:
             ) from error
 
     def _is_described(self, described: dict[str, Any]) -> bool:
-        try:
-            found = zarr.open_array(str(self.path), mode="r", zarr_format=3)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):  # by what is wrong in it
-            return False
-        expected = self._create(MemoryStore(), described)
-        return same_description(found, expected)
-
-
-def _brief(value: object) -> str:
-    """A value of a description as messages name it: fingerprints by their first digits."""
-    words = short(value)
-    return words[:8] if _FINGERPRINT.fullmatch(words) else words
+        return is_described(self.path, self._create(MemoryStore(), described))

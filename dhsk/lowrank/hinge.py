@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
+from dhsk.lowrank.active_rows import SUMS
 from dhsk.lowrank.primal import Solution
 from dhsk.lowrank.primal_passes import Columns
 from dhsk.progress import OnProgress, Progress, ignore
@@ -186,11 +187,7 @@ def _solution(descents: Sequence[_Descent], tol: float) -> Solution:
     )
 
 
-_SUMS: Final = {"reassoc", "contract"}
-"""What lets LLVM use vectors for a sum."""
-
-
-@numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=_SUMS)
+@numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=SUMS)
 def _decision(row: NDArray[Any], w: Floats) -> float:
     """Compute w z, z being a row and the constant feature."""
     total: float = w[row.size]
@@ -199,7 +196,7 @@ def _decision(row: NDArray[Any], w: Floats) -> float:
     return total
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=_SUMS)
+@numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=SUMS)
 def _add(w: Floats, factor: float, row: NDArray[Any]) -> None:
     """Add a multiple of z to w."""
     for k in range(row.size):
@@ -207,7 +204,7 @@ def _add(w: Floats, factor: float, row: NDArray[Any]) -> None:
     w[row.size] += factor
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=_SUMS)
+@numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=SUMS)
 def _squares(Z: NDArray[Any]) -> Floats:
     """|z|^2 of each sample, (N,)."""
     found = np.ones(len(Z))
