@@ -1,9 +1,9 @@
 """Sums over the samples that count: at a solution few are on the wrong side of their margin.
 
 A row is read once for all its columns and stays in the first cache; products of matrices read all
-rows, twice, and reach a third of the processor's speed where there are few columns. On 30,000 rows of
-2,000 features and ten columns, a tenth of each active, a product with second derivatives took 18 ms a
-thread where matrix products took 99, and 52 with half of them active.
+rows, twice, and reach a third of the processor's speed where there are few columns. On 30,000 rows
+of 2,000 features and ten columns, a tenth of each active, a product with second derivatives took 18
+ms a thread where matrix products took 99, and 52 with half of them active.
 """
 
 from typing import Any, Final
