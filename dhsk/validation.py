@@ -114,7 +114,7 @@ def cross_validate(
     loss
         "squared_hinge", or "logistic" for logistic regression. Only with `rank`.
     sphere_map
-        Map for the spherical kernels; None for "hyperspherical". Only for samples.
+        Map for the spherical kernels; None for their own. Only for samples.
     memory
         Most bytes that all processes together may hold, as a number or like "2GB".
     client

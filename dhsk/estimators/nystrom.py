@@ -60,8 +60,8 @@ class NystromFeatures(
     time_scale
         Diffusion time in units of log(dim)/dim.
     sphere_map
-        How rows become unit vectors: "hyperspherical", "projective" or "identity"; None for the
-        kernel's own.
+        How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
+        kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
     tol
         Relative trace error that is small enough: "rpcholesky" takes no more landmarks than it
         needs. Below 1; 0 for as many as there may be.
@@ -117,7 +117,7 @@ class NystromFeatures(
         *,
         oversampling: float | None = None,
         time_scale: float = 1.0,
-        sphere_map: SphereMap | None = "hyperspherical",
+        sphere_map: SphereMap | None = None,
         tol: float = 0.0,
         dtype: str = "float64",
         memory: int | str | None = None,

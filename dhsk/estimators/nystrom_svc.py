@@ -54,7 +54,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
     sphere_map
         How samples become unit vectors: "hyperspherical" (for counts), "projective" or "identity"
-        (they are used as they are); None for the kernel's own.
+        (they are used as they are). None for the kernel's own: hyperspherical for heat, parametrix
+        and cosine, identity for the others.
     loss
         "squared_hinge", or "logistic", which gives probabilities, or "hinge", which holds the
         features in memory, and takes no client.
@@ -156,7 +157,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         selection: str | ArrayLike = "rpcholesky",
         oversampling: float = 1.0,
         time_scale: float = 1.0,
-        sphere_map: SphereMap | None = "hyperspherical",
+        sphere_map: SphereMap | None = None,
         loss: LossName = "squared_hinge",
         tol: float = 1e-4,
         landmark_tol: float = 0.0,

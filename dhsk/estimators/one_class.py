@@ -36,8 +36,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     time_scale
         Diffusion time in units of log(dim)/dim.
     sphere_map
-        How rows become unit vectors: "hyperspherical", "projective" or "identity"; None for the
-        kernel's own.
+        How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
+        kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
     kernel
         Another kernel; None for the heat kernel at `time_scale`.
     tol
@@ -84,7 +84,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         self,
         nu: float = 0.5,
         time_scale: float = 1.0,
-        sphere_map: SphereMap | None = "hyperspherical",
+        sphere_map: SphereMap | None = None,
         *,
         kernel: Kernel | None = None,
         tol: float = 1e-3,

@@ -37,8 +37,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
     time_scale
         Diffusion time in units of log(dim)/dim.
     sphere_map
-        How rows become unit vectors: "hyperspherical", "projective" or "identity"; None for the
-        kernel's own.
+        How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
+        kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
     kernel
         Another kernel; None for the heat kernel at `time_scale`.
     tol
@@ -88,7 +88,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         self,
         alpha: float = 1.0,
         time_scale: float = 1.0,
-        sphere_map: SphereMap | None = "hyperspherical",
+        sphere_map: SphereMap | None = None,
         *,
         kernel: Kernel | None = None,
         tol: float = 1e-6,

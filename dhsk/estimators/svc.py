@@ -40,7 +40,8 @@ class HeatSVC(HeatClassifier[SvcModel]):
         Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
     sphere_map
         How samples become unit vectors: "hyperspherical" (for counts), "projective" or "identity"
-        (they are used as they are); None for the kernel's own.
+        (they are used as they are). None for the kernel's own: hyperspherical for heat, parametrix
+        and cosine, identity for the others.
     kernel
         Another kernel of dhsk; None for the heat kernel.
     tol
@@ -107,7 +108,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         self,
         C: float = 1.0,
         time_scale: float = 1.0,
-        sphere_map: SphereMap | None = "hyperspherical",
+        sphere_map: SphereMap | None = None,
         *,
         kernel: Kernel | None = None,
         tol: float = 1e-3,

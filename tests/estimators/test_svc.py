@@ -41,7 +41,7 @@ NO_PROPORTIONS = NOT_ON_A_SPHERE | {
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
     """Checks with samples that the map of an estimator has no image for."""
     match estimator.sphere_map:
-        case "hyperspherical":
+        case None if estimator.kernel is None:
             return NO_PROPORTIONS
         case "projective":
             return NOT_ON_A_SPHERE
