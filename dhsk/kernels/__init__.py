@@ -19,6 +19,13 @@ from dhsk.kernels.rows import (
 )
 from dhsk.kernels.rowwise import RowKernel
 from dhsk.kernels.smoothed import SmoothedKernel
+from dhsk.kernels.stretched import (
+    StretchedGaussianKernel,
+    StretchedKernel,
+    mean_difference,
+    stretched,
+    unit_of,
+)
 
 __all__ = [
     "TIME_SCALES",
@@ -35,12 +42,17 @@ __all__ = [
     "RowsLike",
     "SmoothedKernel",
     "SphericalKernel",
+    "StretchedGaussianKernel",
+    "StretchedKernel",
     "as_rows",
     "inner_product",
     "kernel_from_spec",
+    "mean_difference",
     "require_unit_rows",
     "squared_norms",
+    "stretched",
     "time_at_scale",
+    "unit_of",
 ]
 
 _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
@@ -54,6 +66,8 @@ _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
         PolynomialKernel,
         HyperbolicHeatKernel,
         SmoothedKernel,
+        StretchedKernel,
+        StretchedGaussianKernel,
     )
 }
 

@@ -11,7 +11,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
-from dhsk.kernels.evaluate import DOUBLE, SINGLE, Reals
+from dhsk.kernels.evaluate import DOUBLE, EXPM1_ERROR, SINGLE, Reals
 from dhsk.kernels.exponent import ONE, Local, largest_value
 
 Candidate: TypeAlias = tuple[float, NDArray[Any], NDArray[Any]]
@@ -31,6 +31,8 @@ class ErrorBound:
     """Everywhere."""
     relative: float
     """Wherever the true value is at least 1e-290."""
+    difference: float = math.inf
+    """Of 1 - K, relative to it, everywhere; of forms in float64."""
 
 
 def proven_bound(
@@ -47,6 +49,10 @@ def proven_bound(
     A, d and its product take a rounding each (d none for c >= 1/2, by Sterbenz' lemma); that of y
     moves h by at most u |y h'|. A factor takes three roundings. If a coefficient of Q is not
     positive, or one of P subnormal, nothing is proven: the bound is infinite.
+
+    1 - K is 1 - 2^E, E <= 0, and |E 2^E / (1 - 2^E)| log 2 <= 1: its relative error is at most that
+    of E, which is that of h and of d, and its own rounding. With factors 1 - u_j d it is the sum of
+    two parts of one sign, and the product of these, less 1, takes three roundings each.
 
     Call under `ctx.workprec(WORK_BITS)`.
 
@@ -74,10 +80,10 @@ def proven_bound(
         return ErrorBound(math.inf, math.inf)
     arithmetic = DOUBLE if p.dtype == np.float64 else SINGLE
     left = locals_[0].piece.left
-    relative = absolute = 0.0
+    relative = absolute = difference = 0.0
     fixed = arithmetic.exp2_error + 3 * len(factors) * arithmetic.unit
     for local in locals_:
-        missed = _approximation_error(local, *exact, left)
+        missed, missed_of_h = _approximation_error(local, *exact, left)
         points = np.linspace(local.piece.left, local.piece.right, _CELLS + 1)
         y, d, h = (points - left) / ONE, (ONE - points) / ONE, _exponent(local, points)
         # h falls and is convex, and the sums grow with y: the ends of a cell bound all in it.
@@ -97,7 +103,10 @@ def proven_bound(
         promised = (fall[1:] < _UNRESOLVED) | (error > 1.0)
         relative = max(relative, float((error * promised).max()) * _SLACK)
         absolute = max(absolute, float((error * np.exp(-fall[1:])).max()) * _SLACK)
-    return ErrorBound(absolute, relative)
+        in_exponent = (missed_of_h + arithmetic.unit * roundings) / h[1:]
+        difference = max(difference, float(in_exponent.max()) * _SLACK)
+    difference += EXPM1_ERROR + 3 * (len(factors) + 1) * arithmetic.unit
+    return ErrorBound(absolute, relative, difference)
 
 
 def _sums(coefficients: Reals, y: Floats) -> tuple[Floats, Floats]:
@@ -147,20 +156,22 @@ def minus_log(local: Local, factors: tuple[float, ...], points: Floats) -> Float
 
 def _approximation_error(
     local: Local, numerator: arb_poly, denominator: arb_poly, left: int
-) -> float:
-    """Bound of |log K - its approximation| on a piece, in exact arithmetic."""
+) -> tuple[float, float]:
+    """Bounds of the errors of log K and of h on a piece, in exact arithmetic."""
     piece = local.piece
     half, middle = arb(piece.right - piece.left) / 2 / ONE, arb(piece.right + piece.left) / 2 / ONE
     y, d = arb_poly([middle - arb(left) / ONE, half]), arb_poly([1 - middle, -half])
     p, q = numerator(y), denominator(y)
     # With a polynomial T near 1/Q, |h - P/Q| = |(h Q - P) T| / |Q T|: Q varies much on a piece.
     inverse = _near_inverse(q)
-    missed = largest_value(d * (local.polynomial * q - p) * inverse)
+    miss = (local.polynomial * q - p) * inverse
+    missed, of_h = largest_value(d * miss), largest_value(miss)
     smallest = 1.0 - largest_value(q * inverse - 1)
     if not smallest > 0.5:
-        return math.inf
+        return math.inf, math.inf
     farthest = (ONE - piece.left) / ONE
-    return (missed / smallest + farthest * local.remainder) * _LN2 * _SLACK
+    of_log = (missed / smallest + farthest * local.remainder) * _LN2 * _SLACK
+    return of_log, (of_h / smallest + local.remainder) * _SLACK
 
 
 def _near_inverse(polynomial: arb_poly) -> arb_poly:

@@ -1,6 +1,7 @@
 """Kernels of plain inner products: linear, polynomial, Gaussian and cosine."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -139,14 +140,50 @@ class GaussianKernel(Kernel):
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
         """Gaussians of the distances (a, b); overwrites `product` and returns it."""
         values = np.ascontiguousarray(product, dtype=np.float64)
-        step = max(1, STRIP // max(1, values.shape[1]))
-        for start in range(0, values.shape[0], step):
-            strip = values[start : start + step]
+        for strip in self._exponents(values, row_norms2, col_norms2):
+            np.exp(strip, out=strip)
+        return values
+
+    def of_product_less_one(
+        self,
+        product: Floats,
+        row_norms2: Floats,
+        col_norms2: Floats,
+        scale: float = 1.0,
+        shift: float = 0.0,
+    ) -> Floats:
+        """Values of scale (K - 1) + shift, (a, b), with the digits that K loses where it is near 1.
+
+        Parameters
+        ----------
+        product, row_norms2, col_norms2
+            As for `of_product`.
+        scale, shift
+            What K - 1 is multiplied by, and what is added to that.
+
+        Returns
+        -------
+        Floats
+            (a, b); in the memory of `product` if that is C-ordered float64.
+        """
+        values = np.ascontiguousarray(product, dtype=np.float64)
+        for strip in self._exponents(values, row_norms2, col_norms2):
+            np.expm1(strip, out=strip)
+            np.multiply(strip, scale, out=strip)
+            np.add(strip, shift, out=strip)
+        return values
+
+    def _exponents(
+        self, products: Floats, row_norms2: Floats, col_norms2: Floats
+    ) -> Iterator[Floats]:
+        """Strips of inner products, each replaced with -|x - y|²/(2 sigma²) in place."""
+        step = max(1, STRIP // max(1, products.shape[1]))
+        for start in range(0, products.shape[0], step):
+            strip = products[start : start + step]
             strip *= -2.0
             strip += row_norms2[start : start + step, None]
             strip += col_norms2[None, :]
             np.maximum(strip, 0.0, out=strip)
             with np.errstate(over="ignore"):  # far away: exp(-inf) = 0 is the limit
                 strip /= -self._twice_variance
-            np.exp(strip, out=strip)
-        return values
+            yield strip

@@ -51,6 +51,15 @@ class Arithmetic:
     """Bound of its relative error, rounding included."""
 
 
+EXPM1_ERROR: Final = 4.0 * 2.0**-53
+"""Bound of the relative error of 2^E - 1 in float64, given E <= 0, rounding included.
+
+(2^r - 1)/r is off by 0.4 u itself; Horner's rule adds 1.3 u and the product with r one more. With
+E = k + r the sum 2^k (2^r - 1) + (2^k - 1) is rounded once, and is nowhere less than 0.7 times its
+larger part; for k = 0 it is the first part alone.
+"""
+
+
 # Coefficients: (2^r - 1)/r interpolated at Chebyshev nodes. Their own relative errors are 2.6e-17
 # and 9.2e-9; evaluation adds at most Σ_k |Σ_{i>=k} e_i r^i| u / 2^r < 1.6 u.
 DOUBLE: Final = Arithmetic(
@@ -159,16 +168,7 @@ def _kernel_values(
     """K at a block of cosines, from the numbers of a form in the order of `compiled_pass`."""
     floor, lowest, left, offset = islice(form, 4)
     p, q, slopes, starts = (list(islice(form, size)) for size in (*sizes, sizes[-1]))
-    one, shifter = constant(1.0), constant(arithmetic.shifter)
-    c = left.where(c < left, c)
-    c = c.where(c < one, one)
-    y = c - left
-    quotient = _polynomial(p, y)
-    if q:
-        quotient = quotient / _polynomial([*q, one], y)
-    exponent = (c - one) * (quotient + offset)
-    shifted = exponent + shifter
-    rest = exponent - (shifted - shifter)
+    y, _, rest, shifted = _exponent(c, left, offset, p, q, arithmetic, constant)
     power = _polynomial([constant(e) for e in arithmetic.exp2.tolist()], rest)
     for slope, start in zip(slopes, starts, strict=True):
         power = power * y.times_plus(slope, start)
@@ -176,12 +176,69 @@ def _kernel_values(
     return value.where(floor < value, value.where(value < lowest, lowest))
 
 
+def _differences(
+    c: _Vector,
+    form: Iterator[_Vector],
+    sizes: Sequence[int],
+    arithmetic: Arithmetic,
+    constant: Callable[[float], _Vector],
+) -> _Vector:
+    """Give scale (K - 1) + shift at a block of cosines; the form begins with scale and shift.
+
+    Nothing cancels: 2^E - 1 and, of factors 1 - u_j d, their product less 1 are both below 0.
+    """
+    scale, shift, left, offset = islice(form, 4)
+    p, q, slopes = (list(islice(form, size)) for size in sizes)
+    _, d, rest, shifted = _exponent(c, left, offset, p, q, arithmetic, constant)
+    one = constant(1.0)
+    whole = one.times_power_of_2(shifted, arithmetic.mantissa_bits)
+    below = _polynomial([constant(e) for e in arithmetic.exp2.tolist()[1:]], rest) * rest
+    below = below.times_plus(whole, whole - one)
+    if slopes:
+        product = d * slopes[0]
+        for slope in slopes[1:]:
+            product = (d * slope).times_plus(one + product, product)
+        below = product.times_plus(one + below, below)
+    return below.times_plus(scale, shift)
+
+
+def _exponent(
+    c: _Vector,
+    left: _Vector,
+    offset: _Vector,
+    p: Sequence[_Vector],
+    q: Sequence[_Vector],
+    arithmetic: Arithmetic,
+    constant: Callable[[float], _Vector],
+) -> tuple[_Vector, _Vector, _Vector, _Vector]:
+    """y, c - 1, and the exponent as a rest in [-1/2, 1/2] and a whole number in low bits."""
+    one, shifter = constant(1.0), constant(arithmetic.shifter)
+    c = left.where(c < left, c)
+    c = c.where(c < one, one)
+    y, d = c - left, c - one
+    quotient = _polynomial(p, y)
+    if q:
+        quotient = quotient / _polynomial([*q, one], y)
+    exponent = d * (quotient + offset)
+    shifted = exponent + shifter
+    return y, d, exponent - (shifted - shifter), shifted
+
+
 def _type_block(
-    _context: Any, cosines: Any, out: Any, start: Any, form: Any, p: Any, q: Any, factors: Any
+    _context: Any,
+    cosines: Any,
+    out: Any,
+    start: Any,
+    form: Any,
+    p: Any,
+    q: Any,
+    factors: Any,
+    less_one: Any,
 ) -> Any:
-    """Kernel values of a block of cosines from `start` on, rounded to the type of `out`."""
+    """Values at a block of cosines from `start` on, rounded to the type of `out`."""
     assert cosines.layout == out.layout == form.layout == "C"
     sizes = [size.literal_value for size in (p, q, factors)]
+    formula = _differences if less_one.literal_value else _kernel_values
     arithmetic = DOUBLE if cosines.dtype == types.float64 else SINGLE
 
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
@@ -206,7 +263,7 @@ def _type_block(
         form_entries = (
             repeated(builder.load(cgutils.gep_inbounds(builder, numbers, i))) for i in count()
         )
-        values = _kernel_values(c, form_entries, sizes, arithmetic, constant).value
+        values = formula(c, form_entries, sizes, arithmetic, constant).value
         if out.dtype != cosines.dtype:
             kind = ir.VectorType(context.get_value_type(out.dtype), kind.count)
             narrower = out.dtype == types.float32
@@ -215,20 +272,21 @@ def _type_block(
         builder.store(values, place, align=out.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
-    return types.void(cosines, out, start, form, p, q, factors), generate
+    return types.void(cosines, out, start, form, p, q, factors, less_one), generate
 
 
 _block: Any = intrinsic(prefer_literal=True)(_type_block)
 
 
 @cache
-def compiled_pass(p: int, q: int, factors: int) -> _Pass:
+def compiled_pass(p: int, q: int, factors: int, less_one: int = 0) -> _Pass:
     """Compiled loop for `p` coefficients of P, `q` of Q beside its leading 1, and some factors.
 
     Its arguments: cosines (1-D, contiguous); where the values go, of the same shape and any type,
     the same array too; and as one array, of the type of the cosines, the scalars floor, lowest,
     left and offset, P, Q without its last coefficient, which is 1, and the factors' slopes and
-    starts.
+    starts. With `less_one` set to 1 the values are scale (K - 1) + shift, for float64 cosines, and
+    scale and shift take the places of floor and lowest.
     """
 
     @numba.njit(error_model="numpy", nogil=True, cache=True)
@@ -236,13 +294,13 @@ def compiled_pass(p: int, q: int, factors: int) -> _Pass:
         entries = _BLOCK_BYTES // cosines.itemsize
         whole = cosines.size - cosines.size % entries
         for i in range(0, whole, entries):
-            _block(cosines, out, i, form, p, q, factors)
+            _block(cosines, out, i, form, p, q, factors, less_one)
         if whole < cosines.size:
             rest = np.ones(entries, cosines.dtype)
             for i in range(whole, cosines.size):
                 rest[i - whole] = cosines[i]
             values = np.empty(entries, out.dtype)
-            _block(rest, values, 0, form, p, q, factors)
+            _block(rest, values, 0, form, p, q, factors, less_one)
             for i in range(whole, cosines.size):
                 out[i] = values[i - whole]
 

@@ -49,7 +49,7 @@ WORK_BITS: Final = 420
 """Precision of the polynomials and of everything made from them."""
 
 REMAINDER: Final = 2.0**-64
-"""Error of log K allowed to interpolation."""
+"""Error of log K allowed to interpolation; where log K is small, in units of it."""
 
 _ORDER: Final = 6  # of the difference that bounds the distance to the next zero
 _STEP: Final = 1 << 20  # between its points: 2^-32
@@ -86,7 +86,13 @@ class Exponent:
     pieces: tuple[Piece, ...]
     """Pieces from `left` to 1, each twice as far from the zeros as the one before."""
     flat: bool = False
-    """Whether K rounds to 1 everywhere."""
+    """Whether 1 - K <= 2^-60 everywhere: then K - 1 is a multiple of c - 1, see `flat_exponent`."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether K is above 1/e everywhere, so that 1 - K is as small as log K."""
+        local = self.pieces[0] if self.pieces else None
+        return local is None or (ONE - self.left) / ONE * local.slope < 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +140,28 @@ def heat_exponent(dim: int, time: float) -> Exponent:
     left = _left_end(series)
     distance, slope = _next_zero(series, left)
     return Exponent(series, left, distance, _pieces(series, left, distance, slope))
+
+
+def flat_exponent(dim: int, time: float) -> arb:
+    """Give h where 1 - K is at most 2^-60: the same at all cosines, to 2^-57 of itself.
+
+    1 - K = Σ a_l (1 - P_l) with 1 - P_l between 0 and P_l'(1) (1 - c), P_l'(1) = l(l+n-2)/(n-1).
+    With q = n exp(-(n-1)t) = a_1/a_0 <= 2^-60 and d_l <= n^l, a_l P_l'(1) <= l² q^(l-1) a_1: all
+    terms but the first add at most 5 q, and neither a_0 nor 1 - 2^E change it by more than q.
+
+    Parameters
+    ----------
+    dim
+        Ambient dimension, at least 2.
+    time
+        Diffusion time, above 0.
+
+    Returns
+    -------
+    arb
+        a_1/(a_0 log 2).
+    """
+    return dim * (arb(time) * (1 - dim)).exp() / arb.const_log2()
 
 
 def _series_for_everywhere(dim: int, time: float) -> HeatSeries:
@@ -224,9 +252,12 @@ def _piece(series: HeatSeries, left: int, right: int, slope: float, distance: fl
 
 
 def _nodes_needed(slope: float, distance: float, width: float) -> int:
-    """Nodes that bring the error 2 slope/(N+1) (width/4 distance)^N below `REMAINDER`."""
-    size = 4
-    while 2 * slope / (size + 1) * (width / (4 * distance)) ** size > REMAINDER:
+    """Nodes that bring the error 2 slope/(N+1) (width/4 distance)^N below `REMAINDER`.
+
+    Where the slope is below 1, so is h, and what is allowed is a part of the slope.
+    """
+    size, allowed = 4, REMAINDER * min(1.0, slope)
+    while 2 * slope / (size + 1) * (width / (4 * distance)) ** size > allowed:
         size += 1
     return size
 

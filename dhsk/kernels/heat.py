@@ -17,6 +17,10 @@ TIME_SCALES: Final = (0.7, 1.0, 1.4)
 """Scales to try first: around the sweet spot t = log(n)/n of Zhao & Song (2017), section 2.2."""
 
 
+_CURVED: Final = 1e6  # where no kernel is near a linear one
+_NEGLIGIBLE: Final = 1e-3  # a bound needs no more digits
+
+
 def time_at_scale(dim: int, time_scale: float) -> float:
     """Diffusion time at a multiple of the sweet spot: t = s log(n)/n.
 
@@ -121,6 +125,28 @@ class HeatKernel(SphericalKernel):
         """Proven bound of |computed - true| in float64."""
         return self._profile.double.error
 
+    @property
+    def nonlinearity(self) -> float:
+        """Bound of what K differs from a linear kernel by, as a part of 1 - K.
+
+        With the weights a_l of the series, 1 - K = a_1 (1 - c) (1 + δ(c)) where 0 <= δ(c) <=
+        Σ_{l>=2} a_l P_l'(1) / a_1, because 0 <= 1 - P_l <= P_l'(1) (1 - c): this sum. So squared
+        distances in feature space are those of the linear kernel up to the factor 1 + δ. It falls
+        like n^(1-s) with the time scale s.
+        """
+        n, t = self.dim, self.time
+        # P_l'(1) = l(l+n-2)/(n-1); the terms rise to one peak and fall.
+        term, total, level = 1.0, 0.0, 1
+        while total < _CURVED:
+            harmonics = (2 * level + n) / (2 * level + n - 2) * (level + n - 2) / (level + 1)
+            slopes = (level + 1) * (level + n - 1) / (level * (level + n - 2))
+            ratio = harmonics * slopes * math.exp(-(2 * level + n - 1) * t)
+            term, level = term * ratio, level + 1
+            total += term
+            if ratio < 0.5 and term < _NEGLIGIBLE * total:
+                return total
+        return math.inf
+
     def explain(self) -> str:
         """Say in words how this kernel is evaluated and what is proven."""
         return self._profile.explain()
@@ -131,6 +157,9 @@ class HeatKernel(SphericalKernel):
 
     def _evaluate(self, cosines: Floats) -> None:
         self._profile.double.apply(cosines, cosines)
+
+    def _evaluate_less_one(self, cosines: Floats, scale: float, shift: float) -> None:
+        self._profile.double.apply_less_one(cosines, cosines, scale, shift)
 
     def _apply(self, cosines: Reals, out: Reals) -> None:
         profile = self._profile

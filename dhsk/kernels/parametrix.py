@@ -124,15 +124,28 @@ class ParametrixKernel(SphericalKernel):
 
     def _evaluate(self, cosines: Floats) -> None:
         if self.order is None or self.dim is None or self.dim == 2:  # on a circle u_0 = 1, u_k = 0
-            np.arccos(cosines, out=cosines)
-            np.square(cosines, out=cosines)
-            with np.errstate(over="ignore"):  # a tiny time: exp(-inf) = 0 is the limit
-                cosines /= -4.0 * self.time
+            self._exponents(cosines)
             np.exp(cosines, out=cosines)
             return
         for start in range(0, cosines.size, _PIECE):
             piece = cosines[start : start + _PIECE]
             piece[:] = _expansion(piece, self.time, self.order, self.dim)
+
+    def _evaluate_less_one(self, cosines: Floats, scale: float, shift: float) -> None:
+        if self.order is not None and self.dim != 2:  # u_0 keeps an expansion from nearing 1
+            super()._evaluate_less_one(cosines, scale, shift)
+            return
+        self._exponents(cosines)
+        np.expm1(cosines, out=cosines)
+        cosines *= scale
+        cosines += shift
+
+    def _exponents(self, cosines: Floats) -> None:
+        """Replace cosines with -θ²/4t, in place."""
+        np.arccos(cosines, out=cosines)
+        np.square(cosines, out=cosines)
+        with np.errstate(over="ignore"):  # a tiny time: exp(-inf) = 0 is the limit
+            cosines /= -4.0 * self.time
 
 
 def _expansion(c: Floats, time: float, order: int, dim: int) -> Floats:

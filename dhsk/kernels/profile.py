@@ -25,13 +25,14 @@ loses 4 to 8 digits here); the exponent in theta needs arccos.
 import math
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from flint import arb, arb_poly, ctx
 
+from dhsk.arrays import Floats
 from dhsk.errors import AccuracyError
 from dhsk.kernels.certify import Candidate, ErrorBound, minus_log, proven_bound
 from dhsk.kernels.evaluate import Reals, compiled_pass
@@ -41,6 +42,7 @@ from dhsk.kernels.exponent import (
     Exponent,
     Local,
     exponent_at,
+    flat_exponent,
     heat_exponent,
     with_factors,
 )
@@ -51,6 +53,9 @@ RELATIVE_BOUND: Final = 1e-12
 
 ABSOLUTE_BOUND_SINGLE: Final = 4e-7
 """Largest proven absolute error in float32."""
+
+DIFFERENCE_BOUND: Final = 1e-12
+"""Largest proven relative error of 1 - K where K is above 1/e everywhere."""
 
 LOWEST: Final = 1e-290
 """In float64, kernel values below this come out as anything from 0 to this."""
@@ -125,6 +130,21 @@ class Form:
         """
         run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size)
         run(cosines, out, self._packed)
+
+    def apply_less_one(self, cosines: Floats, out: Reals, scale: float, shift: float) -> None:
+        """Values of scale (K - 1) + shift, in one pass; K - 1 to full relative precision.
+
+        Parameters
+        ----------
+        cosines
+            As for `apply`, float64.
+        out
+            As for `apply`.
+        scale, shift
+            What K - 1 is multiplied by, and what is added to that.
+        """
+        run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size, 1)
+        run(cosines, out, np.concatenate([[scale, shift], self._packed[2:]]))
 
     @cached_property
     def _packed(self) -> Reals:
@@ -202,16 +222,21 @@ def heat_profile(dim: int, time: float) -> HeatProfile:
             bits=exponent.series.bits,
             pieces=len(exponent.pieces),
             nodes=sum(len(piece.nodes) for piece in exponent.pieces),
-            double=_flat_form(np.float64) if exponent.flat else _double_form(exponent),
-            single=_flat_form(np.float32) if exponent.flat else _single_form(exponent),
+            double=_flat_form(exponent, np.float64) if exponent.flat else _double_form(exponent),
+            single=_flat_form(exponent, np.float32) if exponent.flat else _single_form(exponent),
         )
 
 
-def _flat_form(number: type[_Number]) -> Form:
-    """K = 1, for 0 <= 1 - K <= 2^-60."""
+def _flat_form(exponent: Exponent, number: type[_Number]) -> Form:
+    """K = 1, for 0 <= 1 - K <= 2^-60; 1 - K is proven unless it is out of the range of float64."""
     zeros: Any = np.zeros(4, number)
     one: Any = np.ones(1, number)
-    return Form(-1.0, 0.0, zeros, one, one[:0], one[:0], ErrorBound(2.0**-59, 2.0**-59))
+    slope = float(flat_exponent(exponent.series.dim, exponent.series.time).mid())
+    proven = slope > LOWEST and number is np.float64
+    difference = 2.0**-50 if proven else math.inf
+    bound = ErrorBound(2.0**-59, 2.0**-59, difference)
+    offset = slope if proven else 0.0
+    return Form(-1.0, offset, zeros, one, one[:0], one[:0], bound)
 
 
 def _double_form(exponent: Exponent) -> Form:
@@ -229,12 +254,15 @@ def _double_form(exponent: Exponent) -> Form:
             for fitted in _fitted_shapes(shape):
                 if _expected_error(errors, fitted) > _HOPELESS * largest_error:
                     continue
-                fit = interpolate_rationally(locals_, fitted[:2], spread, largest_error, lightest)
+                fit = interpolate_rationally(
+                    locals_, fitted[:2], spread, largest_error, lightest, relative=exponent.is_small
+                )
                 errors[fitted] = fit.error
                 seen = min(seen, fit.error)
                 if fit.error < largest_error:
                     form = _certified_double(locals_, fit, factors, shape, share)
-                    if form.error.relative <= RELATIVE_BOUND:
+                    within = form.error.difference <= DIFFERENCE_BOUND or not exponent.is_small
+                    if form.error.relative <= RELATIVE_BOUND and within:
                         return form
                     proven = min(proven, form.error.relative)
     raise _out_of_reach(exponent, "float64", RELATIVE_BOUND, proven, seen)
@@ -302,7 +330,7 @@ def _certified_double(
     error = proven_bound(
         locals_, (exact[0] + arb(offset) * exact[1], exact[1]), candidate, factors, 0
     )
-    error = ErrorBound(max(error.absolute, LOWEST), error.relative)
+    error = replace(error, absolute=max(error.absolute, LOWEST))
     slopes = np.array(factors, dtype=np.float64)
     left = locals_[0].piece.left / ONE
     return Form(left, offset, p, q, slopes, 1.0 - 2.0 * slopes, error)

@@ -12,7 +12,7 @@ from dhsk.kernels.series import HeatSeries
 
 _ROUNDS = 8  # of moving the nodes; measured: four bring the largest error within a factor 3
 _FEW_ROUNDS, _FAR = 3, 30.0  # after so many, an error so many times the goal is given up
-_TARGET = 1e-17  # an error of log K that is small enough
+_TARGET = 1e-17  # an error that is small enough
 _PULL = 0.35  # how far a gap between nodes gives way to its error; 0.5 oscillates
 _SOLVE_BITS = 400, 22  # at least, and for each node: the equations are that ill-conditioned
 _SAMPLES = (0.2, 0.5, 0.8)  # places in a gap where the error is looked at
@@ -25,7 +25,7 @@ class Rational:
     numerator: arb_poly
     denominator: arb_poly
     error: float
-    """Largest weighed error of log K seen (not proven)."""
+    """Largest weighed error of log K, or relative error of it, seen (not proven)."""
 
 
 def interpolate_rationally(
@@ -34,6 +34,8 @@ def interpolate_rationally(
     spread: float,
     goal: float,
     lightest: float = 1.0,
+    *,
+    relative: bool = False,
 ) -> Rational:
     """Interpolate h by P/Q, at nodes that are moved until the error of (1-c) h is even.
 
@@ -53,6 +55,9 @@ def interpolate_rationally(
         Error that is wanted: where it is out of reach, few rounds are made.
     lightest
         The error of log K is weighed by K, but at least by this: 1 stands for no weights.
+    relative
+        The error is that of log K in units of log K instead: where log K is small all over, that of
+        K says nothing about 1 - K.
 
     Returns
     -------
@@ -69,7 +74,7 @@ def interpolate_rationally(
     for done in range(1, _ROUNDS + 1):
         nodes = [_point(left, spread, knot) for knot in knots[1:-1]]
         fit = _solve(locals_, left, nodes, sizes)
-        errors = _gap_errors(locals_, spread, knots, fit, lightest)
+        errors = _gap_errors(locals_, spread, knots, fit, None if relative else lightest)
         found = Rational(*fit, max(errors))
         if best is None or found.error < best.error:
             best = found
@@ -110,7 +115,7 @@ def _gap_errors(
     spread: float,
     knots: list[float],
     fit: tuple[arb_poly, arb_poly],
-    lightest: float,
+    lightest: float | None,
 ) -> list[float]:
     numerator, denominator = fit
     left = locals_[0].piece.left
@@ -120,6 +125,8 @@ def _gap_errors(
         y = arb(point - left) / ONE
         h, d = exponent_at(locals_, point), (ONE - point) / ONE
         miss = numerator(y) / denominator(y) - h
+        if lightest is None:
+            return abs(float((miss / h).mid()))
         weight = max(lightest, math.exp2(-d * float(h)))
         return abs(float(miss.mid())) * d * math.log(2.0) * weight
 
