@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -14,6 +15,16 @@ import psutil
 from distributed import Client
 
 from dhsk.errors import InputError
+from dhsk.gram.local import LocalClient, thread_client
+from dhsk.processes import (
+    UNGUARDED,
+    end_quietly_if_worker,
+    importing_main,
+    imports_main,
+    obstacle,
+    refusal,
+    root_cause,
+)
 
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
 """What distributed speaks."""
@@ -35,9 +46,12 @@ def connect(cluster: str = "local", **options: Any) -> Client:
     ----------
     cluster
         "local" starts one worker process per core, with a scheduler and a dashboard that listen on
-        localhost only, and stops them when the client is closed; "tcp://..." or "tls://..." is the
-        address of a scheduler; anything else is the path of a scheduler file;
-        if it ends in .json this call waits a minute for it to appear.
+        localhost only, and stops them when the client is closed; a script needs
+        ``if __name__ == "__main__"`` for that, as the processes import it. Where no process can be
+        started (a program from standard input, a daemonic process), threads of this one take their
+        place, with a warning. "tcp://..." or "tls://..." is the address of a scheduler; anything
+        else is the path of a scheduler file; if it ends in .json this call waits a minute for it
+        to appear.
     **options
         ``n_workers``: how many to start, or to wait for, before this call returns (default: one
         per core, or one). The rest is passed to `distributed.Client`, for "local" also to
@@ -51,7 +65,7 @@ def connect(cluster: str = "local", **options: Any) -> Client:
     Raises
     ------
     InputError
-        Nothing answers there.
+        Nothing answers there, or the script that starts processes has no guard.
 
     Examples
     --------
@@ -73,18 +87,44 @@ def connect(cluster: str = "local", **options: Any) -> Client:
 
 
 def _local(**options: Any) -> Client:
+    if importing_main():
+        end_quietly_if_worker()
+        raise InputError(UNGUARDED)
     cores = psutil.cpu_count() or 1
     defaults = {
         "n_workers": cores,
         "threads_per_worker": 1,  # tasks hold the interpreter part of the time
-        "host": "127.0.0.1",
         "dashboard_address": "127.0.0.1:0",
         # What goes wrong in a task comes back with it; what workers log beside that is that their
         # scheduler is gone, which is no news where both were stopped on request.
         "silence_logs": logging.CRITICAL,
     }
-    with _signals_blocked(), dask.config.set(_QUIET):
-        return Client(**(defaults | options))
+    chosen = defaults | options
+    if not chosen.get("processes", True):
+        return LocalClient(**chosen)
+    chosen.setdefault("host", "127.0.0.1")
+    hindrance = obstacle()
+    if hindrance is not None:
+        return _threads_instead(hindrance, chosen)
+    try:
+        with _signals_blocked(), dask.config.set(_QUIET):
+            return LocalClient(**chosen)
+    except (OSError, RuntimeError) as error:
+        refused = refusal(error)
+        if refused is not None:
+            return _threads_instead(f"no process can be started ({refused})", chosen)
+        if isinstance(root_cause(error), RuntimeError) and imports_main():
+            raise InputError(UNGUARDED) from None
+        raise
+
+
+def _threads_instead(hindrance: str, options: dict[str, Any]) -> Client:
+    """Threads of this process in place of worker processes, as many as tasks were to run."""
+    threads = options["n_workers"] * options["threads_per_worker"]
+    warnings.warn(
+        f"{hindrance}: computing on {threads} threads of this process instead", stacklevel=4
+    )
+    return thread_client(threads)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ ROOMS = (
     "lowrank",
     "validation",
     "estimators",
+    "processes",
     "cluster",
     "console",
     "connecting",

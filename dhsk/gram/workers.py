@@ -14,6 +14,7 @@ from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
 from dhsk.errors import BudgetError, DhskError, StoreError
+from dhsk.gram.local import thread_client
 from dhsk.gram.plan import CLIENT_BYTES, Resources
 
 Result = TypeVar("Result")
@@ -69,19 +70,7 @@ def borrow_client(client: Client | None) -> Iterator[Client]:
         with _one_blas_thread(found):
             yield found
         return
-    cores = psutil.cpu_count() or 1
-    with (
-        Client(
-            processes=False,
-            n_workers=1,
-            threads_per_worker=cores,
-            # With None, Dask's status pages would listen on every interface.
-            dashboard_address="127.0.0.1:0",
-            worker_dashboard_address="127.0.0.1:0",
-            memory_limit=0,
-        ) as own,
-        _one_blas_thread(own),
-    ):
+    with thread_client(psutil.cpu_count() or 1) as own, _one_blas_thread(own):
         yield own
 
 

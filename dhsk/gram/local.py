@@ -1,0 +1,60 @@
+"""A cluster on this machine, of processes or threads, that ends with its client."""
+
+from typing import Any
+
+from distributed import Client, LocalCluster
+
+
+class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
+    """Client of a cluster that is started for it and ends with it.
+
+    `distributed.Client` does that too, but where the cluster fails to start it leaves the parts
+    that did behind, and itself as what Dask computes with.
+
+    Parameters
+    ----------
+    **options
+        Of `distributed.LocalCluster`, and of `distributed.Client`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        of_client = {"timeout", "set_as_default", "name", "heartbeat_interval", "direct_to_workers"}
+        own = {name: options.pop(name) for name in of_client & set(options)}
+        cluster = LocalCluster(**options)  # closes itself where it fails
+        try:
+            super().__init__(cluster, **own)
+        except BaseException:
+            cluster.close()
+            raise
+
+    def close(self, *arguments: Any, **options: Any) -> Any:
+        """End the client, and then the cluster.
+
+        Parameters
+        ----------
+        *arguments, **options
+            As for `distributed.Client.close`.
+        """
+        ended = super().close(*arguments, **options)
+        if self.cluster is not None:
+            self.cluster.close()
+        return ended
+
+
+def thread_client(threads: int) -> LocalClient:
+    """Start a cluster of threads in this process.
+
+    Parameters
+    ----------
+    threads
+        Tasks at a time.
+    """
+    return LocalClient(
+        processes=False,
+        n_workers=1,
+        threads_per_worker=threads,
+        # With None, Dask's status pages would listen on every interface.
+        dashboard_address="127.0.0.1:0",
+        worker_dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+    )
