@@ -41,7 +41,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     kernel
         Another kernel; None for the heat kernel at `time_scale`.
     tol
-        Greatest KKT violation.
+        Greatest KKT violation. Steps go on to 1e-10 if four times as many are enough for it.
     dtype
         "float64" or "float32": type of rows, products and matrix; the solver's sums are in float64.
     memory
@@ -57,7 +57,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     dual_coef_
         Their coefficients, (n_support,).
     offset_
-        `decision_function` is `score_samples` less this.
+        `decision_function` is `score_samples` less this: 0 on the boundary, which is inside.
     objective_
         Half of b'Kb, the dual objective that was minimised.
     violation_

@@ -45,7 +45,8 @@ class HeatSVC(HeatClassifier[SvcModel]):
     kernel
         Another kernel of dhsk; None for the heat kernel.
     tol
-        Greatest KKT violation.
+        Greatest KKT violation. Where a pair of classes fits the memory, steps go on to 1e-10 if
+        four times as many are enough for it: then decisions do not depend on how a problem is put.
     class_weight
         Factors of C by label, or "balanced"; None for 1.
     probability

@@ -101,7 +101,13 @@ class Fit:
 
 
 def improve(
-    K: NDArray[Any], dual: Dual, b: Floats, f: Floats, columns: Sequence[int], tol: float
+    K: NDArray[Any],
+    dual: Dual,
+    b: Floats,
+    f: Floats,
+    columns: Sequence[int],
+    tol: float,
+    most: int | None = None,
 ) -> Floats:
     """Solve columns in place; one that is still 0 starts from the one before in its chain.
 
@@ -117,6 +123,8 @@ def improve(
         Which to solve, ascending.
     tol
         Greatest violation.
+    most
+        Steps of a column at most; None for `MAX_STEPS`, or 100 a sample.
 
     Returns
     -------
@@ -124,7 +132,7 @@ def improve(
         Steps and seconds of each column, (2, columns).
     """
     work = np.zeros((2, dual.shape[0]))
-    most = max(MAX_STEPS, 100 * dual.shape[1])
+    most = max(MAX_STEPS, 100 * dual.shape[1]) if most is None else most
     for column in columns:
         begin = perf_counter()
         if column % dual.chain and not b[column].any():

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
 from dhsk.svm.dual import MAX_STEPS
-from dhsk.svm.smo import ascend
+from dhsk.svm.pairs import FINE_TOLERANCE, MORE_STEPS
+from dhsk.svm.smo import ascend, rounding_of
 from dhsk.svm.sources import ArraySource
 
 _POLISHES: Final = 3
@@ -24,7 +25,8 @@ class OneClassFit:
     coef
         b, (n,).
     offset
-        LIBSVM's rho: K b is above it for inliers.
+        LIBSVM's rho: K b is not below it for inliers, among them the samples on the boundary, those
+        within their bounds. Nor is it for these where K b is summed in another order.
     objective
         b'Kb/2.
     violation
@@ -55,7 +57,7 @@ def solve_one_class(K: NDArray[Any], weights: Floats, nu: float, tol: float) -> 
     nu
         Above 0, at most 1: share of the samples that may lie outside.
     tol
-        Greatest KKT violation.
+        Greatest KKT violation. Steps go on to `FINE_TOLERANCE` where `MORE_STEPS` are enough.
 
     Returns
     -------
@@ -72,13 +74,20 @@ def solve_one_class(K: NDArray[Any], weights: Floats, nu: float, tol: float) -> 
     lower, steps = np.zeros(n), 0
     b = _starting_point(weights, nu)
     product = source.product(b[:, None])[:, 0]
+
+    def go_on(tol: float, most: int) -> int:
+        more, _ = ascend(K, lower, weights, b, -product, tol, most)
+        product[:] = source.product(b[:, None])[:, 0]
+        return more
+
     for _ in range(1 + _POLISHES):
-        more, _ = ascend(K, lower, weights, b, -product, tol, max(MAX_STEPS, 100 * n))
+        more = go_on(tol, max(MAX_STEPS, 100 * n))
         steps += more
-        product = source.product(b[:, None])[:, 0]
-        violation, offset = _violation_and_offset(weights, b, product)
-        if violation <= tol or not more:
+        if _violation(weights, b, product) <= tol or not more:
             break
+    if tol > FINE_TOLERANCE:
+        steps += go_on(FINE_TOLERANCE, MORE_STEPS * steps)
+    violation, offset = _violation(weights, b, product), _offset(K, weights, b, product)
     return OneClassFit(b, offset, float(b @ product) / 2, violation, steps, violation <= tol)
 
 
@@ -88,18 +97,26 @@ def _starting_point(weights: Floats, nu: float) -> Floats:
     return np.asarray(np.clip(nu * ends[-1] - (ends - weights), 0.0, weights))
 
 
-def _violation_and_offset(weights: Floats, b: Floats, product: Floats) -> tuple[float, float]:
-    """KKT violation, and LIBSVM's rho: that of the samples within their bounds, on average.
+def _violation(weights: Floats, b: Floats, product: Floats) -> float:
+    """KKT violation: 0 at the exact optimum."""
+    lowest = float(product[b < weights].min(initial=np.inf))
+    highest = float(product[b > 0].max(initial=-np.inf))
+    return max(0.0, highest - lowest)
 
-    Where there are none it is the middle of what the others allow; where all are at their upper
-    bounds, which LIBSVM leaves infinite, the least that they allow.
+
+def _offset(K: NDArray[Any], weights: Floats, b: Floats, product: Floats) -> float:
+    """LIBSVM's rho, but the least of the samples within their bounds, not their mean.
+
+    At the optimum these are equal, on the boundary; the least, less what rounding may change in
+    another sum, makes them inliers whatever was left. Where there are none it is the middle of what
+    the others allow; where all are at their upper bounds, which LIBSVM leaves infinite, the least
+    that they allow.
     """
     grow, shrink = b < weights, b > 0
-    lowest = float(product[grow].min(initial=np.inf))
-    highest = float(product[shrink].max(initial=-np.inf))
     free = grow & shrink
     if free.any():
-        offset = float(product[free].mean())
-    else:
-        offset = (lowest + highest) / 2 if grow.any() else highest
-    return max(0.0, highest - lowest), offset
+        rounding = rounding_of(float(product.max()), float(np.diagonal(K).max()), float(b.sum()))
+        rounding *= float(np.finfo(K.dtype).eps / np.finfo(np.float64).eps)
+        return float(product[free].min()) - rounding
+    highest = float(product[shrink].max(initial=-np.inf))
+    return (float(product[grow].min()) + highest) / 2 if grow.any() else highest

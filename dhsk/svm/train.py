@@ -240,7 +240,7 @@ def _solve(engine: _Engine, pairs: list[Pair], tol: float, report: OnProgress) -
     """Fits of every pair, one a column."""
     fits: list[list[Fit]] = [[] for _ in pairs]
     report(Progress("pairs of classes", 0, len(pairs)))
-    solved = solve_pairs(engine.source, pairs, tol, engine.room, engine.run)
+    solved = solve_pairs(engine.source, pairs, tol, engine.room, engine.run, fine=True)
     for done, (number, columns) in enumerate(solved, 1):
         fits[number] = columns
         report(Progress("pairs of classes", done, len(pairs)))

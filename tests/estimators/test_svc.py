@@ -49,12 +49,12 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
             return {}
 
 
-# Weights and repetitions agree at the optimum: hence the tolerance.
 @parametrize_with_checks(
     [
-        dhsk.HeatSVC(tol=1e-10, time_scale=0.5),
-        dhsk.HeatSVC(tol=1e-10, sphere_map="projective"),
-        dhsk.HeatSVC(tol=1e-10, sphere_map=None, kernel=dhsk.GaussianKernel(1.0)),
+        dhsk.HeatSVC(),
+        dhsk.HeatSVC(time_scale=0.5),
+        dhsk.HeatSVC(sphere_map="projective"),
+        dhsk.HeatSVC(kernel=dhsk.GaussianKernel(1.0)),
     ],
     expected_failed_checks=expected_failed_checks,
 )

@@ -14,7 +14,7 @@ from dhsk.svm.dual import (
     unfinished,
     violation_and_intercept,
 )
-from dhsk.svm.pairs import solve_block
+from dhsk.svm.pairs import FINE_TOLERANCE, MORE_STEPS, solve_block
 from dhsk.svm.smo import padded
 
 CHAIN = (0.01, 0.3, 1.0, 30.0, 1e3)
@@ -87,6 +87,18 @@ def test_certificate_by_definition(rng: np.random.Generator, tol: float) -> None
     assert fit.violation <= tol
     assert fit.steps > 0
     assert_certified(K, s, C, fit)
+
+
+def test_a_model_goes_on_beyond_the_tolerance(rng: np.random.Generator) -> None:
+    """Within a few times the steps; none from a start that the tolerance is content with."""
+    K, s = problem(rng, 70)
+    dual = Dual(s, np.full((1, len(s)), 2.0))
+    (rough,), (fine,) = (solve_block(wide(K), dual, 1e-3, fine=fine) for fine in (False, True))
+    assert FINE_TOLERANCE < rough.violation <= 1e-3
+    assert fine.violation <= FINE_TOLERANCE
+    assert rough.steps < fine.steps <= (1 + MORE_STEPS) * rough.steps
+    assert fine.objective > rough.objective
+    assert solve_block(wide(K), dual, 3.0, fine=True)[0].steps == 0
 
 
 def test_certificate_of_any_feasible_point(rng: np.random.Generator) -> None:
