@@ -8,6 +8,7 @@ import dhsk
 ROOMS = (
     "errors",
     "arrays",
+    "caching",
     "progress",
     "kernels",
     "samples",

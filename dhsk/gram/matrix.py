@@ -1,7 +1,6 @@
 """A Gram matrix as a whole: read from its store, derived from stored products, or recomputed."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from dhsk.arrays import Floats, Rows
+from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError, InputError
 from dhsk.gram.derive import check_derivable
 from dhsk.gram.folder import TemporaryFolder
@@ -66,11 +66,11 @@ class GramMatrix:
             "_folder": None,
         }
 
-    @cached_property
+    @cached_value
     def _store(self) -> GramStore:
         return GramStore.open(self.path)
 
-    @cached_property
+    @cached_value
     def source(self) -> TileSource:
         """What gives the tiles, here or on a worker."""
         derived = not self._compute and self._store.index_of(self.kernel) is None

@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
 from dhsk.arrays import Floats
+from dhsk.caching import cached_value
 from dhsk.kernels.base import SphericalKernel, positive_parameter, whole_parameter
 from dhsk.kernels.certify import ErrorBound
 from dhsk.kernels.evaluate import Reals
@@ -151,7 +151,7 @@ class HeatKernel(SphericalKernel):
         """Say in words how this kernel is evaluated and what is proven."""
         return self._profile.explain()
 
-    @cached_property
+    @cached_value
     def _profile(self) -> HeatProfile:
         return heat_profile(self.dim, self.time)
 
@@ -171,5 +171,5 @@ def _with_profile(
     kernel: type[HeatKernel], dim: int, time: float, profile: HeatProfile
 ) -> HeatKernel:
     made = kernel(dim, time)
-    made.__dict__["_profile"] = profile  # where cached_property keeps it
+    made.__dict__["_profile"] = profile  # where cached_value keeps it
     return made

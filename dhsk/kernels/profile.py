@@ -26,13 +26,14 @@ import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from flint import arb, arb_poly, ctx
 
 from dhsk.arrays import Floats
+from dhsk.caching import cached_value
 from dhsk.errors import AccuracyError
 from dhsk.kernels.certify import Candidate, ErrorBound, minus_log, proven_bound
 from dhsk.kernels.evaluate import Reals, compiled_pass
@@ -146,7 +147,7 @@ class Form:
         run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size, 1)
         run(cosines, out, np.concatenate([[scale, shift], self._packed[2:]]))
 
-    @cached_property
+    @cached_value
     def _packed(self) -> Reals:
         number = self.numerator.dtype.type
         lowest = LOWEST if number is np.float64 else 0.0

@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dhsk.arrays import Floats, Indices, Rows
+from dhsk.caching import cached_value
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.prepare import scan_side
 from dhsk.gram.workers import borrow_client
@@ -252,7 +252,7 @@ class _Making:
     seed: int
     report: OnProgress
 
-    @cached_property
+    @cached_value
     def diagonal(self) -> Floats:
         """That of the kernel matrix, (N,): of some kernels it takes a pass."""
         return self.placed.diagonal()

@@ -8,12 +8,12 @@ all of those at once, a pass each. All pairs, folds and C share every pass.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from dhsk.arrays import Floats, Indices
+from dhsk.caching import cached_value
 from dhsk.svm.dual import (
     Fit,
     certify,
@@ -80,7 +80,7 @@ class State:
     def _violation(self, column: int) -> float:
         return violation_and_intercept(self.pair.dual, column, self.b[column], self.f[column])[0]
 
-    @cached_property
+    @cached_value
     def _spread(self) -> Indices:
         """All samples, far apart ones first: of equal violators, as at the start, some of each."""
         return np.argsort(np.arange(self.pair.dual.shape[1]) * GOLDEN_RATIO % 1.0, kind="stable")

@@ -11,6 +11,8 @@ from scipy.sparse.linalg import cg, eigsh
 
 import dhsk
 
+pytestmark = pytest.mark.threads
+
 N, M, DIM, TILE = 53, 31, 12, 10
 KERNEL = dhsk.HeatKernel(DIM, 0.1)
 

@@ -12,6 +12,8 @@ from scipy.sparse import csr_array
 import dhsk
 from dhsk.gram.chunks import chunk_size, read_chunk, write_chunk
 
+pytestmark = pytest.mark.threads
+
 N, DIM, TILE = 53, 12, 10
 KERNELS = [dhsk.HeatKernel.at_scale(DIM, scale) for scale in (0.3, 0.7, 1.4)]
 

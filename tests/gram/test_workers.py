@@ -15,6 +15,8 @@ import dhsk
 from dhsk.gram import workers
 from dhsk.gram.workers import borrow_client, resources_of, run_tasks
 
+pytestmark = pytest.mark.threads
+
 
 def test_all_results_arrive(client: Any) -> None:
     """Every task runs once."""

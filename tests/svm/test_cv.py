@@ -13,6 +13,8 @@ from sklearn.svm import SVC
 
 import dhsk
 
+pytestmark = pytest.mark.threads
+
 KERNELS = [dhsk.HeatKernel.at_scale(64, 0.5), dhsk.CosineKernel(), dhsk.GaussianKernel(25.0)]
 
 

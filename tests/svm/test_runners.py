@@ -9,6 +9,8 @@ import pytest
 
 from dhsk.svm.runners import in_threads
 
+pytestmark = pytest.mark.threads
+
 TASKS = 50
 
 
