@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,12 +27,15 @@ class Samples(ABC):
     nnz
         Entries as stored; `None` when dense. Duplicates and explicit zeros count here, although
         `blocks` merges and drops them.
+    feature_names
+        Names of the features, as many; `None` where the source has none.
     """
 
     source: str
     shape: tuple[int, int]
     is_sparse: bool
     nnz: int | None
+    feature_names: tuple[str, ...] | None = None
 
     @abstractmethod
     def blocks(self, rows: int) -> Iterator[Rows]:
@@ -53,6 +56,17 @@ class Samples(ABC):
         InputError
             If `rows` is below 1, or the source is damaged or has changed since it was opened.
         """
+
+    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
+        """Names of the samples, block by block as `blocks` yields them; None where there are none.
+
+        Parameters
+        ----------
+        rows
+            Names per block; the last block may be shorter.
+        """
+        del rows
+        return None
 
 
 def row_ranges(n_samples: int, rows: int) -> Iterator[tuple[int, int]]:

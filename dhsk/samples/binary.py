@@ -1,8 +1,8 @@
 """Samples in numpy's own files: `.npy`, and dense or CSR arrays in `.npz` archives."""
 
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,10 @@ from dhsk.samples.paths import Origin
 
 CSR_KEYS = frozenset({"data", "indices", "indptr", "shape"})
 """The arrays that `scipy.sparse.save_npz` writes for a CSR matrix."""
+
+FEATURE_KEYS = ("feature_names", "features", "genes", "words", "vocabulary", "columns", "var_names")
+SAMPLE_KEYS = ("sample_names", "samples", "ids", "cells", "documents", "index", "obs_names")
+"""Arrays of strings of an archive, one a feature or one a sample, that are taken for names."""
 
 _PIECE_BYTES = 2**16
 
@@ -93,6 +97,7 @@ class NpzSamples(Samples):
     shape: tuple[int, int]
     origin: Origin
     member: str
+    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
     is_sparse = False
     nnz = None
 
@@ -108,6 +113,10 @@ class NpzSamples(Samples):
                 values = _read_values(handle, dtype, (last - first) * self.shape[1])
                 yield dense_block(values.reshape(last - first, -1))
 
+    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
+        """Ids of the samples, as `Samples.ids` says."""
+        return in_blocks(member_names(self.origin, SAMPLE_KEYS, self.shape[0]), rows)
+
 
 @dataclass(frozen=True, eq=False)
 class NpzCsrSamples(Samples):
@@ -118,6 +127,7 @@ class NpzCsrSamples(Samples):
     nnz: int
     origin: Origin
     indptr: NDArray[np.int64]
+    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
     is_sparse = True
 
     def blocks(self, rows: int) -> Iterator[Rows]:
@@ -136,6 +146,10 @@ class NpzCsrSamples(Samples):
                 indices = _read_values(indices_file, index_dtype, count)
                 check_columns(self.source, indices, indptr, first, self.shape[1])
                 yield csr_block(data, indices, indptr, self.shape[1])
+
+    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
+        """Ids of the samples, as `Samples.ids` says."""
+        return in_blocks(member_names(self.origin, SAMPLE_KEYS, self.shape[0]), rows)
 
 
 def open_npy(origin: Origin) -> NpySamples:
@@ -166,7 +180,8 @@ def open_npz(origin: Origin) -> Samples:
             f"{source} is stored by columns (Fortran order), which cannot be read by rows from an "
             "archive: save it again with np.ascontiguousarray(X), or alone with np.save"
         )
-    return NpzSamples(source, shape, origin, member)
+    names = member_names(origin, FEATURE_KEYS, shape[1])
+    return NpzSamples(source, shape, origin, member, names)
 
 
 def _open_csr(origin: Origin) -> NpzCsrSamples:
@@ -177,7 +192,8 @@ def _open_csr(origin: Origin) -> NpzCsrSamples:
     shape, indptr = check_csr(
         source, load_member(origin, "shape"), data, indices, load_member(origin, "indptr")
     )
-    return NpzCsrSamples(source, shape, data.shape[0], origin, indptr)
+    names = member_names(origin, FEATURE_KEYS, shape[1])
+    return NpzCsrSamples(source, shape, data.shape[0], origin, indptr, names)
 
 
 def _check_format(origin: Origin) -> None:
@@ -237,6 +253,34 @@ def load_member(origin: Origin, member: str) -> NDArray[Any]:
         archive.open(f"{member}.npy") as handle,
     ):
         return npy.read_array(handle, allow_pickle=False)
+
+
+def member_names(origin: Origin, keys: Sequence[str], count: int) -> tuple[str, ...] | None:
+    """Read names from the first array of some keys that holds `count` strings; None without one.
+
+    Arrays of Python objects are none, as they are never unpickled.
+    """
+    present = archive_keys(origin)
+    for key in keys:
+        if key in present:
+            header = member_header(origin, key)
+            if header.shape == (count,) and header.dtype.kind in "US":
+                names = load_member(origin, key)
+                with origin.reading():
+                    return as_text(names)
+    return None
+
+
+def as_text(names: NDArray[Any]) -> tuple[str, ...]:
+    """Names as strings; bytes are UTF-8."""
+    return tuple(n.decode() if isinstance(n, bytes) else str(n) for n in names.tolist())
+
+
+def in_blocks(names: Sequence[str] | None, rows: int) -> Iterator[Sequence[str]] | None:
+    """Cut names of samples into blocks; None stays None."""
+    if names is None:
+        return None
+    return (names[first:last] for first, last in row_ranges(len(names), rows))
 
 
 def _read_values(handle: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray[Any]:

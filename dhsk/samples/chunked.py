@@ -5,7 +5,7 @@ https://anndata.readthedocs.io/en/stable/fileformat-prose.html
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -23,7 +23,7 @@ from dhsk.samples.base import (
     flat_shape,
     row_ranges,
 )
-from dhsk.samples.binary import choose_key
+from dhsk.samples.binary import choose_key, in_blocks
 from dhsk.samples.paths import Origin
 
 Opener: TypeAlias = Callable[[], AbstractContextManager[Any]]
@@ -36,16 +36,34 @@ _BAND_BYTES = 64 * 2**20
 """Chunks side by side, those of the same rows, are held together up to this size."""
 
 
+Index: TypeAlias = Callable[[], tuple[str, ...] | None]
+"""Reads the names of all samples; None if there are none."""
+
+
 @dataclass(frozen=True, eq=False)
-class ChunkedSamples(Samples):
+class _Indexed(Samples):
+    """Samples whose names, if any, are read when they are asked for, all at once."""
+
+    source: str
+    shape: tuple[int, int]
+    opener: Opener = field(repr=False)
+    feature_names: tuple[str, ...] | None = field(default=None, repr=False, kw_only=True)
+    index: Index | None = field(default=None, repr=False, kw_only=True)
+
+    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
+        """Ids of the samples, as `Samples.ids` says."""
+        names = None if self.index is None else self.index()
+        _check_names(self.source, "obs", names, self.shape[0])
+        return in_blocks(names, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkedSamples(_Indexed):
     """A dense array; memory in use: one block in float64, and one row of chunks as stored.
 
     While zarr reads these chunks it takes up to three times their size more.
     """
 
-    source: str
-    shape: tuple[int, int]
-    opener: Opener = field(repr=False)
     is_sparse = False
     nnz = None
 
@@ -58,13 +76,10 @@ class ChunkedSamples(Samples):
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkedCsrSamples(Samples):
+class ChunkedCsrSamples(_Indexed):
     """A CSR group; memory in use: the row pointers, three blocks and two chunks as stored."""
 
-    source: str
-    shape: tuple[int, int]
     nnz: int
-    opener: Opener = field(repr=False)
     indptr: NDArray[np.int64] = field(repr=False)
     is_sparse = True
 
@@ -132,7 +147,12 @@ def _step(array: Any) -> int:
     return chunk_rows * max(1, int(_PIECE_BYTES // (chunk_rows * row_bytes)))
 
 
-def open_chunked(source: str, opener: Opener) -> Samples:
+def open_chunked(
+    source: str,
+    opener: Opener,
+    feature_names: tuple[str, ...] | None = None,
+    index: Index | None = None,
+) -> Samples:
     """Open an array, (n_samples, dim), or a CSR group; read its shape, type and row pointers.
 
     Parameters
@@ -141,6 +161,10 @@ def open_chunked(source: str, opener: Opener) -> Samples:
         Name for messages.
     opener
         Opens it, now and for each reading.
+    feature_names
+        Names of the features, if there are any.
+    index
+        Reads those of the samples, if there may be any.
 
     Raises
     ------
@@ -149,7 +173,7 @@ def open_chunked(source: str, opener: Opener) -> Samples:
     """
     with opener() as node:
         if not hasattr(node, "shape"):
-            return _open_csr(source, node, opener)
+            return _open_csr(source, node, opener, feature_names, index)
         _check_numbers(source, node.dtype)
         if len(node.shape) != 2:
             raise InputError(
@@ -161,10 +185,18 @@ def open_chunked(source: str, opener: Opener) -> Samples:
                 f"{source} has shape {tuple(node.shape)}, of chunks whose sizes are unknown: call "
                 "its compute_chunk_sizes() first"
             )
-        return ChunkedSamples(source, flat_shape(source, tuple(node.shape)), opener)
+        shape = flat_shape(source, tuple(node.shape))
+        _check_names(source, "var", feature_names, shape[1])
+        return ChunkedSamples(source, shape, opener, feature_names=feature_names, index=index)
 
 
-def _open_csr(source: str, group: Any, opener: Opener) -> ChunkedCsrSamples:
+def _open_csr(
+    source: str,
+    group: Any,
+    opener: Opener,
+    feature_names: tuple[str, ...] | None,
+    index: Index | None,
+) -> ChunkedCsrSamples:
     encoding = group.attrs.get("encoding-type")
     if encoding == "csc_matrix":
         raise InputError(
@@ -191,7 +223,19 @@ def _open_csr(source: str, group: Any, opener: Opener) -> ChunkedCsrSamples:
         group["indices"],
         np.asarray(group["indptr"][:]),
     )
-    return ChunkedCsrSamples(source, shape, data.shape[0], opener, indptr)
+    _check_names(source, "var", feature_names, shape[1])
+    return ChunkedCsrSamples(
+        source, shape, opener, data.shape[0], indptr, feature_names=feature_names, index=index
+    )
+
+
+def _check_names(source: str, table: str, names: tuple[str, ...] | None, count: int) -> None:
+    if names is not None and len(names) != count:
+        axis = "columns" if table == "var" else "rows"
+        raise InputError(
+            f"{source} has {count} {axis}, but the index of {table} has {len(names)} names: "
+            "write the file again"
+        )
 
 
 def _check_numbers(source: str, dtype: np.dtype[Any]) -> None:

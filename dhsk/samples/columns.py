@@ -1,4 +1,4 @@
-"""Labels in zarr folders and HDF5 files: vectors, and columns as AnnData encodes them.
+"""Labels and names in zarr folders and HDF5 files: vectors, and columns as AnnData encodes them.
 
 The encodings: https://anndata.readthedocs.io/en/stable/fileformat-prose.html
 """
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
-from dhsk.samples.binary import choose_key
+from dhsk.samples.binary import as_text, choose_key
 from dhsk.samples.paths import Origin
 
 
@@ -38,6 +38,37 @@ def read_column(origin: Origin, root: Any) -> NDArray[Any]:
     if key is None or key not in root:
         key = choose_key(origin, _columns(root), ("y", "labels"), "the labels")
     return _column(origin, root[key])
+
+
+def read_index(origin: Origin, root: Any, table: str | None) -> tuple[str, ...] | None:
+    """Read the names that AnnData gives the rows of a table: of samples, or of features.
+
+    Parameters
+    ----------
+    origin
+        For messages.
+    root
+        The file or folder.
+    table
+        "obs", or what `features_of` says.
+
+    Returns
+    -------
+    tuple of str
+        One a row of the table; None if there is no such table, or it is none of AnnData's.
+    """
+    if table is None or table not in root:
+        return None
+    node = root[table]
+    name = node.attrs.get("_index")
+    return as_text(_column(origin, node[name])) if name in node else None
+
+
+def features_of(key: str | None) -> str | None:
+    """Table in which AnnData describes the columns of an array, by its key; None without one."""
+    if key == "raw/X":
+        return "raw/var"
+    return "var" if key == "X" or (key or "").startswith("layers/") else None
 
 
 def _columns(root: Any) -> frozenset[str]:

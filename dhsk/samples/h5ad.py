@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.chunked import find_samples, open_chunked
-from dhsk.samples.columns import read_column
+from dhsk.samples.columns import features_of, read_column, read_index
 from dhsk.samples.paths import Origin
 
 
@@ -18,7 +18,14 @@ def open_h5ad(origin: Origin) -> Samples:
     """Open `X`, or the key asked for: `layers/NAME`, `raw/X`; dense or CSR."""
     with _opened(origin) as file:
         key = find_samples(origin, file) or "/"
-    return open_chunked(f"{origin.path}:{key}", partial(_opened, origin, key))
+        names = read_index(origin, file, features_of(key))
+    opener, index = partial(_opened, origin, key), partial(_sample_names, origin)
+    return open_chunked(f"{origin.path}:{key}", opener, names, index)
+
+
+def _sample_names(origin: Origin) -> tuple[str, ...] | None:
+    with _opened(origin) as file:
+        return read_index(origin, file, "obs")
 
 
 def h5ad_labels(origin: Origin) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """Samples that are in memory already: numpy arrays and scipy sparse matrices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape, row_ranges
+from dhsk.samples.names import names_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +21,7 @@ class DenseSamples(Samples):
     source: str
     shape: tuple[int, int]
     array: NDArray[Any] = field(repr=False)
+    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
     is_sparse = False
     nnz = None
 
@@ -37,6 +39,7 @@ class CsrSamples(Samples):
     shape: tuple[int, int]
     nnz: int
     matrix: Any = field(repr=False)
+    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
     is_sparse = True
 
     def blocks(self, rows: int) -> Iterator[Rows]:
@@ -49,7 +52,9 @@ class CsrSamples(Samples):
             yield csr_block(data, indices, indptr, self.shape[1])
 
 
-def from_memory(X: ArrayLike | Any, source: str = "X") -> Samples:
+def from_memory(
+    X: ArrayLike | Any, source: str = "X", feature_names: Sequence[str] | None = None
+) -> Samples:
     """Wrap an array or a scipy sparse matrix, without copying it.
 
     Parameters
@@ -59,24 +64,28 @@ def from_memory(X: ArrayLike | Any, source: str = "X") -> Samples:
         format than CSR is converted.
     source
         Name for messages.
+    feature_names
+        Names of the features; None for the columns of a table such as a pandas DataFrame, if all
+        are strings, as in scikit-learn.
 
     Raises
     ------
     InputError
         If `X` is empty, has fewer than two dimensions, is not real or is an inconsistent CSR.
     """
+    names = names_in(getattr(X, "columns", ()) if feature_names is None else feature_names)
     if issparse(X):
-        return _from_sparse(X, source)
+        return _from_sparse(X, source, names)
     try:
         array = np.asarray(X)
     except ValueError as error:
         raise InputError(f"{source} is not an array: {' '.join(str(error).split())}") from error
     shape = flat_shape(source, array.shape)
     check_real(source, array.dtype)
-    return DenseSamples(source, shape, array)
+    return DenseSamples(source, shape, array, names)
 
 
-def _from_sparse(X: Any, source: str) -> CsrSamples:
+def _from_sparse(X: Any, source: str, names: tuple[str, ...] | None) -> CsrSamples:
     shape = flat_shape(source, X.shape)
     check_real(source, X.dtype)
     matrix = csr_array(X)
@@ -84,4 +93,4 @@ def _from_sparse(X: Any, source: str) -> CsrSamples:
         matrix.check_format(full_check=True)
     except ValueError as error:
         raise InputError(f"{source} is an inconsistent CSR matrix: {error}") from error
-    return CsrSamples(source, shape, int(matrix.nnz), matrix)
+    return CsrSamples(source, shape, int(matrix.nnz), matrix, names)

@@ -26,6 +26,7 @@ def open_samples(
     source: ArrayLike | Samples | str | os.PathLike[str] | Any,
     *,
     drop_columns: Sequence[str] = (),
+    id_column: str | None = None,
     n_features: int | None = None,
 ) -> Samples:
     """Open samples, without holding them in memory where they come from a file.
@@ -50,13 +51,19 @@ def open_samples(
     drop_columns
         Names of columns of a CSV or TSV file that are no features; in a file without a header,
         their numbers, counted from 0.
+    id_column
+        Name or number, likewise, of a column that names the samples: no feature either.
     n_features
         Number of features of an svmlight file, which does not say it (a test set may lack the
         last features of its training set); other formats ignore it.
 
     Returns
     -------
-    Samples with `shape`, `is_sparse`, `nnz` and `blocks(rows)`.
+    Samples with `shape`, `is_sparse`, `nnz`, `feature_names`, `blocks(rows)` and `ids(rows)`. Names
+    of features are those of the columns of a DataFrame or table, of AnnData's var, or of an array
+    of strings in an archive, one a feature, called `feature_names`, `features`, `genes`, `words`,
+    `vocabulary`, `columns` or `var_names`; ids likewise of AnnData's obs, or of such an array,
+    `sample_names`, `samples`, `ids`, `cells`, `documents`, `index` or `obs_names`.
 
     Raises
     ------
@@ -70,9 +77,10 @@ def open_samples(
             return open_chunked("X", partial(_lent, source))
         return from_memory(source)
     origin = Origin.of(source)
-    if drop_columns and origin.suffix not in TABLES:
+    named = [*drop_columns, *([] if id_column is None else [id_column])]
+    if named and origin.suffix not in TABLES:
         raise InputError(
-            f"{origin.path} has no named columns to drop ({', '.join(drop_columns)}): "
+            f"{origin.path} has no named columns to drop ({', '.join(named)}): "
             f"only {', '.join(TABLES)} files have"
         )
     if origin.path.is_dir():
@@ -87,7 +95,7 @@ def open_samples(
         case suffix if suffix in SVMLIGHT:
             return open_svmlight(origin, n_features)
         case suffix if suffix in TABLES:
-            return open_table(origin, drop_columns)
+            return open_table(origin, drop_columns, id_column)
     known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *SVMLIGHT, *TABLES))
     raise InputError(
         f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "

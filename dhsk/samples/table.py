@@ -8,7 +8,7 @@ import csv
 import io
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import NoReturn
@@ -49,6 +49,9 @@ class TableSamples(Samples):
     columns: Columns
     kept: tuple[int, ...]
     """Positions of the columns that are features."""
+    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
+    id_column: int | None = None
+    """Position of the column that names the samples."""
     is_sparse = False
     nnz = None
 
@@ -59,6 +62,16 @@ class TableSamples(Samples):
             block = np.empty((last - first, len(self.kept)))
             for row, sample in enumerate(islice(samples, last - first)):
                 block[row] = sample
+            yield block
+
+    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
+        """Ids of the samples, as `Samples.ids` says."""
+        return None if self.id_column is None else self._ids(self.id_column, rows)
+
+    def _ids(self, position: int, rows: int) -> Iterator[Sequence[str]]:
+        records = read_records(self.origin, skip=int(self.columns.has_header))
+        names = (record[position] for record in records)
+        while block := list(islice(names, rows)):
             yield block
 
     def samples(self) -> Iterator[list[float]]:
@@ -95,7 +108,9 @@ class TableSamples(Samples):
         )
 
 
-def open_table(origin: Origin, drop_columns: Sequence[str] = ()) -> TableSamples:
+def open_table(
+    origin: Origin, drop_columns: Sequence[str] = (), id_column: str | None = None
+) -> TableSamples:
     """Open a CSV or TSV file and count its samples, which reads it once.
 
     Raises
@@ -108,11 +123,18 @@ def open_table(origin: Origin, drop_columns: Sequence[str] = ()) -> TableSamples
     columns = read_columns(origin)
     for name in drop_columns:
         columns.position(name, origin.path)
-    kept = tuple(i for i, name in enumerate(columns.names) if name not in drop_columns)
+    named = None if id_column is None else columns.position(id_column, origin.path)
+    left_out = {*drop_columns, id_column}
+    kept = tuple(i for i, name in enumerate(columns.names) if name not in left_out)
     _refuse_pandas_index(source, columns, kept)
     unsized = TableSamples(source, (0, len(kept)), origin, columns, kept)
     shape = flat_shape(source, (sum(1 for _ in unsized.samples()), len(kept)))
-    return TableSamples(source, shape, origin, columns, kept)
+    return replace(
+        unsized,
+        shape=shape,
+        feature_names=tuple(columns.names[i] for i in kept) if columns.has_header else None,
+        id_column=named,
+    )
 
 
 def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.chunked import find_samples, open_chunked
-from dhsk.samples.columns import read_column
+from dhsk.samples.columns import features_of, read_column, read_index
 from dhsk.samples.paths import Origin
 
 
@@ -37,11 +37,18 @@ def open_zarr(origin: Origin) -> Samples:
             key = None
         else:
             key = find_samples(origin, root)
+            names = read_index(origin, root, features_of(key))
     if key is None:
         return open_chunked(str(origin.path), partial(_opened, origin))
     # An origin of its own, whose time of change is not that of its neighbours.
     part = Origin.of(origin.path / key)
-    return open_chunked(f"{origin.path}:{key}", partial(_opened, part))
+    index = partial(_sample_names, origin)
+    return open_chunked(f"{origin.path}:{key}", partial(_opened, part), names, index)
+
+
+def _sample_names(origin: Origin) -> tuple[str, ...] | None:
+    with _opened(origin) as root:
+        return read_index(origin, root, "obs")
 
 
 def zarr_labels(origin: Origin) -> NDArray[Any]:

@@ -1,0 +1,154 @@
+"""Names of features: columns are put in the order of names known before, or refused by name."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from dhsk.arrays import Indices, Rows
+from dhsk.errors import InputError
+from dhsk.samples.base import Samples, csr_block
+
+_NAMED: Final = 5
+"""Names that a message lists, as in scikit-learn."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReorderedSamples(Samples):
+    """Samples whose columns are in another order than in their source.
+
+    Memory in use: as of the source, and one more block.
+
+    Attributes
+    ----------
+    samples
+        The source.
+    feature_names
+        Names of the features, in the order wanted.
+    columns
+        Column of the source that holds each of them, (dim,).
+    """
+
+    samples: Samples
+    feature_names: tuple[str, ...] = field()
+    columns: Indices = field(repr=False)
+
+    def __post_init__(self) -> None:
+        same = self.samples
+        for name in ("source", "shape", "is_sparse", "nnz"):
+            object.__setattr__(self, name, getattr(same, name))
+
+    def blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples.blocks` says."""
+        dim = self.shape[1]
+        places = np.empty(dim, np.intp)  # of each column of the source among the features
+        places[self.columns] = np.arange(dim)
+        for block in self.samples.blocks(rows):
+            if isinstance(block, csr_array):
+                yield csr_block(block.data, places[block.indices], block.indptr, dim)
+            else:
+                yield np.take(block, self.columns, axis=1)
+
+    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
+        """Ids of the samples, as `Samples.ids` says."""
+        return self.samples.ids(rows)
+
+
+def in_order(samples: Samples, names: Sequence[str] | None, of: str) -> Samples:
+    """Put columns in the order of names that are known already.
+
+    Parameters
+    ----------
+    samples
+        What to read.
+    names
+        Names of the features in the order wanted; None if they are not known.
+    of
+        Who knows them, for the message.
+
+    Returns
+    -------
+    Samples
+        The same where they are in order, or where names are lacking on either side: then no more
+        than the number of features can be compared.
+
+    Raises
+    ------
+    InputError
+        A name is missing, unknown, or occurs twice in another order; the first ones are listed.
+    """
+    own = samples.feature_names
+    if names is None or own is None or tuple(names) == own:
+        return samples
+    missing, unknown = _beyond(names, own), _beyond(own, names)
+    if missing or unknown:
+        raise InputError(_difference(samples.source, of, len(names), missing, unknown))
+    twice = [name for name, count in Counter(own).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"{samples.source} has the features of {of} in another order, and {_listed(twice)} "
+            "more than once: make the names unique before training"
+        )
+    place = {name: column for column, name in enumerate(own)}
+    columns = np.array([place[name] for name in names], dtype=np.intp)
+    return ReorderedSamples(samples, tuple(names), columns)
+
+
+def cannot_compare(samples: Samples, names: Sequence[str] | None, of: str) -> str | None:
+    """Say that names are lacking on one side, as scikit-learn warns; None if they are not.
+
+    Parameters
+    ----------
+    samples
+        What is to be read.
+    names
+        Names that are known; None if they are not.
+    of
+        Who knows them.
+    """
+    if (names is None) == (samples.feature_names is None):
+        return None
+    with_names, without = (of, samples.source) if names is not None else (samples.source, of)
+    return (
+        f"{with_names} has feature names and {without} has none: only the number of features is "
+        "compared, so make sure that they are in the same order"
+    )
+
+
+def names_in(columns: Iterable[Any]) -> tuple[str, ...] | None:
+    """Names of the columns of a table in memory, by scikit-learn's rule: None unless all are text.
+
+    Parameters
+    ----------
+    columns
+        What the table calls them.
+    """
+    found = tuple(columns)
+    return tuple(map(str, found)) if found and all(isinstance(c, str) for c in found) else None
+
+
+def _beyond(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Names that there are not, or not as often, among others; in their order."""
+    left = Counter(names) - Counter(others)
+    return [name for name in dict.fromkeys(names) if left[name]]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+
+
+def _difference(
+    source: str, of: str, dim: int, missing: Sequence[str], unknown: Sequence[str]
+) -> str:
+    parts = []
+    if missing:
+        parts.append(f"lacks {len(missing):,} of the {dim:,} features of {of} ({_listed(missing)})")
+    if unknown:
+        parts.append(f"has {len(unknown):,} that {of} does not know ({_listed(unknown)})")
+    return (
+        f"{source} {' and '.join(parts)}: give the same features, in any order, and leave other "
+        "columns out, of a table with --drop-column NAME"
+    )
