@@ -25,8 +25,9 @@ from dhsk.options import (
 )
 from dhsk.outcome import Outcome
 from dhsk.plan_command import plan
+from dhsk.predict_command import predict
 from dhsk.samples import SphereMap, open_samples
-from dhsk.train_command import predict, train
+from dhsk.train_command import train
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

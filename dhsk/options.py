@@ -1,10 +1,12 @@
 """Options that several commands share, and how their words are parsed."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from dhsk.errors import InputError
 from dhsk.kernels import TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
 from dhsk.samples.paths import TABLES
 
@@ -188,6 +190,25 @@ def low_rank_of(rank: Any, **given: Any) -> dict[str, Any]:
             raise click.UsageError(f"--{next(iter(chosen))} needs --rank")
         return {}
     return {"rank": rank} | chosen
+
+
+def check_out(out: Path) -> None:
+    """Refuse a file for the result that cannot be written, before any work.
+
+    Parameters
+    ----------
+    out
+        The file.
+
+    Raises
+    ------
+    InputError
+        It is a folder, or in none.
+    """
+    if out.is_dir():
+        raise InputError(f"{out} is a folder, but --out names a file")
+    if not out.absolute().parent.is_dir():
+        raise InputError(f"the folder {out.absolute().parent} for --out does not exist: create it")
 
 
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:

@@ -1,23 +1,19 @@
-"""The commands `dhsk train` and `dhsk predict`: a classifier to a file, and labels by it."""
+"""The command `dhsk train`: a classifier to a file."""
 
-import csv
 import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from dhsk.connecting import connected_if_asked, wrong_out
 from dhsk.console import print_table, say, show_progress
-from dhsk.errors import InputError
 from dhsk.gram.prepare import takes_float32
 from dhsk.gram.sizes import human_bytes, human_seconds
 from dhsk.options import (
+    check_out,
     cluster_options,
     drop_option,
     kernel_options,
@@ -27,7 +23,6 @@ from dhsk.options import (
     rank_options,
 )
 from dhsk.outcome import TreeMemory, peak_resident
-from dhsk.progress import OnProgress
 from dhsk.samples import Samples, SphereMap, open_samples, read_labels
 
 if TYPE_CHECKING:
@@ -102,7 +97,7 @@ def train(
     """
     from dhsk.lowrank.steps import remove_journal
 
-    _check_out(out)
+    check_out(out)
     low_rank = {"selection": selection, "oversampling": oversampling, "loss": loss}
     _check_rank(rank, low_rank, {"probability": probability, "store": store})
     drop = (*drop_columns, *own_label_column(samples, labels))
@@ -189,53 +184,6 @@ def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: P
         click.echo(f"dhsk: {warning.message}", err=True)
 
 
-@click.command("predict")
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("samples")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="CSV of the labels.")
-@click.option("--labels", help="FILE or FILE:COLUMN, to print the accuracy.")
-@click.option("--proba", is_flag=True, help="Write a probability of each class too.")
-@drop_option
-def predict(
-    model: Path,
-    samples: str,
-    out: Path,
-    labels: str | None,
-    proba: bool,
-    drop_columns: tuple[str, ...],
-) -> None:
-    """Write the label of each of SAMPLES by a MODEL of `dhsk train`, read block by block."""
-    from dhsk.lowrank.model_file import load_model
-    from dhsk.svm.model import SvcModel
-
-    _check_out(out)
-    loaded = load_model(model)
-    if proba and not loaded.has_probabilities:
-        option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
-        raise InputError(f"{model} has no probabilities: train it with {option}")
-    drop = (*drop_columns, *own_label_column(samples, labels))
-    opened = open_samples(samples, drop_columns=drop, n_features=loaded.dim)
-    if opened.shape[1] != loaded.dim:
-        raise InputError(
-            f"{opened.source} has {opened.shape[1]} features, but {model} was trained on "
-            f"{loaded.dim}: give the same features in the same order"
-        )
-    truth = None if labels is None else _comparable(labels, opened.shape[0], loaded)
-    with show_progress() as progress:
-        right = _write_predictions(loaded, opened, out, truth, proba, progress)
-    if truth is not None:
-        say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
-    say(f"output: {out}")
-
-
-def _check_out(out: Path) -> None:
-    """Refuse a place for the result before any work."""
-    if out.is_dir():
-        raise InputError(f"{out} is a folder, but --out names a file")
-    if not out.absolute().parent.is_dir():
-        raise InputError(f"the folder {out.absolute().parent} for --out does not exist: create it")
-
-
 def _print_model(model: "SvcModel | LowRankModel", seconds: float) -> None:
     from dhsk.svm.model import SvcModel
 
@@ -273,53 +221,3 @@ def _low_rank_columns(model: "LowRankModel") -> dict[str, str]:
         "sweeps" if hinge else "Newton steps": f"{found.steps:,}",
         "passes": f"{found.passes:,}",
     }
-
-
-def _comparable(labels: str, n_samples: int, model: "SvcModel | LowRankModel") -> NDArray[Any]:
-    """True labels, of the kind of the model's."""
-    truth = read_labels(labels, n_samples, min_classes=1)
-    numbers = [array.dtype.kind in "biuf" for array in (truth, model.classes)]
-    if numbers[0] != numbers[1]:
-        kind = {True: "numbers", False: "text"}
-        raise InputError(
-            f"{labels} holds {kind[numbers[0]]}, but the classes of the model are "
-            f"{kind[numbers[1]]}: give the labels as they were in training"
-        )
-    return truth
-
-
-def _write_predictions(
-    model: "SvcModel | LowRankModel",
-    samples: Samples,
-    out: Path,
-    truth: NDArray[Any] | None,
-    proba: bool,
-    progress: OnProgress,
-) -> int:
-    """Write the table; how many labels are right, where the truth is known."""
-    from dhsk.svm.model_file import written_beside
-
-    header = ["label", *(f"probability_{c}" for c in model.classes if proba)]
-    right = first = 0
-    with written_beside(out, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        for predicted, probabilities in _predictions(model, samples, proba, progress):
-            writer.writerows(zip(predicted, *probabilities.T, strict=True))
-            if truth is not None:
-                right += int((predicted == truth[first : first + len(predicted)]).sum())
-            first += len(predicted)
-    return right
-
-
-def _predictions(
-    model: "SvcModel | LowRankModel", samples: Samples, proba: bool, progress: OnProgress
-) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Labels and probabilities, (rows, k) or (rows, 0), block by block."""
-    from dhsk.svm.model import ROWS
-
-    for _, rows in model.row_map.blocks(samples, ROWS, progress):
-        decisions = model.decisions(rows)
-        no_columns = np.empty((len(decisions), 0))
-        probabilities = model.probabilities_of(decisions) if proba else no_columns
-        yield model.labels_of(decisions), probabilities

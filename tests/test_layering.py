@@ -28,6 +28,7 @@ ROOMS = (
     "plan_command",
     "outcome",
     "train_command",
+    "predict_command",
     "cv_command",
     "cli",
     "__main__",

@@ -19,6 +19,8 @@ from dhsk.gram.sizes import parse_bytes
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.kernels.base import positive_parameter
 from dhsk.samples import Samples, SphereMap, open_samples, parse_sphere_map
+from dhsk.samples.memory import from_memory
+from dhsk.samples.names import names_in, table_in_order
 from dhsk.svm.model import ROWS, SUPPORT, blocks
 from dhsk.svm.rows import RowMap
 from dhsk.svm.runners import own_room
@@ -40,6 +42,8 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     memory: int | str | None
     client: Client | None = None
     _fitted_map: RowMap
+    _takes_any_order: bool = False
+    """Whether named columns are put in order: of loaded models, see `_validated`."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -77,8 +81,25 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return None if self.memory is None else parse_bytes(self.memory)
 
     def _validated(self, X: Any, **options: Any) -> Any:
-        """X, or X and y, as scikit-learn takes them; values are left to the map."""
+        """X, or X and y, as scikit-learn takes them; values are left to the map.
+
+        Known columns in another order are an error by scikit-learn's contract, which its own
+        checks test. A model from a file may have been trained elsewhere: it puts them in order.
+        """
+        if options.get("reset", True):
+            self._takes_any_order = False
+        elif self._takes_any_order:
+            X = table_in_order(X, self._names)
         return validate_data(self, X, accept_sparse="csr", ensure_all_finite=False, **options)
+
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        """Names of the features that were fitted to, if they have names."""
+        return names_in(getattr(self, "feature_names_in_", ()))
+
+    def _samples(self, X: Any) -> Samples:
+        """Samples that `_validated` has taken, with the names of their features."""
+        return from_memory(X, feature_names=self._names)
 
     def _row_map(self, samples: Samples) -> RowMap:
         """Kernel and map, if they go together with the samples."""
@@ -99,7 +120,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     def _map_to_fit(self, X: Any) -> Rows:
         """Map samples to be fitted to, all in memory."""
-        samples = open_samples(X)
+        samples = self._samples(X)
         self._keep_map(self._row_map(samples))
         with in_scikit_words(self):
             return self._fitted_map.all_of(samples, own_room(self._bytes()))

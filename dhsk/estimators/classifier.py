@@ -1,7 +1,7 @@
 """What classifiers share: fitting to labels and weights, and files."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
@@ -80,7 +80,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         X, y = self._validated(X, y=y)
         weights = checked_weights(sample_weight, X)
         with in_scikit_words(self):
-            return self._fit(open_samples(X), np.asarray(y), weights, ignore)
+            return self._fit(self._samples(X), np.asarray(y), weights, ignore)
 
     def save(self, path: str | Path) -> None:
         """Write the trained model: arrays and JSON, never a pickle.
@@ -105,7 +105,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         -------
         Self
             A fitted estimator. What its file does not keep, like memory and client, is the
-            default.
+            default. If the file has names of features, columns of a DataFrame are put in their
+            order; what scikit-learn would refuse of an estimator that was fitted just now.
 
         Raises
         ------
@@ -124,9 +125,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             class_weight=dict(weights) if isinstance(weights, list) else weights,
             **parameters,
         )
-        made.n_features_in_ = model.dim
-        if model.notes.get("feature_names"):
-            made.feature_names_in_ = np.array(model.notes["feature_names"], dtype=object)
+        made._keep_features(model.dim, model.feature_names)
+        made._takes_any_order = True
         made._learned(model)
         return made
 
@@ -151,8 +151,17 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         labels = np.asarray(y)
         if labels.shape != opened.shape[:1]:
             raise InputError(f"labels of shape {labels.shape} for {opened.shape[0]} samples")
-        self.n_features_in_ = opened.shape[1]
+        self._keep_features(opened.shape[1], opened.feature_names)
+        self._takes_any_order = False
         return opened, labels, np.ones(len(labels))
+
+    def _keep_features(self, dim: int, names: Sequence[str] | None) -> None:
+        """Set what scikit-learn's own validation would have set."""
+        self.n_features_in_ = dim
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
 
     def _learned(self, model: Model) -> None:
         """Set all that was learned."""
@@ -167,5 +176,4 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         if isinstance(self.class_weight, Mapping):
             parameters["class_weight"] = list(self.class_weight.items())
         parameters["kernel"] = None if self.kernel is None else self.kernel.to_spec()
-        names = getattr(self, "feature_names_in_", None)
-        return {"parameters": parameters, "feature_names": None if names is None else list(names)}
+        return {"parameters": parameters}

@@ -26,6 +26,7 @@ from dhsk.lowrank.features import FeatureMap, lazy_features
 from dhsk.lowrank.landmarks import require_room
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, open_samples
+from dhsk.samples.names import in_order
 from dhsk.svm.runners import own_room
 
 
@@ -268,7 +269,8 @@ class NystromFeatures(
     def _opened(self, X: Any) -> Samples:
         """Samples of any source; those in memory as scikit-learn takes them."""
         in_memory = not (isinstance(X, str | os.PathLike | Samples) or hasattr(X, "chunks"))
-        samples = open_samples(self._validated(X, reset=False) if in_memory else X)
+        given = open_samples(self._validated(X, reset=False) if in_memory else X)
+        samples = in_order(given, self._names, "NystromFeatures")
         if samples.shape[1] != self.n_features_in_:
             raise InputError(
                 f"{samples.source} has {samples.shape[1]} features, but NystromFeatures is "
@@ -286,7 +288,7 @@ class NystromFeatures(
         self._check()
         check_choice(self.n_components, self.selection, self.oversampling)
         check_trace_error("tol", self.tol)
-        samples = open_samples(self._validated(X))
+        samples = self._samples(self._validated(X))
         selection = numbered(self.selection, samples.shape[0])
         oversampling = self.oversampling
         if oversampling is None:

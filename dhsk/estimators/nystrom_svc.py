@@ -242,8 +242,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Floats
             (N, k); for two classes (N,), above 0 for the second.
         """
-        found = self._by_blocks(X, self._fitted.decisions)
-        return found[:, 0] if found.shape[1] == 1 else found
+        return self._fitted.scores_of(self._by_blocks(X, self._fitted.decisions))
 
     def _has_probabilities(self) -> bool:
         if self.loss != "logistic":

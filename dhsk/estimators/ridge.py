@@ -16,7 +16,7 @@ from dhsk.estimators.base import HeatEstimator, checked_weights
 from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
-from dhsk.samples import SphereMap
+from dhsk.samples import Samples, SphereMap
 from dhsk.svm.conjugate import RidgeSolution, solve_ridge
 from dhsk.svm.runners import own_room
 from dhsk.svm.smo import padded
@@ -142,7 +142,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         self.X_fit_ = self._map_to_fit(X)[used]
         with self.client.as_current() if self.client else nullcontext():
             solution = solve_ridge(
-                self._source(X[used]),
+                self._source(self._samples(X[used])),
                 targets.reshape(len(targets), -1),
                 float(self.alpha) / weights[used],
                 tol=self.tol,
@@ -178,7 +178,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         scores = self._sums(X, self.X_fit_, coef.reshape(len(coef), -1))
         return scores.reshape(-1, *coef.shape[1:])
 
-    def _source(self, X: Any) -> Source:
+    def _source(self, samples: Samples) -> Source:
         """The matrix: in memory if it fits and no store was named, else computed or read."""
         rows, n = RowsSource(self.X_fit_, self.kernel_), self.X_fit_.shape[0]
         fits = n * padded(n) * rows.dtype.itemsize <= own_room(self._bytes())
@@ -187,7 +187,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         if self.store is None and self.client is None:
             return rows
         gram = compute_gram(
-            X,
+            samples,
             self.kernel_,
             sphere_map=self.sphere_map,
             store=self.store,

@@ -19,7 +19,6 @@ from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap
 from dhsk.svm.model import SvcModel
 from dhsk.svm.train import Means, train_svc
-from dhsk.svm.votes import one_vs_rest
 
 FOLDS: Final = 5
 """Folds whose decisions the sigmoids are fitted to, as in LIBSVM."""
@@ -185,8 +184,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
             (N, k); for two classes (N,), above 0 for the second.
         """
         model = self._fitted
-        k = len(model.classes)
-        return self._by_blocks(X, lambda rows: one_vs_rest(model.decisions(rows), k))
+        return self._by_blocks(X, lambda rows: model.scores_of(model.decisions(rows)))
 
     def _has_probabilities(self) -> bool:
         if not self.probability:

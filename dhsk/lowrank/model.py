@@ -90,6 +90,8 @@ class LowRankModel:
         What the solutions are worth.
     notes
         What else the maker wants to keep with it, as JSON.
+    feature_names
+        Names of the features, (dim,), in the order of the columns; None if they have none.
     """
 
     kernel: Kernel
@@ -101,6 +103,7 @@ class LowRankModel:
     intercepts: Floats
     certificates: LowRankCertificates
     notes: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def dim(self) -> int:
@@ -150,6 +153,10 @@ class LowRankModel:
         if len(self.classes) == 2:
             return np.asarray(self.classes[(decisions[:, 0] > 0).astype(np.intp)])
         return np.asarray(self.classes[decisions.argmax(axis=1)])
+
+    def scores_of(self, decisions: Floats) -> Floats:
+        """The same decisions, (N, k), or of two classes (N,), above 0 for the second."""
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
     def probabilities_of(self, decisions: Floats) -> Floats:
         """Class probabilities, (N, k), from decisions, (N, J).

@@ -327,4 +327,5 @@ def _model(
             width=found.width,
             trace_error=found.trace_error,
         ),
+        feature_names=problem.samples.feature_names,
     )

@@ -97,6 +97,22 @@ def in_order(samples: Samples, names: Sequence[str] | None, of: str) -> Samples:
     return ReorderedSamples(samples, tuple(names), columns)
 
 
+def table_in_order(X: Any, names: Sequence[str] | None) -> Any:
+    """Put the columns of a table in memory in the order of known names, if they are the same.
+
+    Parameters
+    ----------
+    X
+        A DataFrame of pandas or polars; anything else is returned as it is.
+    names
+        Names in the order wanted, if there are any.
+    """
+    own = names_in(getattr(X, "columns", ()))
+    if own is None or names is None or own == tuple(names) or len(set(own)) < len(own):
+        return X
+    return X if _beyond(names, own) or _beyond(own, names) else X[list(names)]
+
+
 def cannot_compare(samples: Samples, names: Sequence[str] | None, of: str) -> str | None:
     """Say that names are lacking on one side, as scikit-learn warns; None if they are not.
 

@@ -7,7 +7,7 @@ parser of pandas before 3.1 does not, and let a message name the cell that is wr
 import csv
 import io
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, flat_shape, row_ranges
-from dhsk.samples.paths import Origin
+from dhsk.samples.paths import TABLES, Origin
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Spellings of an absent value, in lower case."""
@@ -168,6 +168,23 @@ def read_columns(origin: Origin) -> Columns:
         return Columns(tuple(map(str, range(len(first)))), has_header=False)
     names = tuple(name.strip() or f"Unnamed: {column}" for column, name in enumerate(first))
     return Columns(names, has_header=True)
+
+
+def usual_id_column(source: str, known: Collection[str]) -> str | None:
+    """Name the column of a table that names the samples, if one is called id; None of other files.
+
+    Parameters
+    ----------
+    source
+        FILE or FILE:KEY.
+    known
+        Columns that are something else.
+    """
+    origin = Origin.of(source)
+    if origin.suffix not in TABLES or origin.path.is_dir():
+        return None
+    found = (n for n in read_columns(origin).names if n.lower() == "id" and n not in known)
+    return next(found, None)
 
 
 def _counts(record: list[str]) -> bool:

@@ -16,7 +16,7 @@ from dhsk.svm.dual import Fit
 from dhsk.svm.probability import class_probabilities
 from dhsk.svm.problems import Pair
 from dhsk.svm.rows import RowMap
-from dhsk.svm.votes import vote
+from dhsk.svm.votes import one_vs_rest, vote
 
 ROWS: Final = 1024
 SUPPORT: Final = 4096
@@ -136,6 +136,8 @@ class SvcModel:
         Platt's A and B of every pair, (n_pairs, 2); None without probabilities.
     notes
         What else the maker wants to keep with it, as JSON.
+    feature_names
+        Names of the features, (dim,), in the order of the columns; None if they have none.
     """
 
     kernel: Kernel
@@ -146,6 +148,7 @@ class SvcModel:
     certificates: Certificates
     sigmoids: Floats | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def dim(self) -> int:
@@ -203,6 +206,13 @@ class SvcModel:
     def labels_of(self, decisions: Floats) -> NDArray[Any]:
         """Labels, (N,), by votes of the decisions of all pairs, (N, n_pairs)."""
         return np.asarray(self.classes[vote(decisions, len(self.classes))])
+
+    def scores_of(self, decisions: Floats) -> Floats:
+        """Scores of the classes, (N, k), or of two (N,), from the decisions of all pairs.
+
+        See `dhsk.svm.votes.one_vs_rest`.
+        """
+        return one_vs_rest(decisions, len(self.classes))
 
     def probabilities_of(self, decisions: Floats) -> Floats:
         """Class probabilities, (N, k), from the decisions of all pairs, (N, n_pairs).

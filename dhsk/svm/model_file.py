@@ -98,6 +98,10 @@ class Kept(Protocol):
     def notes(self) -> Mapping[str, Any]:
         """What else the maker wants to keep."""
 
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, if they have any."""
+
 
 def write_model(
     path: Path,
@@ -134,6 +138,7 @@ def write_model(
         **header,
         "classes_are_objects": model.classes.dtype.kind == "O",
         "notes": dict(model.notes),
+        "feature_names": model.feature_names,
     }
     parts: dict[str, Any] = {
         _HEADER: np.frombuffer(json.dumps(whole, default=_as_json).encode(), np.uint8),
@@ -231,14 +236,25 @@ def _header(stored: NDArray[Any] | None, path: Path, kinds: Sequence[str]) -> di
 
 def common_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """What models of every kind have, by the names of `Kept`."""
-    classes = arrays["classes"]
+    classes, rows = arrays["classes"], _rows(arrays)
     return {
         "kernel": kernel_from_spec(header["kernel"]),
         "sphere_map": parse_sphere_map(header["sphere_map"]),
         "classes": classes.astype(object) if header["classes_are_objects"] else classes,
-        "rows": _rows(arrays),
+        "rows": rows,
         "notes": header["notes"],
+        "feature_names": _feature_names(header, rows.shape[1]),
     }
+
+
+def _feature_names(header: dict[str, Any], dim: int) -> tuple[str, ...] | None:
+    """Names of the features; earlier files have those of DataFrames, in the notes."""
+    names = header.get("feature_names", header["notes"].get("feature_names"))
+    if names is None:
+        return None
+    if len(names) != dim or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"feature_names are {len(names)} and not {dim} names")
+    return tuple(names)
 
 
 def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SvcModel:

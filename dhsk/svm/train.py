@@ -258,6 +258,7 @@ def _model(
         rows=engine.some(expansion.support),
         expansion=expansion,
         certificates=Certificates.of(fits, problem.tol, problem.C),
+        feature_names=problem.samples.feature_names,
     )
 
 

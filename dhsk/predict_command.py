@@ -1,0 +1,164 @@
+"""The command `dhsk predict`: labels of samples by a model in a file."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from numpy.typing import NDArray
+
+from dhsk.console import say, show_progress
+from dhsk.errors import InputError
+from dhsk.options import check_out, drop_option, own_label_column
+from dhsk.progress import OnProgress
+from dhsk.samples import Samples, open_samples, read_labels
+from dhsk.samples.names import cannot_compare, in_order
+from dhsk.samples.table import usual_id_column
+
+if TYPE_CHECKING:
+    from dhsk.lowrank.model import LowRankModel
+    from dhsk.svm.model import SvcModel
+
+
+@click.command("predict")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("samples")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="CSV of the labels.")
+@click.option("--labels", help="FILE or FILE:COLUMN, to print the accuracy.")
+@click.option("--proba", is_flag=True, help="Write a probability of each class too.")
+@click.option("--decision", is_flag=True, help="Write the values of the decision function too.")
+@click.option(
+    "--id-column",
+    metavar="NAME",
+    help="CSV column that names the samples. [default: one called id that is no feature]",
+)
+@drop_option
+def predict(
+    model: Path,
+    samples: str,
+    out: Path,
+    labels: str | None,
+    proba: bool,
+    decision: bool,
+    id_column: str | None,
+    drop_columns: tuple[str, ...],
+) -> None:
+    """Write the label of each of SAMPLES by a MODEL of `dhsk train`, read block by block.
+
+    Features that both have names for may be in any order. Ids of the samples come first where the
+    file has them: AnnData's obs_names, an array of names in an .npz archive, a column of a table.
+    """
+    from dhsk.lowrank.model_file import load_model
+    from dhsk.svm.model import SvcModel
+
+    check_out(out)
+    loaded = load_model(model)
+    if proba and not loaded.has_probabilities:
+        option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
+        raise InputError(f"{model} has no probabilities: train it with {option}")
+    drop = (*drop_columns, *own_label_column(samples, labels))
+    if id_column is None and loaded.feature_names is not None:
+        id_column = usual_id_column(samples, (*drop, *loaded.feature_names))
+    opened = open_samples(samples, drop_columns=drop, id_column=id_column, n_features=loaded.dim)
+    opened = in_order(opened, loaded.feature_names, str(model))
+    if opened.shape[1] != loaded.dim:
+        raise InputError(
+            f"{opened.source} has {opened.shape[1]} features, but {model} was trained on "
+            f"{loaded.dim}: give the same features in the same order"
+        )
+    doubt = cannot_compare(opened, loaded.feature_names, str(model))
+    if doubt is not None:
+        click.echo(f"dhsk: {doubt}", err=True)
+    truth = None if labels is None else _comparable(labels, opened.shape[0], loaded)
+    with show_progress() as progress:
+        right = _write_predictions(_Table(loaded, decision, proba), opened, out, truth, progress)
+    if truth is not None:
+        say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
+    say(f"output: {out}")
+
+
+def _comparable(labels: str, n_samples: int, model: "SvcModel | LowRankModel") -> NDArray[Any]:
+    """True labels, of the kind of the model's."""
+    truth = read_labels(labels, n_samples, min_classes=1)
+    numbers = [array.dtype.kind in "biuf" for array in (truth, model.classes)]
+    if numbers[0] != numbers[1]:
+        kind = {True: "numbers", False: "text"}
+        raise InputError(
+            f"{labels} holds {kind[numbers[0]]}, but the classes of the model are "
+            f"{kind[numbers[1]]}: give the labels as they were in training"
+        )
+    return truth
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What is written of each sample besides its id.
+
+    Attributes
+    ----------
+    model
+        The model.
+    decision, proba
+        Whether decisions and probabilities follow the label.
+    """
+
+    model: "SvcModel | LowRankModel"
+    decision: bool
+    proba: bool
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns."""
+        classes = self.model.classes.tolist()
+        decided = classes[1:] if len(classes) == 2 else classes  # of two, one: above 0 the second
+        return [
+            "label",
+            *(f"decision_{c}" for c in decided if self.decision),
+            *(f"probability_{c}" for c in classes if self.proba),
+        ]
+
+    def blocks(
+        self, samples: Samples, progress: OnProgress
+    ) -> Iterator[tuple[NDArray[Any], list[NDArray[Any]]]]:
+        """Labels, (rows,), and the columns beside them, block by block."""
+        from dhsk.svm.model import ROWS
+
+        for _, rows in self.model.row_map.blocks(samples, ROWS, progress):
+            decisions = self.model.decisions(rows)
+            beside: list[NDArray[Any]] = []
+            if self.decision:
+                beside += list(self.model.scores_of(decisions).reshape(len(decisions), -1).T)
+            if self.proba:
+                beside += list(self.model.probabilities_of(decisions).T)
+            yield self.model.labels_of(decisions), beside
+
+
+def _write_predictions(
+    table: _Table,
+    samples: Samples,
+    out: Path,
+    truth: NDArray[Any] | None,
+    progress: OnProgress,
+) -> int:
+    """Write the table; how many labels are right, where the truth is known."""
+    from dhsk.svm.model import ROWS
+    from dhsk.svm.model_file import written_beside
+
+    ids = samples.ids(ROWS)
+    names = None if ids is None else chain.from_iterable(ids)
+    right = first = 0
+    with written_beside(out, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.header if names is None else ["id", *table.header])
+        for predicted, beside in table.blocks(samples, progress):
+            columns: list[Iterable[Any]] = [predicted, *beside]
+            if names is not None:
+                columns.insert(0, islice(names, len(predicted)))
+            writer.writerows(zip(*columns, strict=True))
+            if truth is not None:
+                right += int((predicted == truth[first : first + len(predicted)]).sum())
+            first += len(predicted)
+    return right
