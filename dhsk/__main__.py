@@ -1,12 +1,13 @@
 """Entry of the command `dhsk`: runs it and turns what ends it into an exit code."""
 
-import errno
+import io
 import logging
 import signal
 import sys
 from collections.abc import Sequence
 
 from dhsk.errors import AccuracyError, BudgetError, DhskError, InputError, StoreError
+from dhsk.files import refusal_of
 
 DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -24,6 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job stays deaf
             signal.signal(number, _interrupt)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Paths that are no text are printed as standard error prints them.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:
@@ -49,8 +53,13 @@ def _run(arguments: Sequence[str] | None) -> int:
         _say(str(error))
         return exit_code(error)
     except OSError as error:  # an --out that cannot be written, or a disk that is full
-        _say(f"cannot go on: {error}")
-        return TOO_BIG if error.errno in (errno.ENOSPC, errno.EDQUOT) else BAD_INPUT
+        refusal = refusal_of(error)
+        _say(str(refusal))
+        return exit_code(refusal)
+    except MemoryError as error:
+        reason = " ".join(str(error).split()) or "no more is to be had"
+        _say(f"out of memory ({reason}): give --memory less than there is, or use fewer samples")
+        return TOO_BIG
     return code if isinstance(code, int) else DONE
 
 

@@ -16,6 +16,7 @@ from dhsk.gram.store import GramStore
 from dhsk.gram.workers import resources_of
 from dhsk.kernel_command import kernel
 from dhsk.options import (
+    Place,
     cluster_options,
     drop_option,
     kernel_options,
@@ -47,7 +48,7 @@ commands.add_command(predict)
 
 
 @commands.command()
-@click.option("--out", type=click.Path(path_type=Path), default="dhsk-demo", show_default=True)
+@click.option("--out", type=Place(), default="dhsk-demo", show_default=True)
 @cluster_options
 @click.pass_context
 def demo(
@@ -80,7 +81,7 @@ def demo(
 
 @commands.command()
 @click.argument("samples")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the store.")
+@click.option("--out", type=Place(), required=True, help="Folder of the store.")
 @kernel_options
 @map_option
 @tile_options
@@ -132,7 +133,7 @@ def gram(
 
 
 @commands.command()
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=Place())
 def info(store: Path) -> None:
     """Say what a Gram store holds, complete or not."""
     opened = GramStore.open(store)
@@ -158,7 +159,7 @@ def info(store: Path) -> None:
 
 
 @commands.command()
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=Place())
 @click.option("--repair", metavar="SAMPLES", help="Recompute what is damaged from these samples.")
 @drop_option
 @cluster_options

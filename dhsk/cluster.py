@@ -16,6 +16,7 @@ from distributed import Client
 
 from dhsk.errors import InputError
 from dhsk.gram.local import LocalClient, thread_client
+from dhsk.kernels.base import whole_parameter
 from dhsk.processes import (
     UNGUARDED,
     end_quietly_if_worker,
@@ -72,6 +73,13 @@ def connect(cluster: str = "local", **options: Any) -> Client:
     >>> with dhsk.connect("local", n_workers=2) as client:  # doctest: +SKIP
     ...     G = dhsk.compute_gram("counts.npz", kernel, store="counts.gram", client=client)
     """
+    if not isinstance(cluster, str):
+        raise InputError(
+            f"cluster must be 'local', an address or the path of a scheduler file, got {cluster!r}:"
+            " give the number of workers as n_workers"
+        )
+    if options.get("n_workers") is not None:
+        whole_parameter("n_workers", options["n_workers"], 1)
     if cluster == "local":
         return _local(**options)
     if cluster in ("slurm", "kubernetes"):

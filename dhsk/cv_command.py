@@ -9,6 +9,7 @@ import click
 
 from dhsk.connecting import connected_if_asked, wrong_out
 from dhsk.console import print_table, say, show_progress
+from dhsk.files import made_folder
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.kernels import Kernel
 from dhsk.options import (
@@ -16,6 +17,8 @@ from dhsk.options import (
     Names,
     Numbers,
     NumbersOrAuto,
+    Place,
+    Seed,
     cluster_options,
     drop_option,
     low_rank_of,
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 @click.command("cv")
 @click.argument("source", metavar="STORE|SAMPLES")
 @click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Results folder.")
+@click.option("--out", type=Place(), required=True, help="Results folder.")
 @click.option(
     "--kernel",
     "names",
@@ -71,7 +74,9 @@ if TYPE_CHECKING:
     help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left.",
 )
 @ranks_options
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the folds and landmarks.")
+@click.option(
+    "--seed", type=Seed(), default=0, show_default=True, help="Of the folds and landmarks."
+)
 @click.option("--model", is_flag=True, help="Fit the best cell on all samples: model.dhsk.")
 @click.option("--test", metavar="SAMPLES", help="Held-out samples, to score that model.")
 @click.option("--test-labels", help="Their labels, FILE or FILE:COLUMN.")
@@ -113,9 +118,9 @@ def cv(
     grid = _grid(opened, dim, options)
     held_out = _held_out(test, test_labels, drop_columns)
     split = None if groups is None else read_labels(groups, n, min_classes=1)
-    out.mkdir(parents=True, exist_ok=True)
     table = out / "results.csv"
     with (
+        made_folder(out),
         connected_if_asked(cluster, workers, needed=not low_rank) as client,
         _telling_of(table),
         show_progress() as progress,

@@ -8,7 +8,7 @@ import numpy as np
 from dhsk.console import print_pairs, print_table, say
 from dhsk.kernel_plot import plot_kernels
 from dhsk.kernels import HeatKernel, ParametrixKernel, time_at_scale
-from dhsk.options import WholeNumbers
+from dhsk.options import Place, WholeNumbers
 
 COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0.5, -1.0)
 """Where the table has values: closest where samples on the positive orthant lie."""
@@ -27,7 +27,7 @@ COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0
 @click.option("--time", type=float, help="Absolute diffusion time.")
 @click.option(
     "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=Place(dir_okay=False),
     metavar="FILE",
     help="Draw the kernels against the angle: .png, .svg or .pdf.",
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dhsk.errors import InputError
+from dhsk.files import written_beside
 from dhsk.kernels import HeatKernel, SphericalKernel
 from dhsk.report.drawing import drawing
 
@@ -68,14 +69,15 @@ def plot_kernels(path: Path, pairs: Sequence[tuple[HeatKernel, SphericalKernel]]
             ".svg": {"Date": None},
             ".pdf": {"CreationDate": None},
         }
-        picture.figure.savefig(
-            path,
-            format=ending[1:],
-            dpi=_DPI,
-            bbox_inches="tight",
-            pad_inches=0.1,
-            metadata=dated.get(ending),
-        )
+        with written_beside(path) as file:
+            picture.figure.savefig(
+                file,
+                format=ending[1:],
+                dpi=_DPI,
+                bbox_inches="tight",
+                pad_inches=0.1,
+                metadata=dated.get(ending),
+            )
 
 
 def _label(axes: "Axes") -> None:

@@ -1,5 +1,6 @@
 """Options that several commands share, and how their words are parsed."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -7,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from dhsk.errors import InputError
+from dhsk.files import check_writable
 from dhsk.kernels import TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
 from dhsk.samples.paths import TABLES
 
@@ -16,6 +18,26 @@ KERNELS = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
 MAPS = ("hyperspherical", "projective", "identity")
 SELECTIONS = ("rpcholesky", "uniform", "kmeans")
 LOSSES = ("squared_hinge", "logistic")
+
+
+class Place(click.Path):
+    """A path, as `pathlib.Path`, that the system can be asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(path_type=Path, readable=False, **options)  # reading says more
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Parse, or fail with a usage error."""
+        if "\0" in os.fspath(value):
+            self.fail(f"{value!r} is no path: it has a NUL character", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Seed(click.IntRange):
+    """A seed, as numpy and scikit-learn take it."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 2**32 - 1)
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
@@ -204,11 +226,14 @@ def check_out(out: Path) -> None:
     ------
     InputError
         It is a folder, or in none.
+    StoreError
+        It is in a folder that cannot be written.
     """
     if out.is_dir():
         raise InputError(f"{out} is a folder, but --out names a file")
     if not out.absolute().parent.is_dir():
         raise InputError(f"the folder {out.absolute().parent} for --out does not exist: create it")
+    check_writable(out.absolute().parent)
 
 
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from dhsk.gram.rates import Rates, kernel_seconds, measure_rates
 from dhsk.gram.rates_cache import cache_file, load_rates, save_rates
 from dhsk.gram.sizes import parse_bytes
 from dhsk.lowrank.comparison import COLUMNS, RANKS, Comparison, compare
-from dhsk.options import WholeNumbers, drop_option, kernel_options, make_kernel, tile_options
+from dhsk.options import Place, WholeNumbers, drop_option, kernel_options, make_kernel, tile_options
 from dhsk.samples import open_samples
 from dhsk.svm.fit_cost import GridShape
 
@@ -55,7 +55,7 @@ class GridNumbers(WholeNumbers):
 @click.option("--measure", is_flag=True, help="Measure this machine, and keep the rates.")
 @click.option(
     "--place",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=Place(exists=True, file_okay=False),
     default=".",
     show_default=True,
     help="Folder on the disk that --measure measures, and where stores would be.",

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dhsk.console import say, show_progress
 from dhsk.errors import InputError
-from dhsk.options import check_out, drop_option, own_label_column
+from dhsk.files import written_beside
+from dhsk.options import Place, check_out, drop_option, own_label_column
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, open_samples, read_labels
 from dhsk.samples.names import cannot_compare, in_order
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 
 @click.command("predict")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=Place())
 @click.argument("samples")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="CSV of the labels.")
+@click.option("--out", type=Place(), required=True, help="CSV of the labels.")
 @click.option("--labels", help="FILE or FILE:COLUMN, to print the accuracy.")
 @click.option("--proba", is_flag=True, help="Write a probability of each class too.")
 @click.option("--decision", is_flag=True, help="Write the values of the decision function too.")
@@ -145,7 +146,6 @@ def _write_predictions(
 ) -> int:
     """Write the table; how many labels are right, where the truth is known."""
     from dhsk.svm.model import ROWS
-    from dhsk.svm.model_file import written_beside
 
     ids = samples.ids(ROWS)
     names = None if ids is None else chain.from_iterable(ids)

@@ -13,6 +13,8 @@ from dhsk.console import print_table, say, show_progress
 from dhsk.gram.prepare import takes_float32
 from dhsk.gram.sizes import human_bytes, human_seconds
 from dhsk.options import (
+    Place,
+    Seed,
     check_out,
     cluster_options,
     drop_option,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 @click.command("train")
 @click.argument("samples")
 @click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="File of the model.")
+@click.option("--out", type=Place(), required=True, help="File of the model.")
 @rank_options
 @click.option(
     "--C",
@@ -54,7 +56,11 @@ if TYPE_CHECKING:
 )
 @click.option("--probability", is_flag=True, help="Train for `dhsk predict --proba` too.")
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Of --probability's folds, or landmarks."
+    "--seed",
+    type=Seed(),
+    default=0,
+    show_default=True,
+    help="Of --probability's folds, or landmarks.",
 )
 @click.option(
     "--dtype",
@@ -62,7 +68,7 @@ if TYPE_CHECKING:
     help="Type of products and kernel values. [default: float64; with --rank: float32 where the "
     "kernel takes it]",
 )
-@click.option("--store", type=click.Path(path_type=Path), help="Folder to keep the Gram matrix in.")
+@click.option("--store", type=Place(), help="Folder to keep the Gram matrix in.")
 @kernel_options
 @map_option
 @drop_option

@@ -10,6 +10,7 @@ ROOMS = (
     "arrays",
     "caching",
     "progress",
+    "files",
     "kernels",
     "samples",
     "report",

@@ -8,11 +8,11 @@ import dask.array as da
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
+from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.selection import (
     check_choice,
     check_trace_error,
@@ -302,7 +302,7 @@ class NystromFeatures(
                 selection=selection,
                 tol=self.tol,
                 oversampling=oversampling,
-                seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+                seed=random_numbers(self.random_state).randint(np.iinfo(np.int32).max),
                 memory=self._bytes(),
             )
         self.landmarks_, self.landmark_indices_ = found.landmarks, found.indices

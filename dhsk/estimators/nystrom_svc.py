@@ -9,12 +9,11 @@ import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from dhsk.arrays import Floats
 from dhsk.estimators.classifier import HeatClassifier
-from dhsk.estimators.problem import make_problem, warn_unless_solved
+from dhsk.estimators.problem import make_problem, random_numbers, warn_unless_solved
 from dhsk.estimators.selection import check_choice, check_trace_error, numbered
 from dhsk.kernels import Kernel
 from dhsk.lowrank.model import LowRankModel
@@ -307,7 +306,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
             oversampling=float(self.oversampling),
             landmark_tol=float(self.landmark_tol),
             loss=self.loss,
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            seed=int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max)),
         )
         means, folder = (
             Means(self._bytes(), self.client),

@@ -134,6 +134,21 @@ def warn_unless_solved(found: LowRankCertificates) -> None:
         )
 
 
+def random_numbers(random_state: Any) -> np.random.RandomState:
+    """Random numbers of a parameter `random_state`, as scikit-learn takes it.
+
+    Raises
+    ------
+    InputError
+        It is no seed, nor a source of random numbers.
+    """
+    try:
+        numbers: np.random.RandomState = check_random_state(random_state)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"random_state={random_state!r} cannot be used: {error}") from error
+    return numbers
+
+
 def _check_classes(classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_]) -> None:
     """Refuse labels of one class, and classes whose samples all have weight 0."""
     if len(classes) < 2:
@@ -162,7 +177,7 @@ def _folds(
             f"class {classes[smallest]} has one sample, but probability=True fits sigmoids to "
             "decisions of samples held out and needs two: drop the class, or probability"
         )
-    seed = check_random_state(random_state)
+    seed = random_numbers(random_state)
     splitter = StratifiedKFold(min(most, counts[smallest]), shuffle=True, random_state=seed)
     numbers, fold_of = np.flatnonzero(used), np.full(len(codes), -1)
     for fold, (_, held_out) in enumerate(splitter.split(numbers[:, None], codes[used])):

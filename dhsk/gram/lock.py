@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from dhsk.errors import StoreError
+from dhsk.files import not_writable
 
 LOCK_NAME: Final = ".lock"
 
@@ -131,7 +132,4 @@ def _holder(file: Path) -> str:
 
 
 def _not_writable(path: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"{path} cannot be written ({error.strerror}): choose another folder, or make it writable; "
-        "a finished store can be read as it is"
-    )
+    return StoreError(f"{not_writable(path, error)}; a finished store can be read as it is")

@@ -1,6 +1,9 @@
 """How many features two sparse samples share: what the sparse product costs."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dhsk.samples import Samples
@@ -26,16 +29,20 @@ def measured_overlap(samples: Samples) -> tuple[float, int]:
         for n_c of n samples with feature c; and n, the number of samples read.
     """
     n_samples, dim = samples.shape
-    in_column = np.zeros(dim, dtype=np.int64)
+    found: list[NDArray[Any]] = []
     rows = entries = 0
     for block in samples.blocks(min(_BLOCK_ROWS, n_samples)):
         if not isinstance(block, csr_array):
             raise TypeError(f"{samples.source} is not sparse")
-        in_column += np.bincount(block.indices, minlength=dim)
+        found.append(block.indices)
         rows += block.shape[0]
         entries += block.nnz
         if entries >= SAMPLED_ENTRIES:
             break
+    indices = np.concatenate(found)
+    # Columns without an entry change nothing, and there may be too many to count.
+    sorted_out = dim > max(entries, rows)
+    in_column = np.unique(indices, return_counts=True)[1] if sorted_out else np.bincount(indices)
     counts = in_column.astype(np.float64)  # pairs may pass 2^63
     pairs = float(counts @ (counts - 1))
     return (pairs / (rows * (rows - 1)) if rows > 1 else float(entries)), rows

@@ -39,6 +39,8 @@ def check_kernels(
     ------
     InputError
         They do not.
+    AccuracyError
+        A kernel cannot be evaluated to its promised accuracy.
     """
     if not kernels:
         raise InputError("no kernel was given: pass one, or a list of them")
@@ -51,6 +53,7 @@ def check_kernels(
     chosen = parse_sphere_map(sphere_map or own.pop())
     for kernel in kernels:
         _check_kernel(kernel, sides, chosen, product_dtype)
+        kernel.prepare()
     return chosen
 
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import psutil
 
+from dhsk.files import parse_json
 from dhsk.gram.rates import Line, Rates
 
 
@@ -66,7 +67,7 @@ def _key() -> str:
 def _read(file: Path) -> dict[str, Any]:
     """Content of the cache; nothing if it is absent or damaged: it can be measured again."""
     try:
-        found = json.loads(file.read_text())
+        found = parse_json(file.read_text())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

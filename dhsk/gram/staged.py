@@ -1,6 +1,5 @@
 """The samples of a store, mapped to the sphere: what every task reads its rows from."""
 
-import json
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -11,6 +10,7 @@ from zarr.codecs import Crc32cCodec
 
 from dhsk.arrays import Indices, Rows
 from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError
+from dhsk.files import parse_json
 from dhsk.gram.chunks import read_chunk, write_chunk
 from dhsk.gram.header import Header
 from dhsk.gram.indexing import by_block
@@ -48,7 +48,7 @@ class StagedSamples:
     def has(self, side: Side) -> bool:
         """Whether all samples of a side are stored."""
         try:
-            attributes = json.loads((self.path / side / "zarr.json").read_text())["attributes"]
+            attributes = parse_json((self.path / side / "zarr.json").read_text())["attributes"]
             return attributes.get("complete") is True
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             return False  # never begun, or damaged
@@ -213,7 +213,7 @@ class StagedSamples:
 
         Whole chunks are read in place; the result is the part of them that was asked for.
         """
-        metadata = json.loads((self.path / side / name / "zarr.json").read_text())
+        metadata = parse_json((self.path / side / name / "zarr.json").read_text())
         step, *others = metadata["chunk_grid"]["configuration"]["chunk_shape"]
         chunks = range(part.start // step, -(-part.stop // step))
         out: Any = np.empty((len(chunks) * step, *others), dtype)

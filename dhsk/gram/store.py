@@ -31,6 +31,7 @@ from dhsk.errors import (
     StoreError,
     StoreMismatchError,
 )
+from dhsk.files import REFUSED, parse_json, refusal_of
 from dhsk.gram.chunks import ChunkWriter, chunk_size, read_chunk
 from dhsk.gram.header import Header
 from dhsk.gram.lock import LOCK_NAME
@@ -121,14 +122,18 @@ class GramStore:
             There is no store, or it has another schema.
         """
         try:
-            attributes = json.loads((path / "zarr.json").read_text())["attributes"]
+            attributes = parse_json((path / "zarr.json").read_text())["attributes"]
             described = attributes["dhsk"]
         except FileNotFoundError as error:
             what = "exists but is not a Gram store" if path.exists() else "does not exist"
             raise StoreError(
                 f"{path} {what}: make one with dhsk gram, or check the path"
             ) from error
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except OSError as error:
+            if error.errno in REFUSED:
+                raise refusal_of(error) from error
+            raise StoreError(f"{path} is not a Gram store of dhsk: check the path") from error
+        except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{path} is not a Gram store of dhsk: check the path") from error
         try:
             store = cls(path, Header.of_json(described))
@@ -337,7 +342,7 @@ def is_described(path: Path, expected: "zarr.Array[Any]") -> bool:
     """Whether zarr says of a folder what it says of an array; as text, where NaN equals itself."""
     try:
         found = zarr.open_array(str(path), mode="r", zarr_format=3)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # by what is wrong in it
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
     both = (found, expected)
     texts = {json.dumps(a.metadata.to_dict(), sort_keys=True, default=str) for a in both}

@@ -169,6 +169,15 @@ class Kernel(ABC):
         """Squared norms of rows, (a,), as `of_product` takes them: ones where it uses none."""
         return squared_norms(rows)
 
+    def prepare(self) -> None:  # noqa: B027  # most have nothing to make
+        """Make what values are computed from, before any work: later it comes from a cache.
+
+        Raises
+        ------
+        AccuracyError
+            The kernel cannot be evaluated to its promised accuracy.
+        """
+
     def to_spec(self) -> dict[str, Any]:
         """Name and parameters as JSON scalars; `kernel_from_spec` reads them back exactly."""
         return {"name": self.name} | {f.name: getattr(self, f.name) for f in fields(self)}

@@ -8,6 +8,7 @@ import numpy as np
 
 from dhsk.arrays import Floats
 from dhsk.caching import cached_value
+from dhsk.errors import AccuracyError
 from dhsk.kernels.base import SphericalKernel, positive_parameter, whole_parameter
 from dhsk.kernels.certify import ErrorBound
 from dhsk.kernels.evaluate import Reals
@@ -92,8 +93,15 @@ class HeatKernel(SphericalKernel):
         object.__setattr__(self, "time", positive_parameter("time", self.time))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # With the profile (3 kB), so that it is built once and all workers have the same bits.
-        return _with_profile, (type(self), self.dim, self.time, self._profile)
+        try:
+            # With the profile (3 kB), so that it is built once and all workers have the same bits.
+            return _with_profile, (type(self), self.dim, self.time, self._profile)
+        except AccuracyError:  # said where the kernel is used: pickling is no place for it
+            return type(self), (self.dim, self.time)
+
+    def prepare(self) -> None:
+        """Prove the kernel: the sum of its series, compiled to a closed form."""
+        self._profile  # noqa: B018
 
     @classmethod
     def at_scale(cls, dim: int, time_scale: float) -> Self:

@@ -140,6 +140,10 @@ class HyperbolicHeatKernel(RowKernel):
             )
         return values
 
+    def prepare(self) -> None:
+        """Make the profile."""
+        self._profile  # noqa: B018
+
     @property
     def _profile(self) -> HyperbolicProfile:
         profile = hyperbolic_profile(self.dim, self.time)

@@ -172,17 +172,38 @@ def inner_product(X: Rows, Y: Rows, out: Reals | None = None) -> Floats:
             result[:] = (Y @ X.T).T
     elif isinstance(Y, np.ndarray):
         result[:] = X @ Y.T
-    elif _sparse_is_faster(X, Y):
-        _sparse_product(X, Y, result)
     else:
-        _dense_product(X, Y, result)
+        _product_of_csr(X, Y, result)
     return np.asarray(result)
 
 
-def _sparse_is_faster(X: _Csr, Y: _Csr) -> bool:
+def _product_of_csr(X: _Csr, Y: _Csr, out: Any) -> None:
     dim = X.shape[1]
-    in_column_x = np.bincount(X.indices, minlength=dim).astype(np.float64)  # products pass 2^63
-    in_column_y = np.bincount(Y.indices, minlength=dim)
+    if dim > X.nnz + Y.nnz:  # arrays of a number a column would be the largest there are
+        X, Y = _without_empty_columns(X, Y)
+    if _sparse_is_faster(X, Y, dim):
+        _sparse_product(X, Y, out)
+    else:
+        _dense_product(X, Y, out)
+
+
+def _without_empty_columns(X: _Csr, Y: _Csr) -> tuple[_Csr, _Csr]:
+    """Both with only the columns that occur, in the same order: products keep their bits."""
+    columns = np.union1d(X.indices, Y.indices)
+    width = max(1, len(columns))
+
+    def renumbered(A: _Csr) -> _Csr:
+        # Sorted, as the old ones are: SciPy need not look again.
+        parts = (A.data, np.searchsorted(columns, A.indices), A.indptr)
+        return csr_array(parts, shape=(A.shape[0], width))
+
+    return renumbered(X), renumbered(Y)
+
+
+def _sparse_is_faster(X: _Csr, Y: _Csr, dim: int) -> bool:
+    width = X.shape[1]
+    in_column_x = np.bincount(X.indices, minlength=width).astype(np.float64)  # products pass 2^63
+    in_column_y = np.bincount(Y.indices, minlength=width)
     multiplies = float(in_column_x @ in_column_y)
     return sparse_is_cheaper(multiplies, float(X.shape[0]) * Y.shape[0] * dim)
 

@@ -70,6 +70,10 @@ class SmoothedKernel(RowKernel):
         """Short human name: the inner kernel's, with alpha."""
         return f"{self.kernel.label} alpha={self.alpha:.4g}"
 
+    def prepare(self) -> None:
+        """Prepare the inner kernel."""
+        self.kernel.prepare()
+
     def to_spec(self) -> dict[str, Any]:
         """Name, alpha, and the description of the inner kernel."""
         return {"name": self.name, "kernel": self.kernel.to_spec(), "alpha": self.alpha}

@@ -5,7 +5,6 @@ Layout, schema 1: an array (N, r) of chunks (rows, r), fill NaN, crc32c, whose a
 appears in one step, so its presence at full size is the record of a finished block.
 """
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +16,7 @@ from zarr.codecs import Crc32cCodec
 from zarr.storage import MemoryStore
 
 from dhsk.errors import BudgetError, StoreError, StoreMismatchError
+from dhsk.files import parse_json
 from dhsk.gram.chunks import chunk_size, write_chunk
 from dhsk.gram.header import short
 from dhsk.gram.sizes import human_bytes
@@ -156,7 +156,7 @@ class FeatureStore:
 
     def _found(self) -> dict[str, Any]:
         try:
-            found = json.loads((self.path / "zarr.json").read_text())["attributes"][ATTRIBUTE]
+            found = parse_json((self.path / "zarr.json").read_text())["attributes"][ATTRIBUTE]
             return dict(found)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(

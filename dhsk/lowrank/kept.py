@@ -1,13 +1,13 @@
 """The choice of landmarks on disk after every round, so that a killed one goes on where it was."""
 
 import json
-import os
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
 from dhsk.arrays import Floats
+from dhsk.files import parse_json, written_beside
 from dhsk.lowrank.cholesky import Factor
 from dhsk.lowrank.landmarks import Choice
 from dhsk.svm.journal import DAMAGE
@@ -37,7 +37,7 @@ class Rounds:
                     left=file["left"],
                     error=float(file["error"]),
                     pivots=file["pivots"],
-                    random=json.loads(str(file["random"])),
+                    random=parse_json(str(file["random"])),
                 )
                 return choice, file["root"]
         except FileNotFoundError:
@@ -50,8 +50,7 @@ class Rounds:
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        part = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
-        with part.open("wb") as file:
+        with written_beside(self._path) as file:
             np.savez(
                 file,
                 left=choice.left,
@@ -60,4 +59,3 @@ class Rounds:
                 random=np.array(json.dumps(dict(choice.random))),
                 root=factor.root,
             )
-        part.replace(self._path)

@@ -1,11 +1,15 @@
 """Losses of linear classifiers: their values, slopes and curvatures by the margin."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+
+from dhsk.arrays import Floats
+from dhsk.errors import InputError
 
 
 class Loss(Protocol):
@@ -65,6 +69,38 @@ class Logistic:
         """Second derivative."""
         found: NDArray[Any] = expit(margin) * expit(-margin)
         return found
+
+
+LEAST_FACTOR: Final = 1e-30
+MOST_FACTOR: Final = 1e30
+"""Factors of losses, C times weights, from and to which products of them, squared gradients and
+objectives stay in the range of float64, and the factors themselves in that of float32 features."""
+
+
+def check_factors(values_of_C: Iterable[float], weights: Floats) -> None:
+    """Refuse factors of losses whose sums over- or underflow.
+
+    Parameters
+    ----------
+    values_of_C
+        Values of C.
+    weights
+        Factors of C by sample; those that are 0 count for nothing.
+
+    Raises
+    ------
+    InputError
+        One is outside of `LEAST_FACTOR` to `MOST_FACTOR`.
+    """
+    used = weights[weights > 0]
+    for C in values_of_C:
+        for weight in (used.min(), used.max()):
+            if not LEAST_FACTOR <= C * float(weight) <= MOST_FACTOR:
+                times = "" if weight == 1 else f" times the weight {weight:g}"
+                raise InputError(
+                    f"C={C:g}{times} is outside of {LEAST_FACTOR:g} to {MOST_FACTOR:g}, where the "
+                    "losses of low rank can be summed: choose C between 1e-6 and 1e6, say"
+                )
 
 
 LOSSES: Final[dict[str, Loss]] = {loss.name: loss for loss in (SquaredHinge(), Logistic())}

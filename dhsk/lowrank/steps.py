@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
+from dhsk.files import written_beside
 from dhsk.svm.journal import DAMAGE
-from dhsk.svm.model_file import written_beside
 
 
 @dataclass

@@ -17,7 +17,7 @@ from dhsk.gram.workers import borrow_client
 from dhsk.lowrank.approximation import Approximation, approximate
 from dhsk.lowrank.factors import Factors
 from dhsk.lowrank.hinge import room_of, solve_hinge
-from dhsk.lowrank.losses import LOSSES
+from dhsk.lowrank.losses import LOSSES, check_factors
 from dhsk.lowrank.model import LowRankCertificates, LowRankModel
 from dhsk.lowrank.primal import Newton, Solution, Targets, curvature_bytes
 from dhsk.lowrank.primal_passes import Columns
@@ -102,6 +102,7 @@ def train_low_rank(
         It does not fit the memory or the disk.
     """
     check_loss(how.loss)
+    check_factors([problem.C], problem.weights)
     check_kernels([row_map.kernel], [problem.samples], row_map.sphere_map, row_map.dtype)
     if how.loss == "hinge" and means.client is not None:
         raise InputError(

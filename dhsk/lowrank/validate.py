@@ -17,7 +17,7 @@ from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.lowrank.approximation import SELECTIONS, Approximation, approximate
 from dhsk.lowrank.factors import sum_of
 from dhsk.lowrank.fold_fits import FoldFits
-from dhsk.lowrank.losses import LOSSES
+from dhsk.lowrank.losses import LOSSES, check_factors
 from dhsk.lowrank.model import LowRankModel
 from dhsk.lowrank.primal_passes import sums
 from dhsk.lowrank.train import LossName, train_low_rank
@@ -154,6 +154,7 @@ class LowRankEngine:
         self._checked: set[SphereMap] = set()
         self._rows: list[dict[str, Any]] = []
         self._plan: list[list[str]] = []
+        check_factors(grid.C, grid.weights)
         remove_rows(means.table)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Tried]:
@@ -210,6 +211,7 @@ class LowRankEngine:
         begin, grid = perf_counter(), self._grid
         made = self._approximate(row_map, rank)
         C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)
+        check_factors(C, grid.weights)
         self.prepared += perf_counter() - begin
         names = names_of(row_map.kernel, self._samples.shape[1])
         names["label"] += f", rank {rank}"

@@ -1,6 +1,5 @@
 """The page: one sentence, key numbers, then the evidence from the grid down to the plan."""
 
-import os
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dhsk.errors import InputError
+from dhsk.files import written_beside
 from dhsk.report import choice, classes, low_rank, machine
 from dhsk.report.markup import Html, section, table, tag
 from dhsk.report.results import Results, parse
@@ -49,12 +49,8 @@ def write_report(data: Mapping[str, Any], path: str | Path) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"the folder '{target.parent}' for the report does not exist; create it")
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        beside.write_text(page, encoding="utf-8", newline="\n")
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+    with written_beside(target, "w", encoding="utf-8", newline="\n") as file:
+        file.write(page)
 
 
 def _page(results: Results) -> str:

@@ -1,5 +1,6 @@
 """Samples in numpy's own files: `.npy`, and dense or CSR arrays in `.npz` archives."""
 
+import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -42,10 +43,24 @@ class Header(NamedTuple):
 
 
 def read_header(handle: IO[bytes]) -> Header:
-    """Read the header of numpy's format and leave `handle` at the first value."""
-    version = npy.read_magic(handle)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    return Header(*read(handle))
+    """Read the header of numpy's format and leave `handle` at the first value.
+
+    Raises
+    ------
+    ValueError
+        It is none, or damaged.
+    """
+    try:
+        version = npy.read_magic(handle)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        return Header(*read(handle))
+    except OSError:
+        raise
+    # numpy parses the header as Python, and lets through what tokenizer, parser and dtypes raise of
+    # a flipped bit: SyntaxError, TokenError, RecursionError, MemoryError, TypeError and others.
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"its header is damaged: {reason}") from error
 
 
 @dataclass(frozen=True)
@@ -244,15 +259,34 @@ def member_header(origin: Origin, member: str) -> Header:
 
 def load_member(origin: Origin, member: str) -> NDArray[Any]:
     """Read one whole array of an archive, whatever it holds except Python objects."""
-    header = member_header(origin, member)
-    if header.dtype.hasobject:
-        check_real(f"{origin.path}:{member}", header.dtype)
     with (
         origin.reading(),
         zipfile.ZipFile(origin.path) as archive,
         archive.open(f"{member}.npy") as handle,
     ):
-        return npy.read_array(handle, allow_pickle=False)
+        size = archive.getinfo(f"{member}.npy").file_size
+        return _read_whole(handle, f"{origin.path}:{member}", size)
+
+
+def load_array(origin: Origin) -> NDArray[Any]:
+    """Read the array of a `.npy` file, whatever it holds except Python objects."""
+    with origin.reading(), origin.path.open("rb") as handle:
+        return _read_whole(handle, str(origin), origin.size)
+
+
+def _read_whole(handle: IO[bytes], source: str, size: int) -> NDArray[Any]:
+    """Read an array of numpy's format, of a file of some bytes, of which the header may lie."""
+    header = read_header(handle)
+    if header.dtype.hasobject:
+        check_real(source, header.dtype)
+    count = math.prod(header.shape)
+    announced = handle.tell() + count * header.dtype.itemsize
+    if announced > size or min(header.shape, default=0) < 0:
+        raise InputError(
+            f"{source} is truncated: it has {size} bytes and its header announces {announced}"
+        )
+    values = _read_values(handle, header.dtype, count)
+    return values.reshape(header.shape, order="F" if header.fortran else "C")
 
 
 def member_names(origin: Origin, keys: Sequence[str], count: int) -> tuple[str, ...] | None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError
-from dhsk.samples.binary import archive_keys, choose_key, load_member
+from dhsk.samples.binary import archive_keys, choose_key, load_array, load_member
 from dhsk.samples.h5ad import h5ad_labels
 from dhsk.samples.paths import SVMLIGHT, TABLES, Origin
 from dhsk.samples.svmlight import svmlight_labels
@@ -134,11 +134,32 @@ def _as_classes(array: NDArray[Any], source: str) -> Labels:
         case "b" | "i" | "u" | "f":
             return _whole(array, source)
         case "S" | "U" | "T":
-            text = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+            text = _decoded(array, source) if array.dtype.kind == "S" else array
             return _text(text.astype(np.str_), source)
     raise InputError(
         f"{source}: dtype {array.dtype} holds no classes, which are whole numbers or strings"
     )
+
+
+def _decoded(array: NDArray[Any], source: str) -> NDArray[np.str_]:
+    """Read bytes as UTF-8 text."""
+    try:
+        return np.char.decode(array, "utf-8")
+    except UnicodeDecodeError as error:
+        row = next(row for row, label in enumerate(array) if not _is_utf8(label))
+        raise InputError(
+            f"{source}: row {row} (counted from 0) holds the bytes {bytes(array[row])!r}, which "
+            "are no UTF-8 text: decode the labels with their own encoding, "
+            "np.char.decode(y, 'latin-1'), and give them as text"
+        ) from error
+
+
+def _is_utf8(label: bytes) -> bool:
+    try:
+        label.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _from_objects(array: NDArray[Any], source: str) -> NDArray[Any]:
@@ -197,8 +218,7 @@ def _load(origin: Origin, n_samples: int) -> NDArray[Any]:
     match origin.suffix:
         case ".npy":
             origin.refuse_key("a key goes with an .npz archive")
-            with origin.reading():
-                return np.asarray(np.load(origin.path, allow_pickle=False))
+            return load_array(origin)
         case ".npz":
             keys = archive_keys(origin)
             return load_member(origin, choose_key(origin, keys, ("y", "labels"), "the labels"))

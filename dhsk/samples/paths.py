@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from dhsk.errors import InputError
+from dhsk.errors import DhskError, InputError, StoreError
+from dhsk.files import REFUSED
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 SVMLIGHT = (".svm", ".svm.gz", ".svmlight", ".svmlight.gz", ".libsvm", ".libsvm.gz")
@@ -26,6 +27,8 @@ _UNREADABLE = (
     zlib.error,
     zipfile.BadZipFile,
     KeyError,  # h5py: an object that is listed but cannot be opened
+    OverflowError,
+    MemoryError,  # a length that no memory holds
 )
 
 _ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")
@@ -33,12 +36,25 @@ _ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Turn what libraries raise on damaged data into an `InputError` that begins with `name`."""
+    """Turn what libraries raise on damaged data into an `InputError` that begins with `name`.
+
+    Raises
+    ------
+    InputError
+        The data are damaged.
+    StoreError
+        The system does not let them be read.
+    """
     try:
         yield
-    except InputError:
+    except DhskError:
         raise
     except _UNREADABLE as error:
+        if isinstance(error, OSError) and error.errno in REFUSED:
+            raise StoreError(
+                f"{name} cannot be read ({os.strerror(error.errno)}): make it readable, or give "
+                "another file"
+            ) from error
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{name} cannot be read, is it complete? ({reason})") from error
 
@@ -63,8 +79,9 @@ class Origin:
         InputError
             If there is no such file, or it is a folder that holds no zarr array or group.
         """
-        path, key = _split(os.fspath(source))
-        status = path.stat()
+        with reading(os.fspath(source)):
+            path, key = _split(os.fspath(source))
+            status = path.stat()
         return cls(path, key, status.st_size, status.st_mtime_ns)
 
     def __str__(self) -> str:

@@ -1,6 +1,5 @@
 """Samples and labels in zarr folders, format 2 or 3; Gram stores are the business of `gram`."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
+from dhsk.files import parse_json
 from dhsk.samples.base import Samples
 from dhsk.samples.chunked import find_samples, open_chunked
 from dhsk.samples.columns import features_of, read_column, read_index
@@ -19,7 +19,7 @@ from dhsk.samples.paths import Origin
 def is_gram_store(folder: Path) -> bool:
     """Tell whether a folder is a Gram store that dhsk has made, by its zarr attributes."""
     try:
-        return "dhsk" in json.loads((folder / "zarr.json").read_text())["attributes"]
+        return "dhsk" in parse_json((folder / "zarr.json").read_text())["attributes"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -74,5 +74,5 @@ def _opened(origin: Origin) -> Iterator[Any]:
     with origin.reading():
         try:
             yield zarr.open(str(origin.path), mode="r")
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"its metadata are damaged: {error}") from error

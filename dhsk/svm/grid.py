@@ -14,10 +14,14 @@ from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import TIME_SCALES, CosineKernel, HeatKernel, Kernel
+from dhsk.kernels.base import whole_parameter
 from dhsk.samples import Samples, check_labels
 from dhsk.svm.scores import Scorer, make_scorer
 
 DEFAULT_C = (0.1, 1.0, 10.0)
+
+MOST_SEED = 2**32 - 1
+"""The greatest seed of numpy's `RandomState`, which the splitters of scikit-learn use."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ def make_grid(
     counted = isinstance(cv, Integral)
     if counted and cv < 2:
         raise InputError(f"cv must be at least 2 folds, got {cv}")
+    check_seed(seed)
     labels = check_labels(y, n, cv if counted and groups is None else None)
     classes, codes = np.unique(labels, return_inverse=True)
     values, (tolerance,) = sorted(positive("C", C)), positive("tol", tol)
@@ -186,6 +191,18 @@ def _class_weights(class_weight: Any, labels: NDArray[Any], used: Indices) -> Fl
     return np.asarray(weights, dtype=np.float64)[codes]
 
 
+def check_seed(seed: object) -> None:
+    """Refuse a seed that numpy does not take.
+
+    Raises
+    ------
+    InputError
+        It is no whole number from 0 to 2^32 - 1.
+    """
+    if whole_parameter("seed", seed, 0) > MOST_SEED:
+        raise InputError(f"seed must be at most {MOST_SEED}, but it is {seed!r}")
+
+
 def positive(name: str, values: float | Iterable[float]) -> list[float]:
     """Check numbers to be positive and finite.
 
@@ -233,6 +250,15 @@ def candidates(
     list of Kernel
         At least one.
     """
+    chosen = _chosen(source, time_scale, kernels)
+    for kernel in chosen:
+        kernel.prepare()
+    return chosen
+
+
+def _chosen(
+    source: GramMatrix | Samples, time_scale: Any, kernels: Sequence[Kernel] | None
+) -> list[Kernel]:
     chosen = list(dict.fromkeys(kernels or []))
     if time_scale is None and not chosen:
         if isinstance(source, GramMatrix) and not isinstance(source.kernel, CosineKernel):

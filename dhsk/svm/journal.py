@@ -1,7 +1,6 @@
 """Finished fits of a grid in a folder, so that a grid that was killed goes on where it was."""
 
 import json
-import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from dhsk.files import parse_json, written_beside
 from dhsk.svm.dual import Fit
 
 _ARRAYS = ("support", "coef")
@@ -77,7 +77,7 @@ class Journal:
             return None
         try:
             with np.load(whole, allow_pickle=False) as file:
-                numbers, rest = json.loads(str(file["numbers"])), json.loads(str(file["rest"]))
+                numbers, rest = parse_json(str(file["numbers"])), parse_json(str(file["rest"]))
                 lengths = file["lengths"].astype(np.int64)
                 ends = np.cumsum(lengths)
                 arrays = {key: file[key] for key in _ARRAYS}
@@ -106,8 +106,7 @@ class Journal:
         self.folder.mkdir(parents=True, exist_ok=True)
         numbers = [{k: v for k, v in asdict(fit).items() if k not in _ARRAYS} for fit in fits]
         path = self.folder / f"{name}.npz"
-        part = path.with_name(f".{name}.{os.getpid()}.part")
-        with part.open("wb") as file:
+        with written_beside(path) as file:
             np.savez(
                 file,
                 support=np.concatenate([np.empty(0, np.int64), *(fit.support for fit in fits)]),
@@ -116,7 +115,6 @@ class Journal:
                 numbers=np.array(json.dumps(numbers)),
                 rest=np.array(json.dumps(rest)),
             )
-        part.replace(path)
 
     def drop(self, names: Sequence[str]) -> None:
         """Forget entries that are of no more use.

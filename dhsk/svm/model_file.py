@@ -1,13 +1,11 @@
 """Model files: one archive of arrays and JSON, never a pickle."""
 
 import json
-import os
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +13,7 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
+from dhsk.files import parse_json, written_beside
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.samples import SphereMap, parse_sphere_map
 from dhsk.samples.paths import reading
@@ -173,10 +172,12 @@ def read_model(path: str | Path, kinds: Mapping[str, Callable[..., Model]]) -> M
         There is no such file, or it is no model, damaged, of another kind or version.
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{path} is no dhsk model, or not the whole of one")
+    with reading(str(path)):
+        if not path.is_file():
+            raise InputError(f"there is no file {path}")
+        with path.open("rb") as file:  # by its name, an unreadable file is no archive either
+            if not zipfile.is_zipfile(file):
+                raise InputError(f"{path} is no dhsk model, or not the whole of one")
     with reading(str(path)), np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     header = _header(arrays.pop(_HEADER, None), path, list(kinds))
@@ -188,34 +189,9 @@ def read_model(path: str | Path, kinds: Mapping[str, Callable[..., Model]]) -> M
         raise InputError(f"{path} is a damaged model: {error}") from error
 
 
-@contextmanager
-def written_beside(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
-    """Open a file that takes the place of `path` when it is complete, and otherwise goes.
-
-    Parameters
-    ----------
-    path
-        File to write.
-    mode, **options
-        As for `open`.
-
-    Yields
-    ------
-    IO
-        The file beside.
-    """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with beside.open(mode, **options) as file:
-            yield file
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
 def _header(stored: NDArray[Any] | None, path: Path, kinds: Sequence[str]) -> dict[str, Any]:
     try:
-        header = json.loads(b"" if stored is None else stored.tobytes())
+        header = parse_json(b"" if stored is None else stored.tobytes())
     except ValueError:
         header = None
     found = str(header.get("format")) if isinstance(header, dict) else ""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dhsk.errors import InputError
+from dhsk.files import parse_json, written_beside
 from dhsk.report import write_report
 from dhsk.svm.model import SvcModel
 
@@ -107,7 +108,7 @@ class CvResult:
         InputError
             The file is of another schema.
         """
-        data = json.loads(Path(path).read_text())
+        data = parse_json(Path(path).read_text())
         if data.get("schema") != SCHEMA:
             raise InputError(f"{path} has schema {data.get('schema')}, this version reads {SCHEMA}")
         return cls(data)
@@ -129,12 +130,10 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     path
         File to write; replaced in one step if it exists.
     """
-    part = path.with_name(path.name + ".part")
-    with part.open("w", newline="") as file:
+    with written_beside(path, "w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    part.replace(path)
 
 
 def summarise(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -179,6 +178,5 @@ def _known(rows: list[Mapping[str, Any]], name: str) -> list[Any]:
 
 
 def _replace(path: Path, text: str) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(text)
-    part.replace(path)
+    with written_beside(path, "w", encoding="utf-8") as file:
+        file.write(text)

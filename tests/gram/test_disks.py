@@ -80,7 +80,7 @@ for wrong in (
     ["cv", "x.npy", "--labels", "y.txt", "--out", "disk"],
 ):
     code, said = command(*wrong)
-    sentence = "disk/" in said and "cannot be written (Read-only file system): choose" in said
+    sentence = "disk" in said and "cannot be written (Read-only file system): choose" in said
     assert (code, sentence, "Traceback" in said) == (4, True, False), (wrong, code, said)
 assert contents("disk") == before
 """

@@ -135,7 +135,7 @@ def test_sparse_product_does_not_depend_on_route_and_strips(cost, block, monkeyp
 def test_route_follows_the_density(density, sparse_route):
     """Thin rows are multiplied as sparse matrices and thick ones are not."""
     X = as_rows(sparse.csr_array(random_rows(20, 2000, density, 6)))
-    assert rows_module._sparse_is_faster(X, X) == sparse_route
+    assert rows_module._sparse_is_faster(X, X, X.shape[1]) == sparse_route
 
 
 def test_densifying_stays_within_its_bound(monkeypatch):
@@ -159,3 +159,13 @@ def test_no_rows_give_an_empty_product():
     X = random_rows(4, 5, 0.5, 0)
     assert inner_product(X[:0], X).shape == (0, 4)
     assert inner_product(sparse.csr_array(X)[:0], sparse.csr_array(X)).shape == (0, 4)
+
+
+def test_empty_columns_change_no_bit_of_sparse_products(rng: np.random.Generator) -> None:
+    """Columns without entries are left out of the sums, not of the choice of the path."""
+    dense = rng.normal(size=(30, 40)) * (rng.random((30, 40)) < 0.1)
+    rows = sparse.csr_array(dense)
+    parts = (rows.data, rows.indices.astype(np.int64) * 2**40, rows.indptr)
+    wide = sparse.csr_array(parts, shape=(30, 40 * 2**40))
+    expected = (rows @ rows.T.tocsr()).toarray()
+    np.testing.assert_array_equal(inner_product(wide, wide), expected)

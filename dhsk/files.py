@@ -1,0 +1,170 @@
+"""Files on disk: what the system refuses, in a sentence; files that appear whole or not at all."""
+
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Final
+
+from dhsk.errors import BudgetError, DhskError, InputError, StoreError
+
+FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says of a disk without room."""
+
+REFUSED: Final = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EISDIR,
+    errno.EBUSY,
+    errno.ETXTBSY,
+    errno.EIO,
+    errno.ESTALE,
+)
+"""What it says of a file that is there and cannot be read or written."""
+
+
+def refusal_of(error: OSError) -> DhskError:
+    """Say what the system refused, and the way out.
+
+    Parameters
+    ----------
+    error
+        What the system raised.
+
+    Returns
+    -------
+    DhskError
+        `BudgetError` for a full disk, `StoreError` for a file that cannot be read or written,
+        `InputError` for a name that cannot be used.
+    """
+    reason = error.strerror or " ".join(str(error).split())
+    name = _name_of(error)
+    if error.errno in FULL:
+        return BudgetError(
+            f"the disk is full: {name or 'a file'} cannot be written ({reason}): make room there, "
+            "or choose another folder, and run the same command again"
+        )
+    if error.errno in REFUSED:
+        return StoreError(
+            f"{name or 'a file'} cannot be read or written ({reason}): change its permissions, or "
+            "choose another place"
+        )
+    at = f"{name}: " if name else ""
+    return InputError(f"cannot go on: {at}{reason}; check the path")
+
+
+def _name_of(error: OSError) -> str:
+    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    return " and ".join(dict.fromkeys(names))
+
+
+@contextmanager
+def written_beside(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
+    """Open a file that takes the place of `path` when it is complete, and otherwise goes.
+
+    Parameters
+    ----------
+    path
+        File to write.
+    mode, **options
+        As for `open`.
+
+    Yields
+    ------
+    IO
+        The file beside.
+
+    Raises
+    ------
+    OSError
+        It cannot be written; `filename` is set.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with beside.open(mode, **options) as file:
+            yield file
+        beside.replace(path)
+    except OSError as error:
+        if error.errno and error.filename in (None, str(beside)):
+            error.filename, error.filename2 = str(path), None  # Python names no open file
+        raise
+    finally:
+        with suppress(OSError):  # where it cannot be made, it need not go
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def made_folder(path: Path) -> Iterator[None]:
+    """Make a folder that can be written; what was made of it goes if it stays empty.
+
+    Parameters
+    ----------
+    path
+        Folder, made with its parents if absent.
+
+    Raises
+    ------
+    StoreError
+        It cannot be written.
+    OSError
+        It cannot be made for another reason.
+    """
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if error.errno in REFUSED:
+                raise not_writable(path, error) from error
+            raise
+        check_writable(path)
+        yield
+    finally:
+        with suppress(OSError):  # not empty: there are results
+            for folder in made:
+                folder.rmdir()
+
+
+def check_writable(folder: Path) -> None:
+    """Make a file without a name in a folder, before long work whose result is to go there.
+
+    Raises
+    ------
+    StoreError
+        It cannot be written.
+    OSError
+        There is no room, or no such folder; `filename` is the folder.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        if error.errno in REFUSED:
+            raise not_writable(folder, error) from error
+        error.filename = str(folder)
+        raise
+
+
+def not_writable(folder: Path, error: OSError) -> StoreError:
+    """What to say of a folder that cannot be written."""
+    return StoreError(
+        f"{folder} cannot be written ({error.strerror}): choose another folder, or make it writable"
+    )
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON; however it is damaged, that is a `ValueError`.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON, or nested deeper than Python reads.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("its JSON is nested too deep") from error
