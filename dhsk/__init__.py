@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         DhskError,
         IncompleteStoreError,
         InputError,
+        InputWarning,
         StoreError,
         StoreMismatchError,
     )
@@ -54,7 +55,7 @@ _HOME = {
     "cluster": ["connect"],
     "errors": [
         "AccuracyError", "BudgetError", "CorruptTileError", "DhskError", "IncompleteStoreError",
-        "InputError", "StoreError", "StoreMismatchError",
+        "InputError", "InputWarning", "StoreError", "StoreMismatchError",
     ],
     "estimators": [
         "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "NystromFeatures",
@@ -77,11 +78,11 @@ __all__ = [
     "AccuracyError", "BudgetError", "CorruptTileError", "CosineKernel", "CvResult", "DhskError",
     "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatKernelRidge",
     "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
-    "IncompleteStoreError", "InputError", "Kernel", "LinearKernel", "NystromFeatures",
-    "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress", "ProjectiveMap",
-    "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram", "connect",
-    "cross_validate", "hyperspherical_map", "multinomial_map", "open_gram", "open_samples",
-    "projective_map", "read_labels",
+    "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LinearKernel",
+    "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
+    "ProjectiveMap", "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram",
+    "connect", "cross_validate", "hyperspherical_map", "multinomial_map", "open_gram",
+    "open_samples", "projective_map", "read_labels",
 ]  # fmt: skip
 
 

@@ -4,9 +4,18 @@ import io
 import logging
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any, TextIO
 
-from dhsk.errors import AccuracyError, BudgetError, DhskError, InputError, StoreError
+from dhsk.errors import (
+    AccuracyError,
+    BudgetError,
+    DhskError,
+    InputError,
+    InputWarning,
+    StoreError,
+)
 from dhsk.files import refusal_of
 
 DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -37,11 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> int:
     # Here, because loading takes a second in which Ctrl-C must already end quietly.
-    import click
-
     from dhsk.cli import commands
 
     words = None if arguments is None else list(arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InputWarning)
+        warnings.showwarning = _show_warning
+        return _run_command(commands, words)
+
+
+def _run_command(commands: Any, words: list[str] | None) -> int:
+    import click
+
     try:
         code = commands.main(args=words, prog_name="dhsk", standalone_mode=False)
     except click.ClickException as error:
@@ -89,6 +105,25 @@ def exit_code(error: DhskError) -> int:
 
 def _say(sentence: str) -> None:
     print(f"dhsk: {sentence}", file=sys.stderr)  # noqa: T201
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Say our own warnings as sentences; others with the line of code that they are about."""
+    if issubclass(category, InputWarning):
+        _say(str(message))
+    else:
+        print(
+            warnings.formatwarning(message, category, filename, lineno, line),
+            end="",
+            file=file or sys.stderr,
+        )
 
 
 def _interrupt(number: int, _frame: object) -> None:

@@ -17,17 +17,19 @@ from dhsk.gram.workers import resources_of
 from dhsk.kernel_command import kernel
 from dhsk.options import (
     Place,
+    TableOptions,
     cluster_options,
-    drop_option,
     kernel_options,
     make_kernel,
     map_option,
+    open_samples_of,
+    table_options,
     tile_options,
 )
 from dhsk.outcome import Outcome
 from dhsk.plan_command import plan
 from dhsk.predict_command import predict
-from dhsk.samples import SphereMap, open_samples
+from dhsk.samples import SphereMap
 from dhsk.train_command import train
 
 
@@ -85,13 +87,13 @@ def demo(
 @kernel_options
 @map_option
 @tile_options
-@drop_option
+@table_options
 @cluster_options
 def gram(
     samples: str,
     out: Path,
     sphere_map: SphereMap | None,
-    drop_columns: tuple[str, ...],
+    table: TableOptions,
     cluster: str,
     workers: int | None,
     memory: str | None,
@@ -102,7 +104,7 @@ def gram(
     **kernel: Any,
 ) -> None:
     """Compute the Gram matrix of SAMPLES into a zarr store; run again, it goes on where it was."""
-    opened = open_samples(samples, drop_columns=drop_columns)
+    opened = open_samples_of(samples, table)
     made = make_kernel(dim=opened.shape[1], **kernel)
     chosen = check_kernels([made], [opened], sphere_map, product_dtype)
     outcome = Outcome(made, product_dtype, local=cluster == "local")
@@ -161,12 +163,12 @@ def info(store: Path) -> None:
 @commands.command()
 @click.argument("store", type=Place())
 @click.option("--repair", metavar="SAMPLES", help="Recompute what is damaged from these samples.")
-@drop_option
+@table_options
 @cluster_options
 def verify(
     store: Path,
     repair: str | None,
-    drop_columns: tuple[str, ...],
+    table: TableOptions,
     cluster: str,
     workers: int | None,
     memory: str | None,
@@ -176,7 +178,7 @@ def verify(
     if repair is None:
         opened.check_sound()
     else:
-        samples = open_samples(repair, drop_columns=drop_columns)
+        samples = open_samples_of(repair, table)
         with connected(cluster, workers) as client, show_progress() as progress:
             made = repair_gram(store, samples, memory=memory, client=client, progress=progress)
         say(

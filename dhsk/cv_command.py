@@ -19,15 +19,16 @@ from dhsk.options import (
     NumbersOrAuto,
     Place,
     Seed,
+    TableOptions,
     cluster_options,
-    drop_option,
     low_rank_of,
     make_kernels,
     map_option,
-    own_label_column,
+    open_samples_of,
     ranks_options,
+    table_options,
 )
-from dhsk.samples import Samples, is_gram_store, open_samples, read_labels
+from dhsk.samples import Samples, is_gram_store, read_labels
 
 if TYPE_CHECKING:
     from dhsk.svm import CvResult
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
 @click.option("--test", metavar="SAMPLES", help="Held-out samples, to score that model.")
 @click.option("--test-labels", help="Their labels, FILE or FILE:COLUMN.")
 @map_option
-@drop_option
+@table_options
 @cluster_options
 def cv(
     source: str,
@@ -93,7 +94,7 @@ def cv(
     model: bool,
     test: str | None,
     test_labels: str | None,
-    drop_columns: tuple[str, ...],
+    table: TableOptions,
     cluster: str,
     workers: int | None,
     rank: list[int] | None,
@@ -113,16 +114,16 @@ def cv(
     from dhsk.validation import cross_validate
 
     low_rank = low_rank_of(rank, selection=selection, oversampling=oversampling, loss=loss)
-    opened, dim, n = _open_source(source, labels, drop_columns)
-    y = read_labels(labels or source, n, folds if groups is None else None)
+    opened, dim, n = _open_source(source, labels, table)
+    y = read_labels(labels or source, n, folds if groups is None else None, header=table.header)
     grid = _grid(opened, dim, options)
-    held_out = _held_out(test, test_labels, drop_columns)
-    split = None if groups is None else read_labels(groups, n, min_classes=1)
-    table = out / "results.csv"
+    held_out = _held_out(test, test_labels, table)
+    split = None if groups is None else read_labels(groups, n, min_classes=1, header=table.header)
+    rows = out / "results.csv"
     with (
         made_folder(out),
         connected_if_asked(cluster, workers, needed=not low_rank) as client,
-        _telling_of(table),
+        _telling_of(rows),
         show_progress() as progress,
         wrong_out(),
     ):
@@ -139,7 +140,7 @@ def cv(
             client=client,
             store=out / "gram",
             journal=out / "fits",
-            table=table,
+            table=rows,
             seed=seed,
             progress=progress,
         )
@@ -166,14 +167,13 @@ def _telling_of(table: Path) -> Iterator[None]:
 
 
 def _open_source(
-    source: str, labels: str | None, drop_columns: tuple[str, ...]
+    source: str, labels: str | None, table: TableOptions
 ) -> tuple[GramMatrix | Samples, int, int]:
     """Gram matrix or samples, their dim and their number."""
     if is_gram_store(Path(source)):
         G = open_gram(source)
         return G, G.dim, G.shape[0]
-    drop = (*drop_columns, *own_label_column(source, labels))
-    samples = open_samples(source, drop_columns=drop)
+    samples = open_samples_of(source, table, labels)
     return samples, samples.shape[1], samples.shape[0]
 
 
@@ -193,16 +193,16 @@ def _grid(opened: GramMatrix | Samples, dim: int, options: dict[str, Any]) -> di
 
 
 def _held_out(
-    test: str | None, test_labels: str | None, drop_columns: tuple[str, ...]
+    test: str | None, test_labels: str | None, table: TableOptions
 ) -> tuple[Samples, Any] | None:
     """Test samples and their labels."""
     if test is None:
         if test_labels is not None:
             raise click.UsageError("--test-labels needs --test")
         return None
-    drop = (*drop_columns, *own_label_column(test, test_labels))
-    samples = open_samples(test, drop_columns=drop)
-    return samples, read_labels(test_labels or test, samples.shape[0], min_classes=1)
+    samples = open_samples_of(test, table, test_labels)
+    y = read_labels(test_labels or test, samples.shape[0], min_classes=1, header=table.header)
+    return samples, y
 
 
 def _write(result: "CvResult", out: Path) -> None:

@@ -31,3 +31,7 @@ class IncompleteStoreError(StoreError):
 
 class CorruptTileError(StoreError):
     """A stored tile is damaged: its checksum or its size is wrong."""
+
+
+class InputWarning(UserWarning):
+    """Samples or labels can be used, but perhaps not in the way that was meant."""

@@ -2,15 +2,19 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from dhsk.errors import InputError
 from dhsk.files import check_writable
 from dhsk.kernels import TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
+from dhsk.samples import Samples, open_samples
 from dhsk.samples.paths import TABLES
+from dhsk.samples.table import TableSamples
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -187,13 +191,94 @@ map_option = click.option(
     type=click.Choice(MAPS),
     help="How samples become unit vectors. [default: the kernel's]",
 )
-drop_option = click.option(
-    "--drop-column",
-    "drop_columns",
-    multiple=True,
-    metavar="NAME",
-    help="CSV column that is not a feature; may be repeated.",
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How CSV and TSV files are read.
+
+    Attributes
+    ----------
+    drop_columns
+        Columns that are no features.
+    header
+        Whether first rows name the columns; None to find out.
+    id_column
+        Column of the samples' ids.
+    """
+
+    drop_columns: tuple[str, ...]
+    header: bool | None
+    id_column: str | None
+
+
+_each_table_option = _options(
+    click.option(
+        "--drop-column",
+        "drop_columns",
+        multiple=True,
+        metavar="NAME",
+        help="CSV column that is not a feature; may be repeated.",
+    ),
+    click.option(
+        "--id-column",
+        "--id",
+        "id_column",
+        metavar="NAME",
+        help="CSV column that names the samples, not a feature.",
+    ),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first row of CSV files names the columns. [default: found out]",
+    ),
 )
+
+
+def table_options(function: Command) -> Command:
+    """Give a command the options of tables, as one parameter `table`."""
+
+    @wraps(function)
+    def gathered(
+        *, drop_columns: tuple[str, ...], header: bool | None, id_column: str | None, **others: Any
+    ) -> Any:
+        return function(table=TableOptions(drop_columns, header, id_column), **others)
+
+    return _each_table_option(cast("Command", gathered))
+
+
+def open_samples_of(
+    source: str, table: TableOptions, labels: str | None = None, n_features: int | None = None
+) -> Samples:
+    """Open the samples of a command, and say on standard error if a table has no header.
+
+    Parameters
+    ----------
+    source
+        As on the command line.
+    table
+        How it is read, if it is a table.
+    labels
+        The labels, FILE or FILE:COLUMN: a column of the samples' own file is no feature.
+    n_features
+        Of an svmlight file.
+
+    Returns
+    -------
+    Samples
+        The samples.
+    """
+    drop = (*table.drop_columns, *own_label_column(source, labels))
+    samples = open_samples(
+        source,
+        drop_columns=drop,
+        header=table.header,
+        id_column=table.id_column,
+        n_features=n_features,
+    )
+    if isinstance(samples, TableSamples) and table.header is None and not samples.has_header:
+        click.echo(f"dhsk: {samples.how_begun()}", err=True)
+    return samples
 
 
 def low_rank_of(rank: Any, **given: Any) -> dict[str, Any]:

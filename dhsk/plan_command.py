@@ -17,8 +17,16 @@ from dhsk.gram.rates import Rates, kernel_seconds, measure_rates
 from dhsk.gram.rates_cache import cache_file, load_rates, save_rates
 from dhsk.gram.sizes import parse_bytes
 from dhsk.lowrank.comparison import COLUMNS, RANKS, Comparison, compare
-from dhsk.options import Place, WholeNumbers, drop_option, kernel_options, make_kernel, tile_options
-from dhsk.samples import open_samples
+from dhsk.options import (
+    Place,
+    TableOptions,
+    WholeNumbers,
+    kernel_options,
+    make_kernel,
+    open_samples_of,
+    table_options,
+    tile_options,
+)
 from dhsk.svm.fit_cost import GridShape
 
 QUICK_REPEATS = 2
@@ -77,7 +85,7 @@ class GridNumbers(WholeNumbers):
 )
 @kernel_options
 @tile_options
-@drop_option
+@table_options
 def plan(
     samples: str | None,
     n: int | None,
@@ -91,7 +99,7 @@ def plan(
     ranks: tuple[list[int], ...],
     classes: int,
     grid: list[int],
-    drop_columns: tuple[str, ...],
+    table: TableOptions,
     dtype: str,
     product_dtype: str,
     tile: int | None,
@@ -110,7 +118,7 @@ def plan(
     count = workers or cores
     resources = Resources(count, count, parse_bytes(memory) if memory else MEMORY_LIMIT)
     options = {"dtype": dtype, "product_dtype": product_dtype, "tile": tile, "layout": layout}
-    planned, read = _plan(samples, drop_columns, n, dim, density, resources, options)
+    planned, read = _plan(samples, table, n, dim, density, resources, options)
     made = make_kernel(dim=planned.dim, **kernel)
     prediction = Prediction(
         planned, rates or known_rates(), kernel_seconds(made, planned.product_dtype)
@@ -139,7 +147,7 @@ def plan(
 
 def _plan(
     source: str | None,
-    drop_columns: tuple[str, ...],
+    table: TableOptions,
     n: int | None,
     dim: int | None,
     density: float | None,
@@ -149,7 +157,7 @@ def _plan(
     """Plan of a file or of numbers, and how many samples were read for it."""
     nnz, overlap, read = None, None, 0
     if source is not None:
-        opened = open_samples(source, drop_columns=drop_columns)
+        opened = open_samples_of(source, table)
         (n, dim), nnz = opened.shape, opened.nnz
         if opened.is_sparse:
             overlap, read = measured_overlap(opened)

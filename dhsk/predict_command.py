@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,16 @@ from numpy.typing import NDArray
 from dhsk.console import say, show_progress
 from dhsk.errors import InputError
 from dhsk.files import written_beside
-from dhsk.options import Place, check_out, drop_option, own_label_column
+from dhsk.options import (
+    Place,
+    TableOptions,
+    check_out,
+    open_samples_of,
+    own_label_column,
+    table_options,
+)
 from dhsk.progress import OnProgress
-from dhsk.samples import Samples, open_samples, read_labels
+from dhsk.samples import Samples, read_labels
 from dhsk.samples.names import cannot_compare, in_order
 from dhsk.samples.table import usual_id_column
 
@@ -31,12 +38,7 @@ if TYPE_CHECKING:
 @click.option("--labels", help="FILE or FILE:COLUMN, to print the accuracy.")
 @click.option("--proba", is_flag=True, help="Write a probability of each class too.")
 @click.option("--decision", is_flag=True, help="Write the values of the decision function too.")
-@click.option(
-    "--id-column",
-    metavar="NAME",
-    help="CSV column that names the samples. [default: one called id that is no feature]",
-)
-@drop_option
+@table_options
 def predict(
     model: Path,
     samples: str,
@@ -44,13 +46,13 @@ def predict(
     labels: str | None,
     proba: bool,
     decision: bool,
-    id_column: str | None,
-    drop_columns: tuple[str, ...],
+    table: TableOptions,
 ) -> None:
     """Write the label of each of SAMPLES by a MODEL of `dhsk train`, read block by block.
 
     Features that both have names for may be in any order. Ids of the samples come first where the
-    file has them: AnnData's obs_names, an array of names in an .npz archive, a column of a table.
+    file has them: AnnData's obs_names, an array of names in an .npz archive, a column of a table
+    (--id-column, else one called id that is no feature).
     """
     from dhsk.lowrank.model_file import load_model
     from dhsk.svm.model import SvcModel
@@ -60,10 +62,10 @@ def predict(
     if proba and not loaded.has_probabilities:
         option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
         raise InputError(f"{model} has no probabilities: train it with {option}")
-    drop = (*drop_columns, *own_label_column(samples, labels))
-    if id_column is None and loaded.feature_names is not None:
-        id_column = usual_id_column(samples, (*drop, *loaded.feature_names))
-    opened = open_samples(samples, drop_columns=drop, id_column=id_column, n_features=loaded.dim)
+    if table.id_column is None and loaded.feature_names is not None:
+        known = (*table.drop_columns, *own_label_column(samples, labels), *loaded.feature_names)
+        table = replace(table, id_column=usual_id_column(samples, known, table.header))
+    opened = open_samples_of(samples, table, labels, n_features=loaded.dim)
     opened = in_order(opened, loaded.feature_names, str(model))
     if opened.shape[1] != loaded.dim:
         raise InputError(
@@ -73,7 +75,7 @@ def predict(
     doubt = cannot_compare(opened, loaded.feature_names, str(model))
     if doubt is not None:
         click.echo(f"dhsk: {doubt}", err=True)
-    truth = None if labels is None else _comparable(labels, opened.shape[0], loaded)
+    truth = None if labels is None else _comparable(labels, opened.shape[0], loaded, table)
     with show_progress() as progress:
         right = _write_predictions(_Table(loaded, decision, proba), opened, out, truth, progress)
     if truth is not None:
@@ -81,9 +83,11 @@ def predict(
     say(f"output: {out}")
 
 
-def _comparable(labels: str, n_samples: int, model: "SvcModel | LowRankModel") -> NDArray[Any]:
+def _comparable(
+    labels: str, n_samples: int, model: "SvcModel | LowRankModel", table: TableOptions
+) -> NDArray[Any]:
     """True labels, of the kind of the model's."""
-    truth = read_labels(labels, n_samples, min_classes=1)
+    truth = read_labels(labels, n_samples, min_classes=1, header=table.header)
     numbers = [array.dtype.kind in "biuf" for array in (truth, model.classes)]
     if numbers[0] != numbers[1]:
         kind = {True: "numbers", False: "text"}

@@ -15,17 +15,18 @@ from dhsk.gram.sizes import human_bytes, human_seconds
 from dhsk.options import (
     Place,
     Seed,
+    TableOptions,
     check_out,
     cluster_options,
-    drop_option,
     kernel_options,
     make_kernel,
     map_option,
-    own_label_column,
+    open_samples_of,
     rank_options,
+    table_options,
 )
 from dhsk.outcome import TreeMemory, peak_resident
-from dhsk.samples import Samples, SphereMap, open_samples, read_labels
+from dhsk.samples import Samples, SphereMap, read_labels
 
 if TYPE_CHECKING:
     from dhsk.estimators import HeatSVC, NystromSVC
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 @click.option("--store", type=Place(), help="Folder to keep the Gram matrix in.")
 @kernel_options
 @map_option
-@drop_option
+@table_options
 @cluster_options
 def train(
     samples: str,
@@ -89,7 +90,7 @@ def train(
     dtype: str | None,
     store: Path | None,
     sphere_map: SphereMap | None,
-    drop_columns: tuple[str, ...],
+    table: TableOptions,
     cluster: str,
     workers: int | None,
     memory: str | None,
@@ -106,9 +107,8 @@ def train(
     check_out(out)
     low_rank = {"selection": selection, "oversampling": oversampling, "loss": loss}
     _check_rank(rank, low_rank, {"probability": probability, "store": store})
-    drop = (*drop_columns, *own_label_column(samples, labels))
-    opened = open_samples(samples, drop_columns=drop)
-    y = read_labels(labels or samples, opened.shape[0])
+    opened = open_samples_of(samples, table, labels)
+    y = read_labels(labels or samples, opened.shape[0], header=table.header)
     made = make_kernel(dim=opened.shape[1], **kernel)
     chosen: dict[str, Any] = {
         "C": C, "tol": tol, "dtype": dtype, "kernel": made, "sphere_map": sphere_map,

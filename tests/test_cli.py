@@ -131,6 +131,26 @@ def test_labels_from_a_column_of_the_samples(run: Any, samples: Any) -> None:
     assert json.loads(Path("o/results.json").read_text())["samples"]["dim"] == 12
 
 
+def test_tables_are_read_as_they_are_meant(run: Any, samples: Any) -> None:
+    """Semicolons, no header, ids: each is found or given, and what was found is said once."""
+    rows = [
+        [str(1000 + i), *map(str, row), "ab"[i // 40]] for i, row in enumerate(samples.tolist())
+    ]
+    Path("x.csv").write_text("".join(";".join(row) + "\n" for row in rows))
+    words = ("cv", "x.csv", "--labels", "x.csv:13", "--time-scale", 1, "--C", 1, "--folds", 4)
+    code, _, err = run(*words, "--out", "o")
+    assert code == DONE
+    assert "dhsk: x.csv has no header: its first row is taken for a sample" in err
+    assert "dhsk: x.csv: column '0' holds a different whole number in every row" in err
+    assert err.count("dhsk:") == 2
+    code, _, err = run(*words, "--id", 0, "--no-header", "--out", "p")
+    assert (code, "dhsk:" in err) == (DONE, False)
+    data = json.loads(Path("p/results.json").read_text())
+    assert (data["samples"]["n_samples"], data["samples"]["dim"]) == (80, 12)
+    code, _, err = run(*words, "--header", "--out", "q")
+    assert (code, "has no column '13'" in err) == (BAD_INPUT, True)
+
+
 def test_h5ad_file_with_its_own_labels(run: Any, samples: Any) -> None:
     """Samples and labels of one file, which has no columns to leave out."""
     with h5py.File("x.h5ad", "w") as file:

@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError
 from dhsk.samples.binary import archive_keys, choose_key, load_array, load_member
+from dhsk.samples.dialect import is_number
 from dhsk.samples.h5ad import h5ad_labels
 from dhsk.samples.paths import SVMLIGHT, TABLES, Origin
 from dhsk.samples.svmlight import svmlight_labels
-from dhsk.samples.table import is_number, read_columns, read_records
+from dhsk.samples.table import listed_names, read_columns, read_records
 from dhsk.samples.zarr_folder import zarr_labels
 
 Labels = NDArray[np.int64] | NDArray[np.str_]
@@ -25,6 +26,7 @@ def read_labels(
     folds: int | None = None,
     *,
     min_classes: int = 2,
+    header: bool | None = None,
 ) -> Labels:
     """Read one class label a sample and check them (see `check_labels`).
 
@@ -48,6 +50,8 @@ def read_labels(
         Number of folds to divide each class into, if any.
     min_classes
         Fewest classes: 2 to train, 1 to compare with predictions.
+    header
+        Whether the first row of a table names its columns; None to find out.
 
     Returns
     -------
@@ -61,7 +65,7 @@ def read_labels(
     if not isinstance(source, str | os.PathLike):
         return check_labels(source, n_samples, folds, min_classes=min_classes)
     origin = Origin.of(source)
-    labels = _load(origin, n_samples)
+    labels = _load(origin, n_samples, header)
     return check_labels(labels, n_samples, folds, str(origin), min_classes=min_classes)
 
 
@@ -212,7 +216,7 @@ def _refuse_missing(source: str, row: int) -> None:
     )
 
 
-def _load(origin: Origin, n_samples: int) -> NDArray[Any]:
+def _load(origin: Origin, n_samples: int, header: bool | None) -> NDArray[Any]:
     if origin.path.is_dir():
         return zarr_labels(origin)
     match origin.suffix:
@@ -229,7 +233,7 @@ def _load(origin: Origin, n_samples: int) -> NDArray[Any]:
             with origin.reading(), origin.open_bytes() as handle:
                 return _numbers_or_text(handle.read().decode("utf-8-sig").splitlines())
         case suffix if suffix in TABLES:
-            return _numbers_or_text(_read_column(origin, n_samples))
+            return _numbers_or_text(_read_column(origin, n_samples, header))
         case suffix if suffix in SVMLIGHT:
             origin.refuse_key("the labels begin its lines")
             return svmlight_labels(origin)
@@ -240,19 +244,21 @@ def _load(origin: Origin, n_samples: int) -> NDArray[Any]:
     )
 
 
-def _read_column(origin: Origin, n_samples: int) -> list[str]:
+def _read_column(origin: Origin, n_samples: int, header: bool | None) -> list[str]:
     """Return one column of a table as text."""
     if origin.key is not None:
-        columns = read_columns(origin)
+        columns = read_columns(origin, header)
         position = columns.position(origin.key, origin.path)
         return _fields(origin, position, skip=int(columns.has_header))
     first = next(read_records(origin), [])
     if len(first) > 1:
         raise InputError(
             f"{origin.path} has {len(first)} columns: name the one that holds the labels as "
-            f"{origin.path}:NAME ({', '.join(first[:10])})"
+            f"{origin.path}:NAME ({listed_names(read_columns(origin, header).names)})"
         )
     column = _fields(origin, 0)
+    if header is not None:
+        return column[int(header) :]
     # A header is hard to tell from a label: it makes one line too many, or text above numbers.
     text_above_numbers = bool(column[1:]) and not is_number(column[0]) and _all_numbers(column[1:])
     return column[1:] if len(column) == n_samples + 1 or text_above_numbers else column

@@ -26,6 +26,7 @@ def open_samples(
     source: ArrayLike | Samples | str | os.PathLike[str] | Any,
     *,
     drop_columns: Sequence[str] = (),
+    header: bool | None = None,
     id_column: str | None = None,
     n_features: int | None = None,
 ) -> Samples:
@@ -45,12 +46,14 @@ def open_samples(
           as AnnData writes it;
         - `.h5ad`: `X`, or `KEY` (`layers/NAME`, `raw/X`), dense or CSR; needs h5py;
         - `.svm`, `.svmlight`, `.libsvm`: svmlight text;
-        - `.csv`, `.tsv`: numbers with or without a header.
+        - `.csv`, `.tsv`: numbers with or without a header, separated by commas, semicolons or tabs.
 
         The text formats may be compressed: `.csv.gz`.
     drop_columns
         Names of columns of a CSV or TSV file that are no features; in a file without a header,
         their numbers, counted from 0.
+    header
+        Whether the first row of a CSV or TSV file names its columns; None to find out.
     id_column
         Name or number, likewise, of a column that names the samples: no feature either.
     n_features
@@ -80,7 +83,7 @@ def open_samples(
     named = [*drop_columns, *([] if id_column is None else [id_column])]
     if named and origin.suffix not in TABLES:
         raise InputError(
-            f"{origin.path} has no named columns to drop ({', '.join(named)}): "
+            f"{origin.path} has no named columns ({', '.join(named)}): "
             f"only {', '.join(TABLES)} files have"
         )
     if origin.path.is_dir():
@@ -95,7 +98,7 @@ def open_samples(
         case suffix if suffix in SVMLIGHT:
             return open_svmlight(origin, n_features)
         case suffix if suffix in TABLES:
-            return open_table(origin, drop_columns, id_column)
+            return open_table(origin, drop_columns, header, id_column)
     known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *SVMLIGHT, *TABLES))
     raise InputError(
         f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "

@@ -1,27 +1,41 @@
 """Samples in CSV and TSV files, one a row, compressed or not.
 
 Python's csv and float are used because they round every number correctly, which the default
-parser of pandas before 3.1 does not, and let a message name the cell that is wrong.
+parser of pandas before 3.1 does not, and let a message name the cell that is wrong. What separates
+fields, and whether there is a header, `dialect` tells.
 """
 
-import csv
 import io
 import shlex
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 
 from dhsk.arrays import Rows
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.samples.base import Samples, flat_shape, row_ranges
+from dhsk.samples.dialect import (
+    LOOKED_AT,
+    delimiter_of,
+    has_decimal_comma,
+    is_header,
+    is_missing,
+    is_number,
+    records_of,
+)
+from dhsk.samples.numbering import Numbering
 from dhsk.samples.paths import TABLES, Origin
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-"""Spellings of an absent value, in lower case."""
+_LISTED: Final = 10
+"""Columns that a message names."""
+
+_WIDEST: Final = 40
+"""Letters of a name or value in a message."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +49,9 @@ class Columns:
         """Return where a column stands, or say which there are in the file."""
         if name in self.names:
             return self.names.index(name)
-        listed = ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")
-        raise InputError(f"{path} has no column {name!r}: its columns are {listed}")
+        listed = listed_names(self.names)
+        none = "" if self.has_header else "no header and "
+        raise InputError(f"{path} has {none}no column {shown(name)}: its columns are {listed}")
 
 
 @dataclass(frozen=True)
@@ -69,14 +84,14 @@ class TableSamples(Samples):
         return None if self.id_column is None else self._ids(self.id_column, rows)
 
     def _ids(self, position: int, rows: int) -> Iterator[Sequence[str]]:
-        records = read_records(self.origin, skip=int(self.columns.has_header))
-        names = (record[position] for record in records)
+        records = read_records(self.origin, skip=int(self.has_header))
+        names = (record[position].strip() for record in records)
         while block := list(islice(names, rows)):
             yield block
 
     def samples(self) -> Iterator[list[float]]:
         """Yield the features of each sample, after checking that all are numbers."""
-        for row, record in enumerate(read_records(self.origin, skip=int(self.columns.has_header))):
+        for row, record in enumerate(read_records(self.origin, skip=int(self.has_header))):
             self._check_width(record, row)
             try:
                 yield [float(record[column]) for column in self.kept]
@@ -85,7 +100,7 @@ class TableSamples(Samples):
 
     def _check_width(self, record: list[str], row: int) -> None:
         if len(record) != len(self.columns.names):
-            first_line = "header" if self.columns.has_header else "first row"
+            first_line = "header" if self.has_header else "first row"
             raise InputError(
                 f"{self.source}: row {row} (counted from 0) has {len(record)} fields, "
                 f"but the {first_line} has {len(self.columns.names)}"
@@ -95,23 +110,67 @@ class TableSamples(Samples):
         column = next(column for column in self.kept if not is_number(record[column]))
         name, value = self.columns.names[column], record[column]
         option = f"--drop-column {shlex.quote(name)}"
-        if value.strip().lower() in MISSING:
+        place = f"{self.source}: row {row} (counted from 0)"
+        if is_missing(value):
             raise InputError(
-                f"{self.source}: row {row} (counted from 0) has no value in column {name!r}: fill "
+                f"{place} has no value in column {shown(name)}: fill "
                 f"it, drop the row and its label, or leave the column out with {option}"
             )
+        if has_decimal_comma(value):
+            raise InputError(
+                f"{place} holds {shown(value)} in column {shown(name)}, a decimal comma: write "
+                "decimal points, as pandas.read_csv(FILE, sep=';', decimal=',').to_csv does"
+            )
         raise InputError(
-            f"{self.source}: column {name!r} is not numeric, row {row} (counted from 0) holds "
-            f"{value!r}: leave it out with {option} (drop_columns=[{name!r}]), "
-            f"and if it holds the labels name it with "
-            f"--labels {shlex.quote(f'{self.origin.path}:{name}')}"
+            f"{self.source}: column {shown(name)} is not numeric, row {row} (counted from 0) holds "
+            f"{shown(value)}: if it holds the labels name it with "
+            f"--labels {shlex.quote(f'{self.origin.path}:{name}')}, if the samples' ids with "
+            f"--id-column {shlex.quote(name)}, else leave it out with {option} "
+            f"(drop_columns=[{name!r}])"
+        )
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first row names the columns."""
+        return self.columns.has_header
+
+    def how_begun(self) -> str:
+        """Say what the first row was taken for, and how to have it otherwise."""
+        if self.has_header:
+            return (
+                f"the first row of {self.source} is taken for a header, as its numbers count "
+                "upwards (--no-header, header=False if it is a sample)"
+            )
+        return (
+            f"{self.source} has no header: its first row is taken for a sample, and columns "
+            "are named by their numbers, from 0 (--header if it is one)"
         )
 
 
+def shown(text: str) -> str:
+    """Quote a name or value from a file, cut where it is long."""
+    return repr(text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}...")
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """List the first names of columns, each cut where it is long."""
+    few = [shown(name)[1:-1] for name in names[:_LISTED]]
+    return ", ".join([*few, "..."] if len(names) > _LISTED else few)
+
+
 def open_table(
-    origin: Origin, drop_columns: Sequence[str] = (), id_column: str | None = None
+    origin: Origin,
+    drop_columns: Sequence[str] = (),
+    header: bool | None = None,
+    id_column: str | None = None,
 ) -> TableSamples:
     """Open a CSV or TSV file and count its samples, which reads it once.
+
+    Warns
+    -----
+    InputWarning
+        The first row is numbers but taken for a header, or a feature looks like a number of the
+        samples.
 
     Raises
     ------
@@ -120,7 +179,7 @@ def open_table(
     """
     origin.refuse_key("leave columns out with --drop-column")
     source = str(origin)
-    columns = read_columns(origin)
+    columns = read_columns(origin, header)
     for name in drop_columns:
         columns.position(name, origin.path)
     named = None if id_column is None else columns.position(id_column, origin.path)
@@ -128,49 +187,71 @@ def open_table(
     kept = tuple(i for i, name in enumerate(columns.names) if name not in left_out)
     _refuse_pandas_index(source, columns, kept)
     unsized = TableSamples(source, (0, len(kept)), origin, columns, kept)
-    shape = flat_shape(source, (sum(1 for _ in unsized.samples()), len(kept)))
-    return replace(
+    n_samples, numbering = 0, Numbering()
+    for n_samples, sample in enumerate(unsized.samples(), 1):  # noqa: B007
+        numbering.add(sample)
+    made = replace(
         unsized,
-        shape=shape,
+        shape=flat_shape(source, (n_samples, len(kept))),
         feature_names=tuple(columns.names[i] for i in kept) if columns.has_header else None,
         id_column=named,
     )
+    _warn(made, numbering, header)
+    return made
+
+
+def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> None:
+    names = [samples.columns.names[c] for c in samples.kept]
+    if asked is None and samples.has_header and all(map(is_number, names)):
+        warnings.warn(samples.how_begun(), InputWarning, stacklevel=4)
+    for place in numbering.found():
+        name = names[place]
+        warnings.warn(
+            f"{samples.source}: column {shown(name)} holds a different whole number in every row "
+            "but is taken for a feature: if it numbers the samples, name it with "
+            f"--id-column {shlex.quote(name)} (id_column={name!r})",
+            InputWarning,
+            stacklevel=4,
+        )
 
 
 def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
     """Yield the fields of each line that is not blank, after the first `skip`."""
-    delimiter = "\t" if ".tsv" in origin.suffix else ","
+    own = "\t" if ".tsv" in origin.suffix else ","
     with origin.reading(), origin.open_bytes() as handle:
         # utf-8-sig: spreadsheets write a byte order mark, which would become part of a name.
         text = io.TextIOWrapper(handle, encoding="utf-8-sig", newline="")
-        records = (record for record in csv.reader(text, delimiter=delimiter) if record)
-        yield from islice(records, skip, None)
+        begin = list(islice(text, LOOKED_AT + 2))
+        reader = records_of(chain(begin, text), delimiter_of(begin, own))
+        yield from islice((record for record in reader if record), skip, None)
 
 
-def read_columns(origin: Origin) -> Columns:
-    """Read the column names: a first row with any field that is not a number is a header.
+def read_columns(origin: Origin, header: bool | None = None) -> Columns:
+    """Read the column names.
+
+    Parameters
+    ----------
+    origin
+        The file.
+    header
+        Whether its first row holds them; None to find out, see `dialect.is_header`.
 
     Raises
     ------
     InputError
-        If the file is empty, or its first row may be the counting header that pandas writes.
+        If the file is empty.
     """
-    first = next(read_records(origin), None)
-    if first is None:
+    rows = list(islice(read_records(origin), LOOKED_AT + 1))
+    if not rows:
         raise InputError(f"{origin.path} is empty: it has no rows")
-    if _counts(first):
-        raise InputError(
-            f"{origin.path} begins with the row {','.join(first[:3])},..., which looks like the "
-            "header that pandas writes for columns without names but could be a sample: give the "
-            "columns names, or write neither header nor index (header=False, index=False)"
-        )
-    if all(is_number(field) or field.strip().lower() in MISSING for field in first):
+    first = rows[0]
+    if not (is_header(rows) if header is None else header):
         return Columns(tuple(map(str, range(len(first)))), has_header=False)
     names = tuple(name.strip() or f"Unnamed: {column}" for column, name in enumerate(first))
     return Columns(names, has_header=True)
 
 
-def usual_id_column(source: str, known: Collection[str]) -> str | None:
+def usual_id_column(source: str, known: Collection[str], header: bool | None = None) -> str | None:
     """Name the column of a table that names the samples, if one is called id; None of other files.
 
     Parameters
@@ -179,18 +260,14 @@ def usual_id_column(source: str, known: Collection[str]) -> str | None:
         FILE or FILE:KEY.
     known
         Columns that are something else.
+    header
+        Whether its first row names the columns; None to find out.
     """
     origin = Origin.of(source)
     if origin.suffix not in TABLES or origin.path.is_dir():
         return None
-    found = (n for n in read_columns(origin).names if n.lower() == "id" and n not in known)
-    return next(found, None)
-
-
-def _counts(record: list[str]) -> bool:
-    """Tell whether a row is 0, 1, 2, ..., perhaps after the empty cell above an index."""
-    names = record[1:] if record[0] == "" else record
-    return len(names) >= 3 and names == [str(number) for number in range(len(names))]
+    names = read_columns(origin, header).names
+    return next((n for n in names if n.lower() == "id" and n not in known), None)
 
 
 def _refuse_pandas_index(source: str, columns: Columns, kept: tuple[int, ...]) -> None:
@@ -201,12 +278,3 @@ def _refuse_pandas_index(source: str, columns: Columns, kept: tuple[int, ...]) -
             "like the index that pandas writes: leave it out with --drop-column "
             f"'{nameless}', or give it a name"
         )
-
-
-def is_number(field: str) -> bool:
-    """Tell whether Python reads a field as a number."""
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True

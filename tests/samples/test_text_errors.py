@@ -7,16 +7,21 @@ from dhsk.samples import open_samples, scan
 BAD_CSV = {
     "text column": (
         "a,b b\n1,2\n3,x\n",
-        r"'b b' is not numeric, row 1 \(counted from 0\) holds 'x': .*--drop-column 'b b' "
-        r"\(drop_columns=\['b b'\]\).*--labels '.*x\.csv:b b'",
+        r"'b b' is not numeric, row 1 \(counted from 0\) holds 'x': .*--labels '.*x\.csv:b b'.*"
+        r"--id-column 'b b'.*--drop-column 'b b' \(drop_columns=\['b b'\]\)",
     ),
     "empty cell": ("a,b\n1,2\n3,\n", "row 1 .* has no value in column 'b'.*--drop-column b"),
     "NA": ("NA,1\n3,4\n", "row 0 .* has no value in column '0'"),
     "long row": ("a,b\n1,2\n1,2,3\n", "row 1 .* has 3 fields, but the header has 2"),
     "R header": ("a,b\n1,2,3\n1,2,3\n", "row 0 .* has 3 fields, but the header has 2"),
     "short row": ("1,2\n1\n", "row 1 .* has 1 fields, but the first row has 2"),
-    "pandas header": ("0,1,2\n5,6,7\n", r"row 0,1,2,\.\.\., .*header=False, index=False"),
-    "pandas header, index": (",0,1,2\n0,5,6,7\n", r"row ,0,1,\.\.\., .*header=False"),
+    "pandas header, index": (
+        ",0,1,2\n0,5,6,7\n",
+        "column 0 .* has no name.*--drop-column 'Unnamed: 0'",
+    ),
+    "decimal comma": ("a;b\n1,5;2\n2;3\n", r"row 0 .* holds '1,5' in column 'a', a decimal comma"),
+    "decimal commas and text": ("x;1,5\ny;2,5\n", "column '0' is not numeric, row 0 .* 'x'"),
+    "decimal commas alone": ("1,5;2,5\n2,5;3,5\n", r"holds '1,5' in column '0', a decimal comma"),
     "pandas index": (",a,b\n0,5,6\n1,7,8\n", "column 0 .* has no name.*--drop-column 'Unnamed: 0'"),
     "only a header": ("a,b\n", "0 samples of 2 features"),
     "empty": ("\n", "it has no rows"),

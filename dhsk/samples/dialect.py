@@ -1,0 +1,169 @@
+"""What separates the fields of a table, and whether its first row is a header.
+
+`csv.Sniffer` goes by the frequency of letters, and of a table of numbers it takes a point or digit
+for the delimiter. These rules go by what the first rows are when they are parsed.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+LOOKED_AT: Final = 20
+"""Rows below the first that the rules look at."""
+
+MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+"""Spellings of an absent value, in lower case."""
+
+_DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
+
+_FEWEST_EVEN: Final = 4
+"""Numbers at equal steps that make a header: three samples' counts may be 1, 2, 3 by chance."""
+
+
+def is_number(field: str) -> bool:
+    """Tell whether Python reads a field as a number."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def is_missing(field: str) -> bool:
+    """Tell whether a field stands for an absent value."""
+    return field.strip().lower() in MISSING
+
+
+def has_decimal_comma(field: str) -> bool:
+    """Tell whether a field is a number like 1,5."""
+    return _DECIMAL_COMMA.fullmatch(field) is not None
+
+
+def records_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """Parse lines; blanks after a delimiter do not count, so that a quote may follow them."""
+    yield from csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+
+
+# Delimiters
+
+
+def delimiter_of(lines: Sequence[str], own: str) -> str:
+    r"""Find what separates the fields of a table.
+
+    The extension's own delimiter, unless all rows have one field by it, or numbers of fields that
+    differ, or commas divide nothing but numbers such as 1,5. Then of comma, semicolon and tab that
+    one which divides all rows into the same number of fields, two or more, and makes the largest
+    share of them numbers; of equals the one first named. By commas a table of `.tsv` is divided
+    only where that gives numbers: names are often written "Lee, Ann".
+
+    Parameters
+    ----------
+    lines
+        The first lines, as `read_records` takes them.
+    own
+        Delimiter by the extension, `,` or `\t`.
+
+    Returns
+    -------
+    str
+        One letter.
+    """
+    rows = {letter: _parsed(lines, letter) for letter in dict.fromkeys((own, ",", ";", "\t"))}
+    if _is_even(rows[own]) and not (own == "," and _halves_numbers(rows)):
+        return own
+    del rows[own]
+    others = {letter: _share_of_numbers(found) for letter, found in rows.items() if _is_even(found)}
+    if own == "\t" and others.get(",") == 0:
+        del others[","]
+    return max(others, key=lambda letter: others[letter], default=own)
+
+
+def _parsed(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    """Records of the first lines; the last may be cut within quotes."""
+    try:
+        found = [record for record in records_of(lines, delimiter) if record]
+    except csv.Error:
+        return []
+    return found[:-1] if len(found) > LOOKED_AT else found
+
+
+def _is_even(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all rows have the same number of fields, more than one."""
+    return bool(rows) and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
+
+
+def _halves_numbers(rows: dict[str, list[list[str]]]) -> bool:
+    """Whether commas divide a table evenly only because they divide its numbers: 1,5;2,5."""
+    others = [rows[letter] for letter in (";", "\t") if _is_even(rows[letter])]
+    return any(
+        all("," not in field or has_decimal_comma(field) for row in found for field in row)
+        for found in others
+    )
+
+
+def _is_numeric(field: str) -> bool:
+    return is_number(field) or has_decimal_comma(field) or is_missing(field)
+
+
+def _share_of_numbers(rows: Sequence[Sequence[str]]) -> float:
+    fields = [field for row in rows for field in row]
+    return sum(is_number(field) or has_decimal_comma(field) for field in fields) / len(fields)
+
+
+# Headers
+
+
+def is_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Decide whether the first row of a table names its columns.
+
+    Of its fields those count that stand above numbers (or absent values) only:
+
+    1. One of them is text: a header.
+    2. A text of the row occurs again below, in its column: a sample.
+    3. The row has no number: a header.
+    4. The numbers above numbers are 0, 1, 2, ..., three or more, or four or more whole numbers at
+       equal steps upwards (years, wavelengths), and no row below is like that: a header.
+    5. Else a sample.
+
+    Parameters
+    ----------
+    rows
+        The first row and some of those below it.
+    """
+    first, below = rows[0], rows[1:]
+    columns = [[row[c] for row in below if c < len(row)] for c in range(len(first))]
+    numeric = [c for c, column in enumerate(columns) if _holds_numbers(column)]
+    if any(not _is_numeric(first[c]) for c in numeric):
+        return True
+    if any(first[c].strip() in map(str.strip, columns[c]) for c in _texts(first)):
+        return False
+    if not any(is_number(field) or has_decimal_comma(field) for field in first):
+        return not all(is_missing(field) for field in first)
+    counted = numeric or [c for c, field in enumerate(first) if is_number(field)]
+    if not _counts(first, counted):
+        return False
+    return not any(_counts(row, counted) for row in below)
+
+
+def _holds_numbers(column: Sequence[str]) -> bool:
+    return all(map(_is_numeric, column)) and not all(map(is_missing, column))
+
+
+def _texts(row: Sequence[str]) -> list[int]:
+    return [c for c, field in enumerate(row) if not _is_numeric(field)]
+
+
+def _counts(row: Sequence[str], columns: Sequence[int]) -> bool:
+    """Whether a row holds 0, 1, 2, ... or whole numbers at equal steps in some columns."""
+    # The name of the column of an index that pandas writes is absent.
+    fields = [row[c] for c in columns if c < len(row) and row[c] != ""]
+    if not all(field.strip().isdecimal() for field in fields):
+        return False
+    numbers = [int(field) for field in fields]
+    steps = {b - a for a, b in pairwise(numbers)}
+    if len(steps) != 1 or min(steps) <= 0:
+        return False
+    least = 3 if numbers[:2] == [0, 1] else _FEWEST_EVEN
+    return len(numbers) >= least

@@ -1,0 +1,172 @@
+"""Delimiters and headers of tables: found by rule, or given."""
+
+import numpy as np
+import pytest
+
+from dhsk.errors import InputError, InputWarning
+from dhsk.samples import open_samples, read_labels
+from dhsk.samples.dialect import is_header
+from dhsk.samples.numbering import FEWEST_ROWS, MOST_ROWS
+
+VALUES = [[1.5, 2.0], [3.0, 4.25]]
+
+SAME_TABLES = {
+    "comma": ("x.csv", "a,b\n1.5,2\n3,4.25\n"),
+    "semicolon": ("x.csv", "a;b\n1.5;2\n3;4.25\n"),
+    "tab": ("x.csv", "a\tb\n1.5\t2\n3\t4.25\n"),
+    "commas in a tsv": ("x.tsv", "a,b\n1.5,2\n3,4.25\n"),
+    "semicolons in a tsv": ("x.tsv", "a;b\n1.5;2\n3;4.25\n"),
+    "semicolons without header": ("x.csv", "1.5;2\n3;4.25\n"),
+    "as a spreadsheet": ("x.csv", '\ufeff"a";"b"\r\n"1.5";"2"\r\n3;4.25\r\n'),
+    "commas in quoted names": ("x.csv", '"a,1";"b,2"\n1.5;2\n3;4.25\n'),
+    "quotes after blanks": ("x.csv", '"a", "b"\n"1.5", "2"\n3, 4.25\n'),
+    "trailing blank lines": ("x.csv", "a;b\n1.5;2\n\n3;4.25\n\n"),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), SAME_TABLES.values(), ids=SAME_TABLES)
+def test_delimiters_are_found(name, text, tmp_path):
+    """Commas, semicolons and tabs divide a table, whatever its extension says."""
+    (tmp_path / name).write_bytes(text.encode())
+    (block,) = open_samples(tmp_path / name).blocks(9)
+    np.testing.assert_array_equal(block, VALUES)
+
+
+def test_semicolons_in_texts_divide_nothing(tmp_path):
+    """A table that its own delimiter divides evenly keeps it, and one column of names stays one."""
+    (tmp_path / "x.csv").write_text("tags;more,a\nx;y,1\nz;w,2\n")
+    assert open_samples(tmp_path / "x.csv", drop_columns=["tags;more"]).shape == (2, 1)
+    (tmp_path / "y.tsv").write_text("Lee, Ann\nPoe, Bo\nLee, Ann\n")
+    assert read_labels(tmp_path / "y.tsv", 3).tolist() == ["Lee, Ann", "Poe, Bo", "Lee, Ann"]
+
+
+def test_labels_are_read_from_tables_of_semicolons(tmp_path):
+    """A column of labels is found by name where semicolons divide, all of it text or not."""
+    (tmp_path / "x.csv").write_text("id;class\ns1;a\ns2;b\n")
+    assert read_labels(f"{tmp_path / 'x.csv'}:class", 2).tolist() == ["a", "b"]
+
+
+HEADERS = {
+    "text above numbers": ("a,b\n1,2\n3,4\n", True),
+    "text above text and numbers": ("who,a\nLee,2\nPoe,4\n", True),
+    "all text": ("who,what\nLee,x\nPoe,y\n", True),
+    "numbers": ("5,2\n3,4\n", False),
+    "a class at the end": ("5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,versicolor\n", False),
+    "a class that does not recur": ("5.1,3.5,setosa\n7.0,3.2,versicolor\n", False),
+    "an id before": ("s1,5,2\ns2,3,4\n", False),
+    "an absent value": ("5,,2\n3,4,1\n", False),
+    "decimal commas": ("1,5;2,5\n3,5;4,5\n", False),
+    "counted as pandas does": ("0,1,2\n5,6,9\n", True),
+    "counted from 1": ("1,2,3,4\n0,0,7,1\n", True),
+    "years": ("gene,2019,2020,2021,2022\ng1,4,0,0,7\ng2,1,1,2,3\n", True),
+    "wavelengths": ("400,410,420,430\n0.1,0.5,0.2,0.1\n", True),
+    "three counts in order": ("1,2,3\n5,6,9\n", False),
+    "all rows in order": ("1,2,3,4\n2,4,6,8\n", False),
+    "no equal steps": ("1,2,4,9\n5,0,0,9\n", False),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), HEADERS.values(), ids=HEADERS)
+def test_headers_are_told_from_samples(text, expected):
+    """The first row is a header by the rules that `is_header` lists."""
+    delimiter = ";" if ";" in text else ","
+    assert is_header([line.split(delimiter) for line in text.splitlines()]) is expected
+
+
+def test_no_sample_is_lost_above_a_column_of_classes(tmp_path):
+    """A table that begins with a sample keeps it, and columns are named by their numbers."""
+    path = tmp_path / "x.csv"
+    path.write_text("5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,versicolor\n")
+    (block,) = open_samples(path, drop_columns=["2"]).blocks(9)
+    np.testing.assert_array_equal(block, [[5.1, 3.5], [4.9, 3.0], [7.0, 3.2]])
+    assert read_labels(f"{path}:2", 3).tolist() == ["setosa", "setosa", "versicolor"]
+    with pytest.raises(InputError, match=r"no header and no column 'class': .* are 0, 1, 2"):
+        read_labels(f"{path}:class", 3)
+
+
+def test_a_first_row_can_be_declared(tmp_path):
+    """header=True and header=False overrule what is found, for samples and for labels."""
+    path = tmp_path / "x.csv"
+    path.write_text("1,2,3\n5,6,9\n")
+    assert open_samples(path).shape == (2, 3)
+    assert open_samples(path, header=True).shape == (1, 3)
+    assert read_labels(f"{path}:3", 1, min_classes=1, header=True).tolist() == [9]
+    path.write_text("0,1,2\n5,6,9\n")
+    with pytest.warns(InputWarning, match=r"taken for a header.*--no-header, header=False"):
+        assert open_samples(path).shape == (1, 3)
+    assert open_samples(path, header=False).shape == (2, 3)
+    assert open_samples(path, header=True).shape == (1, 3)  # asked for: no warning
+    path.write_text("b\na\nb\n")
+    assert read_labels(path, 2, header=True).tolist() == ["a", "b"]
+    assert read_labels(path, 3, header=False).tolist() == ["b", "a", "b"]
+
+
+def test_messages_about_wide_tables_are_short(tmp_path):
+    """A wrong name is answered with the first names, each cut; a text cell with part of itself."""
+    path = tmp_path / "x.csv"
+    path.write_text(",".join(f"{'long' * 30}{k}" for k in range(500)) + "\n" + "1," * 499 + "1\n")
+    with pytest.raises(
+        InputError, match=r"no column 'b': its columns are longlong.*\.\.\."
+    ) as told:
+        open_samples(path, drop_columns=["b"])
+    assert len(str(told.value)) < 700
+    path.write_text("a,b\n1,2\n1," + "x" * 5000 + "\n")
+    with pytest.raises(InputError, match=r"'b' is not numeric.*x\.\.\.'") as told:
+        open_samples(path)
+    assert len(str(told.value)) < 500
+
+
+def numbered(rows, first=1):
+    """Return a table whose column k numbers the rows, beside counts."""
+    return "k,a,b\n" + "".join(f"{i + first},{i % 7},{i % 3}\n" for i in range(rows))
+
+
+def test_a_column_of_numbers_of_samples_is_named(tmp_path):
+    """A column with a different whole number in every row is warned of, with the way out."""
+    path = tmp_path / "x.csv"
+    path.write_text(numbered(FEWEST_ROWS))
+    with pytest.warns(
+        InputWarning, match=r"column 'k' holds a different whole number.*--id-column k"
+    ):
+        samples = open_samples(path)
+    assert samples.shape == (FEWEST_ROWS, 3)
+    without = open_samples(path, id_column="k")  # no warning
+    assert without.shape == (FEWEST_ROWS, 2)
+    assert [list(ids) for ids in without.ids(15)] == [
+        [str(i) for i in range(1, 16)],
+        [str(i) for i in range(16, FEWEST_ROWS + 1)],
+    ]
+    assert samples.ids(15) is None
+
+
+NO_NUMBERING = {
+    "few rows": numbered(FEWEST_ROWS - 1),
+    "one value twice": numbered(FEWEST_ROWS) + f"{FEWEST_ROWS},1,1\n",
+    "fractions": "a,b\n" + "".join(f"{i}.5,1\n" for i in range(30)),
+    "measurements": "a,b,c,d\n" + "".join(f"{i},{2 * i},{3 * i},{5 * i}\n" for i in range(30)),
+    "a single column": "a\n" + "".join(f"{i}\n" for i in range(30)),
+}
+
+
+@pytest.mark.parametrize("text", NO_NUMBERING.values(), ids=NO_NUMBERING)
+def test_features_are_not_taken_for_numbers_of_samples(text, tmp_path):
+    """Few rows, a value that recurs, fractions, tables of such columns alone: no warning."""
+    (tmp_path / "x.csv").write_text(text)
+    open_samples(tmp_path / "x.csv")
+
+
+def test_numbering_is_looked_for_in_the_first_rows_only(tmp_path):
+    """Memory is bounded: what recurs after many rows is not noticed."""
+    (tmp_path / "x.csv").write_text(numbered(MOST_ROWS) + "1,1,1\n")
+    with pytest.warns(InputWarning, match="column 'k'"):
+        open_samples(tmp_path / "x.csv")
+
+
+def test_ids_need_a_table(tmp_path):
+    """Other formats have no column of ids, and a table must have the one that is named."""
+    np.save(tmp_path / "x.npy", np.eye(3))
+    with pytest.raises(InputError, match=r"x\.npy has no named columns \(k\): only \.csv"):
+        open_samples(tmp_path / "x.npy", id_column="k")
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="no column 'k': its columns are a, b"):
+        open_samples(tmp_path / "x.csv", id_column="k")
