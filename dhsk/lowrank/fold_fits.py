@@ -50,7 +50,12 @@ class FoldFits:
     threads: int
     report: OnProgress
 
-    def cells(self, values_of_C: Sequence[float], names: dict[str, Any]) -> Cells:
+    def cells(
+        self,
+        values_of_C: Sequence[float],
+        names: dict[str, Any],
+        C_scaled: Sequence[float] | None = None,
+    ) -> Cells:
         """Fit and score.
 
         Parameters
@@ -59,6 +64,8 @@ class FoldFits:
             Values of C.
         names
             Columns that name the kernel.
+        C_scaled
+            The values of C in units of the spread of the samples, if they were chosen so.
 
         Returns
         -------
@@ -73,7 +80,8 @@ class FoldFits:
         rows, predicted = [], []
         for fold, c in sorted(found):
             row, guess = self._row(fold, found[fold, c])
-            rows.append({**names, "C": values_of_C[c], "fold": fold} | row)
+            named = {"C": values_of_C[c], "C_scaled": None if C_scaled is None else C_scaled[c]}
+            rows.append({**names, **named, "fold": fold} | row)
             predicted.append(guess)
         return Cells(rows, predicted)
 

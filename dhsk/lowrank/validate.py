@@ -196,7 +196,7 @@ class LowRankEngine:
         folds = [test.tolist() for _, test in grid.folds]
         rest = [folds, grid.tol, grid.scoring, grid.C, scale_C]
         weights = np.vstack([grid.all_weights, grid.weights])
-        name = digest_of("low rank", key, grid.y, weights, *rest)
+        name = digest_of("low rank 2", key, grid.y, weights, *rest)
         kept = self._journal.get(name)
         if kept is None:
             entry = self._fit(row_map, rank, scale_C)
@@ -225,7 +225,7 @@ class LowRankEngine:
             threads=made.plan.threads,
             report=self._report,
         )
-        cells = fits.cells(C, names)
+        cells = fits.cells(C, names, grid.C if scale_C else None)
         return {"rows": cells.rows, "predicted": cells.predicted, "C": C, "trace": made.trace}
 
     def _approximate(self, row_map: RowMap, rank: int) -> Approximation:

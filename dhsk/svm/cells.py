@@ -19,21 +19,30 @@ from dhsk.svm.sources import PRODUCT_BYTES, Source
 
 @dataclass(frozen=True)
 class Solved:
-    """Fits of a kernel: of each pair one for every column, and the ball that holds its samples."""
+    """Fits of a kernel: of each pair one for every column, and the ball that holds its samples.
+
+    All of a matrix in some unit, see `dhsk.svm.units`.
+    """
 
     fits: list[list[Fit]]
     radii2: list[float]
+    unit: float = 1.0
 
 
 def rows_of_kernel(
-    source: Source, grid: Grid, pairs: Sequence[Pair], solved: Solved, names: dict[str, Any]
+    source: Source,
+    grid: Grid,
+    pairs: Sequence[Pair],
+    solved: Solved,
+    names: dict[str, Any],
+    C_scaled: Sequence[float] | None = None,
 ) -> tuple[list[dict[str, Any]], list[list[int]]]:
     """Score the fits of a kernel on what each fold held out.
 
     Parameters
     ----------
     source
-        The matrix.
+        The matrix that they were solved on.
     grid
         The grid.
     pairs
@@ -42,6 +51,8 @@ def rows_of_kernel(
         Their solutions.
     names
         Columns that name the kernel.
+    C_scaled
+        The values of C in units of the spread of the samples, if they were chosen so.
 
     Returns
     -------
@@ -62,9 +73,10 @@ def rows_of_kernel(
             found, guess = score(
                 grid.scorer, decisions[place][test], present, grid.classes, grid.y[test]
             )
+            named = {"C": grid.C[c], "C_scaled": None if C_scaled is None else C_scaled[c]}
             rows.append(
-                {**names, "C": grid.C[c], "fold": fold, "score": found}
-                | certificate(pairs, [fits[column] for fits in solved.fits], solved.radii2, column)
+                {**names, **named, "fold": fold, "score": found}
+                | certificate(pairs, solved, column)
             )
             predicted.append(guess.tolist())
     return rows, predicted
@@ -85,19 +97,15 @@ def _decisions(
     return np.asarray(products.transpose(1, 0, 2) + intercepts)
 
 
-def certificate(
-    pairs: Sequence[Pair], fits: list[Fit], radii2: list[float], column: int
-) -> dict[str, Any]:
+def certificate(pairs: Sequence[Pair], solved: Solved, column: int) -> dict[str, Any]:
     """What proves and bounds a fit of all pairs: of each quantity the worst.
 
     Parameters
     ----------
     pairs
         The problems.
-    fits
-        Of one column, a fit for each pair.
-    radii2
-        Squared radii of the balls that hold the samples of each pair.
+    solved
+        Their fits.
     column
         Number of the column.
 
@@ -106,13 +114,15 @@ def certificate(
     dict
         Plain values, None for a margin that is not bounded.
     """
+    fits = [own[column] for own in solved.fits]
     support = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
     capacities = [
         capacity(fit.norm2, radius2, int((pair.dual.boxes[column] > 0).sum()))
-        for pair, fit, radius2 in zip(pairs, fits, radii2, strict=True)
+        for pair, fit, radius2 in zip(pairs, fits, solved.radii2, strict=True)
         if not pair.dual.trivial(column)
     ]
-    margins = [found.margin for found in capacities if found.margin is not None]
+    # Lengths in feature space go with the root of the kernel; their quotients have no unit.
+    margins = [f.margin * math.sqrt(solved.unit) for f in capacities if f.margin is not None]
     return {
         "seconds": sum(fit.seconds for fit in fits),
         "n_support": len(np.unique(np.concatenate(support))),

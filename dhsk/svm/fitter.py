@@ -23,6 +23,7 @@ from dhsk.svm.result import write_rows
 from dhsk.svm.runners import in_threads, on_workers
 from dhsk.svm.search import scaled, spread_of
 from dhsk.svm.sources import ArraySource, GramSource
+from dhsk.svm.units import fit_of_kernel, matrix_in_units
 
 NO_MODEL: Final = (
     "a precomputed matrix has no samples that a model could keep: leave refit and test out, and "
@@ -95,12 +96,7 @@ class Fitter:
         list of Found
             One for each, in their order.
         """
-        wanted = [
-            replace(
-                one, C=tuple(scaled(self.grid.C, spread_of(one.source)) if scale_C else self.grid.C)
-            )
-            for one in candidates
-        ]
+        wanted = [self._prepared(one, scale_C=scale_C) for one in candidates]
         found: dict[int, Cells] = {}
         before = self._rows
         for k, cells in self._job(self.grid, wanted).results():
@@ -108,7 +104,18 @@ class Fitter:
             self._rows = [*before, *(row for k in sorted(found) for row in found[k].rows)]
             if self._table is not None:
                 write_rows(self._rows, self._table)
-        return [Found(one, list(one.C), found[k]) for k, one in enumerate(wanted)]
+        return [
+            Found(one, list(ready.C), found[k])
+            for k, (one, ready) in enumerate(zip(candidates, wanted, strict=True))
+        ]
+
+    def _prepared(self, candidate: Candidate, *, scale_C: bool) -> Candidate:
+        """A kernel with its values of C, and the matrix that its problems are solved on."""
+        ready = _in_units(candidate)
+        if not scale_C:
+            return replace(ready, C=tuple(self.grid.C))
+        spread = ready.unit * spread_of(ready.source)
+        return replace(ready, C=tuple(scaled(self.grid.C, spread)), C_scaled=tuple(self.grid.C))
 
     def _job(self, grid: Grid, candidates: Sequence[Candidate]) -> Job:
         source = candidates[0].source
@@ -146,9 +153,9 @@ class Fitter:
         n = source.n
         folds = [(np.arange(n), np.arange(0))]
         grid = replace(self.grid, weights=self.grid.all_weights[None], folds=folds)
-        job = self._job(grid, [replace(candidate, C=(C,))])
+        job = self._job(grid, [replace(_in_units(candidate), C=(C,))])
         _, solved = next(job.solved())
-        fits = [own[0] for own in solved.fits]
+        fits = [fit_of_kernel(own[0], solved.unit) for own in solved.fits]
         expansion = Expansion.of(job.pairs(), fits, grid.y)
         model = SvcModel(
             kernel=source.G.kernel,
@@ -157,5 +164,14 @@ class Fitter:
             rows=source.G.samples(expansion.support),
             expansion=expansion,
             certificates=Certificates.of(fits, grid.tol, C),
+            unit=solved.unit,
         )
-        return model, certificate(job.pairs(), fits, solved.radii2, 0)
+        return model, certificate(job.pairs(), solved, 0)
+
+
+def _in_units(candidate: Candidate) -> Candidate:
+    """A kernel with the matrix that its problems are solved on."""
+    if not isinstance(candidate.source, GramSource):
+        return candidate
+    G, unit = matrix_in_units(candidate.source.G)
+    return candidate if unit == 1.0 else replace(candidate, source=GramSource(G), unit=unit)

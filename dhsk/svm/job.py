@@ -37,12 +37,18 @@ class Candidate:
         What tells its matrix from every other, as a JSON value.
     C
         Values of C to try on it, ascending; of all candidates of a job as many.
+    C_scaled
+        The same in units of the spread of the samples, if they were chosen so.
+    unit
+        What the differences of the kernel are divided by in the matrix, see `dhsk.svm.units`.
     """
 
     source: Source
     names: dict[str, Any]
     key: Any
     C: tuple[float, ...] = ()
+    C_scaled: tuple[float, ...] | None = None
+    unit: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,8 @@ class Job:
         weights = np.ascontiguousarray(grid.weights)
         test = [held_out.tolist() for _, held_out in grid.folds]
         name = digest_of(grid.y, weights, test, grid.tol, grid.scoring)
-        self._names = [digest_of(name, list(one.C), one.key) for one in candidates]
+        own = ([list(one.C), one.C_scaled, one.unit, one.key] for one in candidates)
+        self._names = [digest_of(name, *parts) for parts in own]
 
     def results(self) -> Iterator[tuple[int, Cells]]:
         """Fit and score everything that the journal does not have.
@@ -122,11 +129,11 @@ class Job:
         return -math.inf if time is None else -time
 
     def pairs(self, k: int = 0) -> list[Pair]:
-        """Problems of a kernel; those of the same values of C are made once."""
-        grid = self._grids[k]
-        C = self._candidates[k].C
+        """Problems of a kernel, in its unit; those of the same values of C are made once."""
+        grid, one = self._grids[k], self._candidates[k]
+        C = tuple(value * one.unit for value in one.C)
         if C not in self._pairs:
-            self._pairs = {C: make_pairs(grid.y, grid.weights, grid.C)}
+            self._pairs = {C: make_pairs(grid.y, grid.weights, C)}
         return self._pairs[C]
 
     @property
@@ -142,7 +149,12 @@ class Job:
         """Rows of a kernel, which take the place of its fits in the journal."""
         candidate = self._candidates[k]
         rows, predicted = rows_of_kernel(
-            candidate.source, self._grids[k], self.pairs(k), solved, candidate.names
+            candidate.source,
+            self._grids[k],
+            self.pairs(k),
+            solved,
+            candidate.names,
+            candidate.C_scaled,
         )
         cells = Cells(rows, predicted)
         self._journal.put(self._names[k], [], vars(cells))
@@ -237,13 +249,13 @@ class Job:
     ) -> Iterator[tuple[int, Solved]]:
         """The fits of a kernel if every part of it is there, once."""
         if len(found[k]) == len(self._parts(k)):
-            yield k, self._join(found.pop(k))
+            yield k, self._join(found.pop(k), self._candidates[k].unit)
 
-    def _join(self, found: dict[Part, tuple[list[Fit], float]]) -> Solved:
+    def _join(self, found: dict[Part, tuple[list[Fit], float]], unit: float) -> Solved:
         fits: list[list[Fit]] = [[] for _ in range(self._n_pairs)]
         radii2 = [0.0] * self._n_pairs
         for part in sorted(found, key=lambda part: (part.pair, part.folds)):
             own, radius2 = found[part]
             fits[part.pair] += own
             radii2[part.pair] = max(radii2[part.pair], radius2)
-        return Solved(fits, radii2)
+        return Solved(fits, radii2, unit)

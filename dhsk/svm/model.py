@@ -16,6 +16,7 @@ from dhsk.svm.dual import Fit
 from dhsk.svm.probability import class_probabilities
 from dhsk.svm.problems import Pair
 from dhsk.svm.rows import RowMap
+from dhsk.svm.units import kernel_in
 from dhsk.svm.votes import one_vs_rest, vote
 
 ROWS: Final = 1024
@@ -138,6 +139,9 @@ class SvcModel:
         What else the maker wants to keep with it, as JSON.
     feature_names
         Names of the features, (dim,), in the order of the columns; None if they have none.
+    unit
+        What differences of the kernel are divided by in decisions, see `dhsk.svm.units`: 1 but for
+        nearly constant kernels.
     """
 
     kernel: Kernel
@@ -149,6 +153,7 @@ class SvcModel:
     sigmoids: Floats | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
+    unit: float = 1.0
 
     @property
     def dim(self) -> int:
@@ -179,16 +184,18 @@ class SvcModel:
             Above 0 for the first class, (N, n_pairs), as `dhsk.svm.votes.vote` takes them.
         """
         found = np.tile(self.expansion.intercepts, (rows.shape[0], 1))
+        kernel = kernel_in(self.kernel, self.unit)
+        dual_coef = self.expansion.dual_coef * self.unit
         ends = np.cumsum(self.expansion.n_support)
         columns = pairs_of_classes(len(self.classes))
         for some in blocks(self.rows.shape[0], SUPPORT):
             support = self.rows[some]
             for part in blocks(rows.shape[0], ROWS):
-                K = self.kernel.of_rows(rows[part], support).astype(np.float64, copy=False)
+                K = kernel.of_rows(rows[part], support).astype(np.float64, copy=False)
                 for c, end in enumerate(ends):
                     start = max(end - self.expansion.n_support[c], some.start)
                     own = slice(start, max(start, min(end, some.stop)))
-                    coef = self.expansion.dual_coef[:, own]
+                    coef = dual_coef[:, own]
                     inside = slice(own.start - some.start, own.stop - some.start)
                     found[part, columns[c]] += K[:, inside] @ coef.T
         return found

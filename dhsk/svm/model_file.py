@@ -15,6 +15,7 @@ from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.files import parse_json, written_beside
 from dhsk.kernels import Kernel, kernel_from_spec
+from dhsk.kernels.base import positive_parameter
 from dhsk.samples import SphereMap, parse_sphere_map
 from dhsk.samples.paths import reading
 from dhsk.svm.model import Certificates, Expansion, SvcModel
@@ -46,7 +47,7 @@ def save_model(model: SvcModel, path: str | Path) -> None:
     OSError
         The file cannot be written.
     """
-    header = {"tol": model.certificates.tol, "C": model.certificates.C}
+    header = {"tol": model.certificates.tol, "C": model.certificates.C, "unit": model.unit}
     arrays = {**arrays_of(model.expansion), **arrays_of(model.certificates)}
     if model.sigmoids is not None:
         arrays["sigmoids"] = model.sigmoids
@@ -243,6 +244,7 @@ def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SvcMode
             tol=header["tol"], C=header["C"], **{name: arrays[name] for name in stored}
         ),
         sigmoids=arrays.get("sigmoids"),
+        unit=positive_parameter("unit", header.get("unit", 1.0)),  # older files have none
     )
     _check_shapes(model)
     return model

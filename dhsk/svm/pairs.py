@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dhsk.svm.dual import Dual, Fit, certify, gradient, improve, unfinished
 from dhsk.svm.problems import Pair, Run
 from dhsk.svm.rounds import solve_in_rounds
-from dhsk.svm.smo import matrix_bytes
+from dhsk.svm.smo import largest_entry, matrix_bytes
 from dhsk.svm.sources import Source
 
 SINGLE_TOLERANCE: Final = 1e-4
@@ -130,7 +130,7 @@ def solve_block(K: NDArray[Any], dual: Dual, tol: float, *, fine: bool = False) 
     coarse = max(tol, SINGLE_TOLERANCE)
     work = improve(K.astype(np.float32, copy=False), dual, b, f, range(len(b)), coarse)
     f = gradient(K, dual, b)
-    entry = float(np.abs(np.diagonal(K)).max())
+    entry = largest_entry(K)
     for _ in range(_POLISHES):
         left = unfinished(dual, b, f, tol, entry)
         if not left:

@@ -20,8 +20,9 @@ CELL = ("kernel", "label", "time_scale", "time", "sigma", "C")
 """Columns that name a cell of the grid."""
 
 
-OF_LOW_RANK = ("rank", "trace_error")
-"""Columns that fits of low rank have besides."""
+OF_SOME = ("C_scaled", "rank", "trace_error")
+"""More such columns: C in units of the spread of the samples, None where it was not chosen so, and
+those that only fits of low rank have."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def _over_folds(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
         "vc": max(_known(rows, "vc"), default=None),
         "effective": min(_known(rows, "effective"), default=None),
         "seconds": float(sum(row["seconds"] for row in rows)),
-    } | {name: rows[0][name] for name in OF_LOW_RANK if name in rows[0]}
+    } | {name: rows[0][name] for name in OF_SOME if name in rows[0]}
 
 
 def _known(rows: list[Mapping[str, Any]], name: str) -> list[Any]:

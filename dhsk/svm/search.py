@@ -50,8 +50,8 @@ def spread_of(source: Source) -> float:
 
 
 def scaled(values: Sequence[float], spread: float) -> list[float]:
-    """Values of C for samples of some spread, to two digits: people read them."""
-    return [float(f"{value / spread:.2g}") for value in values]
+    """Values of C for samples of some spread, to six digits: more is noise of the spread."""
+    return [float(f"{value / spread:.6g}") for value in values]
 
 
 def next_scales(tried: Mapping[float, float], stage: int) -> tuple[list[float], str]:

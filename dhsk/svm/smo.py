@@ -28,6 +28,21 @@ def matrix_bytes(n: int, dtype: "np.dtype[Any]") -> int:
     return n * padded(n) * entry
 
 
+def largest_entry(K: NDArray[Any]) -> float:
+    """Largest absolute value of the diagonal and of the first row, at least 1/4 of that of all.
+
+    Of a kernel no value passes the diagonal. Of 1 - (1 - K)/unit, see `dhsk.kernels.stretched`, the
+    differences from 1 are half the squared distances in a feature space, over the unit, and no
+    two samples are farther apart than twice the farthest is from the first.
+
+    Parameters
+    ----------
+    K
+        Symmetric, (n, n or more).
+    """
+    return float(max(np.abs(np.diagonal(K)).max(), np.abs(K[0, : len(K)]).max()))
+
+
 @numba.njit(nogil=True, error_model="numpy", cache=True)
 def rounding_of(gradient: float, entry: float, size: float) -> float:
     """Violation that rounding alone may leave: below it no step is sure to gain anything.
@@ -97,7 +112,17 @@ def ascend(
     diagonal = np.zeros(length)
     diagonal[:n] = np.diagonal(K)
     steps, violation = _ascend(
-        K, diagonal, lower, upper, b, gradient, grow, shrink, float(tol), max_steps
+        K,
+        diagonal,
+        lower,
+        upper,
+        b,
+        gradient,
+        grow,
+        shrink,
+        largest_entry(K),
+        float(tol),
+        max_steps,
     )
     f[:] = gradient[:n]
     return steps, max(0.0, violation)
@@ -113,12 +138,13 @@ def _ascend(
     f: Floats,
     grow: Floats,
     shrink: Floats,
+    entry: float,
     tol: float,
     max_steps: int,
 ) -> tuple[int, float]:
     """Compiled part of `ascend`; `grow` and `shrink` are 0 where b may, else infinite."""
     steps, size = 0, np.abs(b).sum()
-    largest, entry = np.abs(f).max(), np.abs(diagonal).max()
+    largest = np.abs(f).max()
     i, highest = _move(f, grow, K[0], K[0], 0.0)
     while i >= 0:
         j, lowest = _partner(f, shrink, diagonal, K[i], highest, diagonal[i])

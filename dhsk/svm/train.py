@@ -34,6 +34,7 @@ from dhsk.svm.rows import RowMap
 from dhsk.svm.runners import in_threads, on_workers, own_room, share_memory
 from dhsk.svm.smo import matrix_bytes
 from dhsk.svm.sources import ClassesSource, GramSource, RowsSource, Source
+from dhsk.svm.units import fit_of_kernel, kernel_in, lacks_digits, pairs_in_units, unit_for
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ class _Engine:
     room: int
     run: Run
     some: Callable[[Indices], Rows]
+    unit: float = 1.0
+    """Of the matrix, see `dhsk.svm.units`."""
     planned: int | None = None
     """Bytes that this process will hold at its peak; None if others hold the matrix."""
 
@@ -145,6 +148,7 @@ def train_svc(
     in_memory = means.client is None and means.store is None
     prepare = _in_memory if in_memory else _on_gram
     engine = prepare(problem, row_map, means, pairs, report)
+    pairs = pairs_in_units(pairs, engine.unit)
     fits = _solve(engine, pairs, problem.tol, report)
     models = [
         _model(problem, row_map, engine, pairs, [columns[c] for columns in fits])
@@ -163,12 +167,14 @@ def _in_memory(
     most = _most_members(pairs)
     copied = most * row_map.bytes_of(samples) // samples.shape[0]  # the rows of a pair
     matrix = matrix_bytes(most, rows.dtype)
-    source: Source = RowsSource(rows, row_map.kernel)
+    unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
+    kernel = kernel_in(row_map.kernel, unit)
+    source: Source = RowsSource(rows, kernel)
     all_at_once = (psutil.cpu_count() or 1) * (matrix + copied)
     kept = ClassesSource.bytes_of(problem.codes, rows.dtype.itemsize)
     left = own_room(means.memory)
     if len(pairs) > 1 and kept + all_at_once <= left:
-        source = ClassesSource(rows, row_map.kernel, problem.codes)
+        source = ClassesSource(rows, kernel, problem.codes)
         left -= kept
     else:
         kept = 0
@@ -176,16 +182,21 @@ def _in_memory(
     at_once = min(at_once, len(pairs))
     planned = psutil.Process().memory_info().rss + FIT_BASE_BYTES + kept
     planned += at_once * (min(room, matrix) + copied)
-    return _Engine(source, room, in_threads(at_once), lambda chosen: rows[chosen], planned)
+    return _Engine(source, room, in_threads(at_once), lambda chosen: rows[chosen], unit, planned)
 
 
 def _on_gram(
     problem: Problem, row_map: RowMap, means: Means, pairs: Sequence[Pair], report: OnProgress
 ) -> _Engine:
     samples = problem.samples
+    unit = unit_for(
+        row_map.kernel, samples.shape[0], lambda chosen: row_map.some_of(samples, chosen)
+    )
+    if means.store is not None and not lacks_digits(unit, np.dtype(row_map.dtype)):
+        unit = 1.0  # a store that others read too holds the kernel's own values
     G = compute_gram(
         samples,
-        row_map.kernel,
+        kernel_in(row_map.kernel, unit),
         sphere_map=row_map.sphere_map,
         store=means.store,
         dtype=row_map.dtype,
@@ -203,7 +214,7 @@ def _on_gram(
         resources = resources_of(means.client, means.memory)
         plan = plan_fits(pairs, samples.shape[0], G.dtype, 1, resources)
         room, run = plan.room, on_workers(means.client, plan.window)
-    return _Engine(GramSource(G), room, run, lambda chosen: row_map.some_of(samples, chosen))
+    return _Engine(GramSource(G), room, run, lambda chosen: row_map.some_of(samples, chosen), unit)
 
 
 def _share(left: int, matrix: int, beside: int) -> tuple[int, int]:
@@ -250,6 +261,7 @@ def _solve(engine: _Engine, pairs: list[Pair], tol: float, report: OnProgress) -
 def _model(
     problem: Problem, row_map: RowMap, engine: _Engine, pairs: list[Pair], fits: list[Fit]
 ) -> SvcModel:
+    fits = [fit_of_kernel(fit, engine.unit) for fit in fits]
     expansion = Expansion.of(pairs, fits, problem.codes)
     return SvcModel(
         kernel=row_map.kernel,
@@ -259,6 +271,7 @@ def _model(
         expansion=expansion,
         certificates=Certificates.of(fits, problem.tol, problem.C),
         feature_names=problem.samples.feature_names,
+        unit=engine.unit,
     )
 
 
