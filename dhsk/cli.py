@@ -150,6 +150,7 @@ def info(store: Path) -> None:
             f"dim {header.dim:,}, map {header.sphere_map}, "
             f"fingerprint {'+'.join(header.fingerprints)}",
         ),
+        *([] if opened.header.feature_names is None else [("features", _named(opened))]),
         ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
         ("on disk", human_bytes(size)),
     ]
@@ -158,6 +159,14 @@ def info(store: Path) -> None:
         say("next:   run the command that made it again: it computes the missing tiles only")
     else:
         say(f"next:   dhsk verify {store}, or dhsk cv {store} --labels LABELS --out DIR")
+
+
+def _named(store: GramStore) -> str:
+    """The first names of its features."""
+    if not store.has_sound_names():
+        return "named, but the names are damaged: see dhsk verify"
+    names = store.feature_names or ()
+    return ", ".join(names[:5]) + (f", ... ({len(names):,})" if len(names) > 5 else "")
 
 
 @commands.command()

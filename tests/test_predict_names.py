@@ -228,6 +228,24 @@ def test_files_give_estimators_their_names(data: Any, tmp_path: Path) -> None:
     assert not hasattr(model.fit_samples(X, y), "feature_names_in_")
 
 
+@pytest.mark.parametrize("rank", [None, 20])
+def test_the_model_of_a_cross_validation_has_names(
+    data: Any, tmp_path: Path, rank: int | None
+) -> None:
+    """Of samples, exact and of low rank; test samples are put in their order."""
+    X, y = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    reversed_ = frame[NAMES[::-1]]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*did not converge")
+        result = dhsk.cross_validate(
+            frame, y, time_scale=1.0, C=10.0, rank=rank, refit=True, test=(reversed_, y)
+        )
+    assert result.model_ is not None
+    assert result.model_.feature_names == tuple(NAMES)
+    assert result.data["test"]["score"] > 0.9
+
+
 def test_earlier_model_files_have_their_names_in_the_notes(data: Any, tmp_path: Path) -> None:
     """Written by estimators that were fitted to a DataFrame; others have none."""
     from dataclasses import replace
@@ -265,4 +283,4 @@ def test_features_of_a_file_in_another_order(data: Any, tmp_path: Path) -> None:
     frame[NAMES[::-1]].to_csv(tmp_path / "x.csv", index=False)
     features = dhsk.NystromFeatures(5, random_state=0).fit(frame)
     written = features.write(tmp_path / "x.csv", tmp_path / "z")
-    np.testing.assert_array_equal(np.asarray(written), features.transform(frame))
+    np.testing.assert_array_equal(written.compute(scheduler="sync"), features.transform(frame))

@@ -15,18 +15,19 @@ from dhsk.gram.header import Header
 from dhsk.gram.lock import sole_writer
 from dhsk.gram.matrices import GramMatrices
 from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.names import digest_of_names
 from dhsk.gram.passes import grouped
 from dhsk.gram.plan import GramPlan, Tiling
-from dhsk.gram.prepare import check_kernels, plan_for, scan_side
+from dhsk.gram.prepare import check_kernels, open_sides, plan_for, scan_side
 from dhsk.gram.sizes import parse_bytes
-from dhsk.gram.staging import stage_samples
+from dhsk.gram.staging import in_order_of, stage_samples
 from dhsk.gram.store import GramStore, is_occupied
 from dhsk.gram.tiles import Group, TileSource, extent
 from dhsk.gram.workers import borrow_client, full_disk_is_budget, in_task, resources_of, run_tasks
 from dhsk.gram.writing import TileWriter
 from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.samples import Scan, SphereMap, open_samples
+from dhsk.samples import Scan, SphereMap
 
 
 @overload
@@ -123,7 +124,7 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
     report = progress or ignore
     limit = None if memory is None else parse_bytes(memory)
     kernels = [kernel] if isinstance(kernel, Kernel) else list(kernel)
-    sides = [open_samples(X)] if Y is None else [open_samples(X), open_samples(Y)]
+    sides = open_sides(X, Y)
     options = {
         "dtype": dtype,
         "product_dtype": product_dtype,
@@ -138,9 +139,12 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         path, folder = _place(store, plan)
         stack.enter_context(full_disk_is_budget())
         stack.enter_context(sole_writer(path))
+        if is_occupied(path):
+            sides = in_order_of(GramStore.open(path), sides)
         scans = [scan_side(side, kernels, chosen_map, report) for side in sides]
-        header = _header(plan, kernels, chosen_map, scans)
-        opened = GramStore.create(path, header)
+        names = sides[0].feature_names
+        header = _header(plan, kernels, chosen_map, scans, names)
+        opened = GramStore.create(path, header, names)
         if opened.header.tile != plan.tiling.tile:  # that of an earlier run wins
             plan = plan_for(sides, resources, tile=opened.header.tile, **options)
             plan.check()
@@ -169,7 +173,11 @@ def _place(store: str | Path | None, plan: GramPlan) -> tuple[Path, TemporaryFol
 
 
 def _header(
-    plan: GramPlan, kernels: Sequence[Kernel], sphere_map: SphereMap, scans: list[Scan]
+    plan: GramPlan,
+    kernels: Sequence[Kernel],
+    sphere_map: SphereMap,
+    scans: list[Scan],
+    feature_names: Sequence[str] | None,
 ) -> Header:
     return Header(
         n_rows=plan.tiling.n_rows,
@@ -184,6 +192,7 @@ def _header(
         fingerprints=tuple(s.fingerprint for s in scans),
         nnz=tuple(s.nnz for s in scans),
         product_dtype=plan.product_dtype,
+        feature_names=digest_of_names(feature_names),
     )
 
 

@@ -47,6 +47,8 @@ class Header:
         Type in which samples are held, multiplied and evaluated.
     schema
         Version of this format.
+    feature_names
+        Digest of the names of the features, see `dhsk.gram.names`; None where they have none.
     """
 
     n_rows: int
@@ -62,6 +64,7 @@ class Header:
     nnz: tuple[int | None, ...]
     product_dtype: DtypeName = "float64"
     schema: int = SCHEMA
+    feature_names: str | None = None
 
     @classmethod
     def of_json(cls, attributes: dict[str, Any]) -> "Header":
@@ -82,6 +85,11 @@ class Header:
             )
         lists = {key: tuple(found[key]) for key in ("kernels", "fingerprints", "nnz")}
         return cls(**(found | lists))
+
+    def to_json(self) -> dict[str, Any]:
+        """Attributes that `of_json` reads; what came later is left out where there is none."""
+        found = dataclasses.asdict(self)
+        return {key: value for key, value in found.items() if value is not None}
 
     @property
     def tiling(self) -> Tiling:

@@ -93,6 +93,11 @@ class GramMatrix:
         return self._store.header.dim
 
     @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, in the order of the columns; None where they have none."""
+        return self._store.feature_names
+
+    @property
     def sphere_map(self) -> str:
         """How the samples were mapped before the product."""
         return self._store.header.sphere_map

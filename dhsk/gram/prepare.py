@@ -8,7 +8,8 @@ from dhsk.errors import InputError
 from dhsk.gram.plan import GramPlan, Resources, make_plan
 from dhsk.kernels import Kernel, RowKernel
 from dhsk.progress import OnProgress, Progress
-from dhsk.samples import Samples, Scan, SphereMap, parse_sphere_map, scan
+from dhsk.samples import Samples, Scan, SphereMap, open_samples, parse_sphere_map, scan
+from dhsk.samples.names import in_order
 
 
 def check_kernels(
@@ -93,6 +94,25 @@ def _check_kernel(
             f"the kernel is for dim {dim} but {sides[0].source} has {sides[0].shape[1]} features: "
             f"make the kernel with dim={sides[0].shape[1]}"
         )
+
+
+def open_sides(X: Any, Y: Any = None) -> list[Samples]:
+    """Open the samples of rows and, if given, of columns, whose features follow those of the rows.
+
+    Parameters
+    ----------
+    X, Y
+        As for `compute_gram`.
+
+    Raises
+    ------
+    InputError
+        They cannot be read, or have features of other names.
+    """
+    rows = open_samples(X)
+    if Y is None:
+        return [rows]
+    return [rows, in_order(open_samples(Y), rows.feature_names, rows.source)]
 
 
 def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> GramPlan:

@@ -9,13 +9,13 @@ from dhsk.errors import InputError, StoreMismatchError
 from dhsk.gram.compute import compute_tiles
 from dhsk.gram.lock import sole_writer
 from dhsk.gram.plan import GramPlan, Resources
-from dhsk.gram.prepare import plan_for, scan_side
+from dhsk.gram.prepare import open_sides, plan_for, scan_side
 from dhsk.gram.sizes import parse_bytes
-from dhsk.gram.staging import stage_samples
+from dhsk.gram.staging import in_order_of, stage_samples
 from dhsk.gram.store import GramStore
 from dhsk.gram.workers import borrow_client, full_disk_is_budget, resources_of
 from dhsk.progress import OnProgress, ignore
-from dhsk.samples import Samples, open_samples
+from dhsk.samples import Samples
 
 
 def repair_gram(
@@ -61,7 +61,7 @@ def repair_gram(
         The store cannot be written, or another process writes to it.
     """
     store = GramStore.open(Path(path))
-    sides = [open_samples(X)] if Y is None else [open_samples(X), open_samples(Y)]
+    sides = open_sides(X, Y)
     if len(sides) != len(store.samples.sides):
         raise InputError(
             f"{path} was made from {len(store.samples.sides)} sets of samples, {len(sides)} given: "
@@ -70,6 +70,7 @@ def repair_gram(
     limit = None if memory is None else parse_bytes(memory)
     with full_disk_is_budget(), sole_writer(store.path), borrow_client(client) as workers:
         plan = _plan(store, sides, resources_of(workers, limit))
+        sides = in_order_of(store, sides)
         _check_samples(store, sides, progress or ignore)
         return _repair(store, sides, workers, plan, progress or ignore)
 
@@ -101,6 +102,7 @@ def _check_samples(store: GramStore, sides: list[Samples], report: OnProgress) -
 def _repair(
     store: GramStore, sides: list[Samples], workers: Client, plan: GramPlan, report: OnProgress
 ) -> list[tuple[int, int]]:
+    store.ensure_names(sides[0].feature_names)
     damaged = store.damaged_tiles()
     for tile in damaged:
         store.remove_tile(*tile)

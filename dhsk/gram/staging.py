@@ -4,13 +4,40 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from dhsk.arrays import Rows
+from dhsk.errors import InputError, StoreMismatchError
 from dhsk.gram.staged import Side
 from dhsk.gram.store import GramStore
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples, apply_map
+from dhsk.samples.names import in_order
 
 BLOCK_BYTES = 8_000_000
 """Samples are mapped and staged in blocks of about this size, two of them in memory."""
+
+
+def in_order_of(store: GramStore, sides: list[Samples]) -> list[Samples]:
+    """Put features in the order in which a store holds them, where both have names.
+
+    Parameters
+    ----------
+    store
+        The store.
+    sides
+        The samples of rows and, if rectangular, of columns.
+
+    Raises
+    ------
+    StoreMismatchError
+        They have features of other names.
+    """
+    if not store.has_sound_names():  # the fingerprint tells whether they are in its order
+        return sides
+    try:
+        return [in_order(side, store.feature_names, str(store.path)) for side in sides]
+    except InputError as error:
+        raise StoreMismatchError(
+            f"{store.path} was made with other features: {error}; or choose another path"
+        ) from error
 
 
 def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> Iterator[int]:

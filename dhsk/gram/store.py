@@ -5,6 +5,7 @@ checksum of its JSON with sorted keys, which stores of earlier versions lack)::
 
     gram, gram-1, …  one array a kernel: (n_rows, n_cols), chunks (tile, tile), fill NaN, crc32c;
                      triangle layout: the chunks (i, j) with i <= j only
+    feature_names.json  names of the features, if they have names; their digest is in the header
     rows, cols       the samples after their map to the sphere, as the tasks read them: `dense`
                      (samples, dim), or `data`, `indices`, `indptr` of CSR; cols only if rectangular
 
@@ -13,8 +14,8 @@ record of a finished tile; its checksum is tested whenever it is read. This modu
 zarr, `chunks` knows its chunk files; no other room does.
 """
 
-import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ from dhsk.files import REFUSED, parse_json, refusal_of
 from dhsk.gram.chunks import ChunkWriter, chunk_size, read_chunk
 from dhsk.gram.header import Header
 from dhsk.gram.lock import LOCK_NAME
+from dhsk.gram.names import NAMES_FILE, digest_of_names, read_names, write_names
 from dhsk.gram.staged import Side, StagedSamples
 from dhsk.kernels import Kernel, kernel_from_spec
 
@@ -63,7 +65,9 @@ class GramStore:
         self.kernels: list[Kernel] = [kernel_from_spec(spec) for spec in header.kernels]
 
     @classmethod
-    def create(cls, path: Path, header: Header) -> "GramStore":
+    def create(
+        cls, path: Path, header: Header, feature_names: Sequence[str] | None = None
+    ) -> "GramStore":
         """Make a store, or take up the one that is there if it is of the same samples and kernel.
 
         Parameters
@@ -72,6 +76,8 @@ class GramStore:
             Folder, made with its parents if absent.
         header
             What it is to hold; of an existing store the tile size wins.
+        feature_names
+            Names of the features, if they have names; those of an existing store win.
 
         Returns
         -------
@@ -94,11 +100,12 @@ class GramStore:
                     "choose another path, or delete it first"
                 )
         else:
-            described = dataclasses.asdict(header)
+            described = header.to_json()
             attributes = {"dhsk": described, _SUM: _checksum(described)}
             zarr.create_group(str(path), attributes=attributes)
             store = cls(path, header)
         store.remove_leftovers()
+        store.ensure_names(feature_names)
         store._ensure_arrays()
         return store
 
@@ -149,6 +156,42 @@ class GramStore:
         """Delete what writes that were killed left beside the chunks."""
         for file in self.path.rglob("*.partial"):
             file.unlink(missing_ok=True)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, in the order of the columns; None where they have none.
+
+        Raises
+        ------
+        CorruptTileError
+            They are damaged or missing.
+        """
+        return read_names(self.path, self.header.feature_names)
+
+    def has_sound_names(self) -> bool:
+        """Whether the names of the features can be read, where they have names."""
+        try:
+            self.feature_names  # noqa: B018  # the reading is the test
+        except CorruptTileError:
+            return False
+        return True
+
+    def ensure_names(self, feature_names: Sequence[str] | None) -> None:
+        """Write the names of the features if they are missing or damaged.
+
+        Raises
+        ------
+        CorruptTileError
+            They are, and these are others.
+        """
+        if self.has_sound_names():
+            return
+        if feature_names is None or digest_of_names(feature_names) != self.header.feature_names:
+            raise CorruptTileError(
+                f"the names of the features of {self.path} are damaged: give the samples that it "
+                "was made from, with their names in the same order"
+            )
+        write_names(self.path, feature_names)
 
     def _ensure_arrays(self) -> None:
         """Make the arrays of tiles unless an earlier run, killed or not, has made them."""
@@ -284,7 +327,8 @@ class GramStore:
         missing = self.missing_tiles()
         damaged = [tile for tile in self.damaged_tiles() if tile not in set(missing)]
         sides, arrays = self.damaged_sides(), self.damaged_arrays()
-        if not (damaged or sides or arrays):
+        sound_names = self.has_sound_names()
+        if not (damaged or sides or arrays) and sound_names:
             self.check_complete()
             return
         total, parts = self.header.tiling.n_tiles, []
@@ -295,6 +339,7 @@ class GramStore:
             parts.append(f"{len(missing)} of {total} tiles of {self.path} are missing")
         parts += [f"the samples ({side}) in {self.path} are damaged" for side in sides]
         parts += [f"{self.path / name / 'zarr.json'} is damaged" for name in arrays]
+        parts += [] if sound_names else [f"{self.path / NAMES_FILE} is damaged"]
         raise CorruptTileError(
             f"{', and '.join(parts)}; recompute them with dhsk verify --repair SAMPLES"
         )

@@ -165,6 +165,7 @@ class Fitter:
             expansion=expansion,
             certificates=Certificates.of(fits, grid.tol, C),
             unit=solved.unit,
+            feature_names=source.G.feature_names,
         )
         return model, certificate(job.pairs(), solved, 0)
 

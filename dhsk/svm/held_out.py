@@ -10,6 +10,7 @@ from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
 from dhsk.samples import Samples, check_labels, open_samples
+from dhsk.samples.names import in_order
 from dhsk.svm.grid import Grid
 from dhsk.svm.model import ROWS
 from dhsk.svm.rows import RowMap
@@ -60,6 +61,8 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOut:
     """
     X, y = test
     samples = open_samples(X)
+    names = None if isinstance(square, np.ndarray) else square.feature_names
+    samples = in_order(samples, names, "the training samples")
     dim = square.dim if isinstance(square, GramMatrix) else square.shape[1]
     if samples.shape[1] != dim:
         raise InputError(

@@ -1,0 +1,60 @@
+"""Names of features in a store: a file of JSON beside the arrays, its digest in the description.
+
+A file of its own, because every task reads the description, and names may be hundreds of thousands.
+"""
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from dhsk.errors import CorruptTileError
+
+NAMES_FILE: Final = "feature_names.json"
+
+
+def digest_of_names(names: Sequence[str] | None) -> str | None:
+    """Digest of names in their order, 32 hexadecimal digits; None where there are none."""
+    return None if names is None else sha256(_encoded(names)).hexdigest()[:32]
+
+
+def write_names(store: Path, names: Sequence[str]) -> None:
+    """Write names into the folder of a store, in one step."""
+    part = store / f"{NAMES_FILE}.partial"
+    part.write_bytes(_encoded(names))
+    part.replace(store / NAMES_FILE)
+
+
+def read_names(store: Path, digest: str | None) -> tuple[str, ...] | None:
+    """Read the names of a store.
+
+    Parameters
+    ----------
+    store
+        Its folder.
+    digest
+        What its description says of them; None where it has none.
+
+    Raises
+    ------
+    CorruptTileError
+        They are damaged or missing.
+    """
+    if digest is None:
+        return None
+    file = store / NAMES_FILE
+    try:
+        names = tuple(json.loads(file.read_bytes()))
+        if digest_of_names(names) == digest:
+            return names
+    except (FileNotFoundError, ValueError, TypeError):
+        pass
+    raise CorruptTileError(
+        f"the names of the features of {store} are damaged ({file.name}): write them again with "
+        "dhsk verify --repair SAMPLES"
+    )
+
+
+def _encoded(names: Sequence[str]) -> bytes:
+    return json.dumps(list(names), separators=(",", ":")).encode()
