@@ -23,7 +23,7 @@ from dhsk.options import (
 )
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, read_labels
-from dhsk.samples.names import cannot_compare, in_order
+from dhsk.samples.names import in_order
 from dhsk.samples.table import usual_id_column
 
 if TYPE_CHECKING:
@@ -72,9 +72,6 @@ def predict(
             f"{opened.source} has {opened.shape[1]} features, but {model} was trained on "
             f"{loaded.dim}: give the same features in the same order"
         )
-    doubt = cannot_compare(opened, loaded.feature_names, str(model))
-    if doubt is not None:
-        click.echo(f"dhsk: {doubt}", err=True)
     truth = None if labels is None else _comparable(labels, opened.shape[0], loaded, table)
     with show_progress() as progress:
         right = _write_predictions(_Table(loaded, decision, proba), opened, out, truth, progress)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from dhsk.errors import CorruptTileError
+from dhsk.files import parse_json
 
 NAMES_FILE: Final = "feature_names.json"
 
@@ -45,7 +46,7 @@ def read_names(store: Path, digest: str | None) -> tuple[str, ...] | None:
         return None
     file = store / NAMES_FILE
     try:
-        names = tuple(json.loads(file.read_bytes()))
+        names = tuple(parse_json(file.read_bytes()))
         if digest_of_names(names) == digest:
             return names
     except (FileNotFoundError, ValueError, TypeError):

@@ -32,8 +32,9 @@ def in_order_of(store: GramStore, sides: list[Samples]) -> list[Samples]:
     """
     if not store.has_sound_names():  # the fingerprint tells whether they are in its order
         return sides
+    names = store.feature_names
     try:
-        return [in_order(side, store.feature_names, str(store.path)) for side in sides]
+        return [in_order(side, names, str(store.path), warn=False) for side in sides]
     except InputError as error:
         raise StoreMismatchError(
             f"{store.path} was made with other features: {error}; or choose another path"

@@ -1,5 +1,6 @@
 """Names of features: columns are put in the order of names known before, or refused by name."""
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Indices, Rows
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.samples.base import Samples, csr_block
 
 _NAMED: Final = 5
@@ -57,7 +58,9 @@ class ReorderedSamples(Samples):
         return self.samples.ids(rows)
 
 
-def in_order(samples: Samples, names: Sequence[str] | None, of: str) -> Samples:
+def in_order(
+    samples: Samples, names: Sequence[str] | None, of: str, *, warn: bool = True
+) -> Samples:
     """Put columns in the order of names that are known already.
 
     Parameters
@@ -68,6 +71,8 @@ def in_order(samples: Samples, names: Sequence[str] | None, of: str) -> Samples:
         Names of the features in the order wanted; None if they are not known.
     of
         Who knows them, for the message.
+    warn
+        Whether to warn where one side alone has names, as scikit-learn does.
 
     Returns
     -------
@@ -75,13 +80,22 @@ def in_order(samples: Samples, names: Sequence[str] | None, of: str) -> Samples:
         The same where they are in order, or where names are lacking on either side: then no more
         than the number of features can be compared.
 
+    Warns
+    -----
+    InputWarning
+        One side has names and the other none.
+
     Raises
     ------
     InputError
         A name is missing, unknown, or occurs twice in another order; the first ones are listed.
     """
     own = samples.feature_names
-    if names is None or own is None or tuple(names) == own:
+    if names is None or own is None:
+        if warn and (names is None) != (own is None):
+            _warn_of_one_side(samples.source, of, is_known=names is not None)
+        return samples
+    if tuple(names) == own:
         return samples
     missing, unknown = _beyond(names, own), _beyond(own, names)
     if missing or unknown:
@@ -113,27 +127,6 @@ def table_in_order(X: Any, names: Sequence[str] | None) -> Any:
     return X if _beyond(names, own) or _beyond(own, names) else X[list(names)]
 
 
-def cannot_compare(samples: Samples, names: Sequence[str] | None, of: str) -> str | None:
-    """Say that names are lacking on one side, as scikit-learn warns; None if they are not.
-
-    Parameters
-    ----------
-    samples
-        What is to be read.
-    names
-        Names that are known; None if they are not.
-    of
-        Who knows them.
-    """
-    if (names is None) == (samples.feature_names is None):
-        return None
-    with_names, without = (of, samples.source) if names is not None else (samples.source, of)
-    return (
-        f"{with_names} has feature names and {without} has none: only the number of features is "
-        "compared, so make sure that they are in the same order"
-    )
-
-
 def names_in(columns: Iterable[Any]) -> tuple[str, ...] | None:
     """Names of the columns of a table in memory, by scikit-learn's rule: None unless all are text.
 
@@ -144,6 +137,16 @@ def names_in(columns: Iterable[Any]) -> tuple[str, ...] | None:
     """
     found = tuple(columns)
     return tuple(map(str, found)) if found and all(isinstance(c, str) for c in found) else None
+
+
+def _warn_of_one_side(source: str, of: str, *, is_known: bool) -> None:
+    named, bare = (of, source) if is_known else (source, of)
+    warnings.warn(
+        f"{named} has feature names and {bare} has none: only the number of features is compared, "
+        "so make sure that they are in the same order",
+        InputWarning,
+        stacklevel=4,
+    )
 
 
 def _beyond(names: Sequence[str], others: Sequence[str]) -> list[str]:
