@@ -22,6 +22,7 @@ from dhsk.processes import (
     end_quietly_if_worker,
     importing_main,
     imports_main,
+    name_semaphores,
     obstacle,
     refusal,
     root_cause,
@@ -111,6 +112,7 @@ def _local(**options: Any) -> Client:
     if not chosen.get("processes", True):
         return LocalClient(**chosen)
     chosen.setdefault("host", "127.0.0.1")
+    name_semaphores()
     hindrance = obstacle()
     if hindrance is not None:
         return _threads_instead(hindrance, chosen)

@@ -2,10 +2,17 @@
 
 import errno
 import multiprocessing
+import os
 import sys
+from contextlib import suppress
 from multiprocessing import process
 from pathlib import Path
 from typing import Final
+
+from dhsk.gram.leftovers import Claim
+
+SEMAPHORES: Final = Path("/dev/shm")
+"""Where Linux keeps named semaphores: NAME is the file sem.NAME."""
 
 SCRIPT: Final = 'for processes, run a script from a file, with `if __name__ == "__main__":`'
 """The way out where it is the program that cannot be imported."""
@@ -94,3 +101,30 @@ def root_cause(error: BaseException) -> BaseException:
     while error.__cause__ is not None:
         error = error.__cause__
     return error
+
+
+class _Semaphores:
+    """Name under which this process and those that it starts make their semaphores."""
+
+    claim: Claim | None = None
+    owner = 0
+
+
+def name_semaphores() -> None:
+    """Make semaphores under a name of ours, after removing those of killed processes.
+
+    What spawned processes share is a semaphore by name, which outlives them all if they are killed
+    together. `multiprocessing` names them so that nobody can tell whose they were.
+    """
+    if _Semaphores.owner == os.getpid() or not SEMAPHORES.is_dir():
+        return
+    with suppress(OSError):  # not writable: there will be no semaphores either
+        _Semaphores.claim = Claim(SEMAPHORES, _remove_semaphores, tidy=True)
+        _Semaphores.owner = os.getpid()
+        # Passed on to the processes that this one starts.
+        process.current_process()._config["semprefix"] = f"/{_Semaphores.claim.name}"  # type: ignore[attr-defined]
+
+
+def _remove_semaphores(folder: Path, name: str) -> None:
+    for file in folder.glob(f"sem.{name}-*"):
+        file.unlink(missing_ok=True)

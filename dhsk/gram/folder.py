@@ -1,14 +1,26 @@
 """A temporary folder that lives as long as something refers to it."""
 
-import shutil
 import tempfile
-import weakref
 from pathlib import Path
+
+from dhsk.gram.leftovers import Claim, remove_folder
 
 
 class TemporaryFolder:
-    """A new folder, removed with the last reference to this object or when Python ends."""
+    """A new folder, removed with the last reference to this object or when Python ends.
 
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="dhsk-"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+    Those of processes that were killed are removed when the next one is made.
+
+    Parameters
+    ----------
+    parent
+        Folder to make it in; None for the system's one for temporary files.
+    """
+
+    def __init__(self, parent: Path | None = None) -> None:
+        claim = Claim(parent or Path(tempfile.gettempdir()), remove_folder)
+        self.path = claim.folder / claim.name
+        self.remove = claim.release
+        """Removes it before that."""
+        self._claim = claim
+        self.path.mkdir(mode=0o700)

@@ -1,15 +1,20 @@
 """A cluster on this machine, of processes or threads, that ends with its client."""
 
+from pathlib import Path
 from typing import Any
 
+import dask
 from distributed import Client, LocalCluster
+
+from dhsk.gram.folder import TemporaryFolder
 
 
 class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
     """Client of a cluster that is started for it and ends with it.
 
     `distributed.Client` does that too, but where the cluster fails to start it leaves the parts
-    that did behind, and itself as what Dask computes with.
+    that did behind, and itself as what Dask computes with. Its workers have their folders in one
+    that ends with them, or that the next start removes where they were killed.
 
     Parameters
     ----------
@@ -20,6 +25,11 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
     def __init__(self, **options: Any) -> None:
         of_client = {"timeout", "set_as_default", "name", "heartbeat_interval", "direct_to_workers"}
         own = {name: options.pop(name) for name in of_client & set(options)}
+        parent = dask.config.get("temporary-directory")
+        self._folder = TemporaryFolder(None if parent is None else Path(parent))
+        place = {"local_directory": str(self._folder.path)}
+        of_scheduler = {"scheduler_kwargs": place | options.pop("scheduler_kwargs", {})}
+        options = place | options | of_scheduler
         cluster = LocalCluster(**options)  # closes itself where it fails
         try:
             super().__init__(cluster, **own)
@@ -38,6 +48,7 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
         ended = super().close(*arguments, **options)
         if self.cluster is not None:
             self.cluster.close()
+        self._folder.remove()
         return ended
 
 

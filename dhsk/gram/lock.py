@@ -18,7 +18,7 @@ from dhsk.files import not_writable
 LOCK_NAME: Final = ".lock"
 
 _TAKEN: Final = (errno.EWOULDBLOCK, errno.EACCES)
-_WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def sole_writer(path: Path) -> Iterator[None]:
         try:
             path.mkdir(parents=True, exist_ok=True)
             descriptor = _acquire(file)
-            _sign(descriptor)
+            sign(descriptor)
         except PermissionError as error:
             raise _not_writable(path, error) from error
         except OSError as error:
@@ -76,7 +76,7 @@ def _acquire(file: Path) -> int:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             _lock(descriptor, file)
-            if _is_at(descriptor, file):
+            if is_at(descriptor, file):
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -88,7 +88,7 @@ def _lock(descriptor: int, file: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno in _WITHOUT_LOCKS:
+        if error.errno in WITHOUT_LOCKS:
             warnings.warn(
                 f"the file system of {file.parent} has no locks: make sure that no other command "
                 "writes to this store",
@@ -103,18 +103,41 @@ def _lock(descriptor: int, file: Path) -> None:
             raise
 
 
-def _is_at(descriptor: int, file: Path) -> bool:
-    """Whether an open file is still the one of its name."""
+def is_at(descriptor: int, file: Path) -> bool:
+    """Whether an open file is still the one of its name.
+
+    Parameters
+    ----------
+    descriptor
+        Of the open file.
+    file
+        Its name; a link is not followed.
+    """
     try:
-        return os.path.samestat(os.fstat(descriptor), file.stat())
+        return os.path.samestat(os.fstat(descriptor), file.lstat())
     except FileNotFoundError:
         return False
 
 
-def _sign(descriptor: int) -> None:
-    """Write down who holds the lock, for people: the lock itself does not depend on it."""
-    who = {
+def machine() -> dict[str, str]:
+    """Name of this host, and what tells this run of its kernel from every other."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return {
         "host": socket.gethostname(),
+        "boot": boot.read_text().strip() if boot.exists() else socket.gethostname(),
+    }
+
+
+def sign(descriptor: int) -> None:
+    """Write down who holds a lock, for people: the lock itself does not depend on it.
+
+    Parameters
+    ----------
+    descriptor
+        Of the locked file.
+    """
+    who = {
+        **machine(),
         "pid": os.getpid(),
         "since": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
     }

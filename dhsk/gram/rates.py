@@ -4,8 +4,6 @@ All cores are measured at once, because workers share the memory bandwidth and t
 """
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from dhsk.arrays import Rows
 from dhsk.gram.chunks import read_chunk, write_chunk
+from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.plan import DtypeName
 from dhsk.gram.sizes import human_bytes
 from dhsk.gram.workers import borrow_client, run_tasks
@@ -264,7 +263,8 @@ def _stage_seconds() -> float:
 def _disk_rates(place: Path, threads: int) -> tuple[float, float, float]:
     """Bytes per second written and read, and processor seconds for a byte written."""
     values = np.random.default_rng(0).random(_CHUNK)
-    folder = Path(tempfile.mkdtemp(prefix="dhsk-measure-", dir=place))
+    made = TemporaryFolder(place)
+    folder = made.path
     try:
         begin, begin_work = perf_counter(), process_time()
 
@@ -284,7 +284,7 @@ def _disk_rates(place: Path, threads: int) -> tuple[float, float, float]:
             list(pool.map(lambda number: _read(folder, number, counts[number]), range(threads)))
         return size / written, size / (perf_counter() - begin), work / size
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        made.remove()
 
 
 def _read(folder: Path, number: int, count: int) -> None:
