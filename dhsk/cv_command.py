@@ -1,7 +1,7 @@
 """The command `dhsk cv`: the grid on the command line, results in a folder, the best on screen."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,7 +9,7 @@ import click
 
 from dhsk.connecting import connected_if_asked, wrong_out
 from dhsk.console import print_table, say, show_progress
-from dhsk.files import made_folder
+from dhsk.files import check_writable, made_folder
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.kernels import Kernel
 from dhsk.options import (
@@ -120,13 +120,14 @@ def cv(
     held_out = _held_out(test, test_labels, table)
     split = None if groups is None else read_labels(groups, n, min_classes=1, header=table.header)
     rows = out / "results.csv"
-    with (
-        made_folder(out),
-        connected_if_asked(cluster, workers, needed=not low_rank) as client,
-        _telling_of(rows),
-        show_progress() as progress,
-        wrong_out(),
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(made_folder(out))
+        check_writable(out)
+        needed = not low_rank
+        client = stack.enter_context(connected_if_asked(cluster, workers, needed=needed))
+        stack.enter_context(_telling_of(rows))
+        progress = stack.enter_context(show_progress())
+        stack.enter_context(wrong_out())
         result = cross_validate(
             opened,
             y,

@@ -45,8 +45,8 @@ def refusal_of(error: OSError) -> DhskError:
     name = _name_of(error)
     if error.errno in FULL:
         return BudgetError(
-            f"the disk is full: {name or 'a file'} cannot be written ({reason}): make room there, "
-            "or choose another folder, and run the same command again"
+            f"the disk is full: {name or 'a file'} cannot be written ({reason}); what is finished "
+            "is kept: make room and run the same again, or choose another folder"
         )
     if error.errno in REFUSED:
         return StoreError(
@@ -99,7 +99,7 @@ def written_beside(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[
 
 @contextmanager
 def made_folder(path: Path) -> Iterator[None]:
-    """Make a folder that can be written; what was made of it goes if it stays empty.
+    """Make a folder; what was made of it goes again if it stays empty.
 
     Parameters
     ----------
@@ -121,7 +121,6 @@ def made_folder(path: Path) -> Iterator[None]:
             if error.errno in REFUSED:
                 raise not_writable(path, error) from error
             raise
-        check_writable(path)
         yield
     finally:
         with suppress(OSError):  # not empty: there are results

@@ -13,6 +13,7 @@ from distributed import Client
 from dhsk.errors import InputError
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.sizes import parse_bytes
+from dhsk.gram.workers import full_disk_is_budget
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.lowrank.validate import LowRank, low_rank_engine
 from dhsk.progress import OnProgress, ignore
@@ -142,7 +143,7 @@ def cross_validate(
     InputError
         Samples, labels or parameters cannot be used.
     BudgetError
-        The fits do not fit the memory.
+        The fits do not fit the memory, or the results the disk.
     """
     report = progress or ignore
     source = open_square(G_or_X, precomputed=isinstance(kernels, str))
@@ -171,7 +172,7 @@ def cross_validate(
         made = exact_engine(source, sphere_map, len(chosen), grid, means, report)
     else:
         made = low_rank_engine(source, sphere_map, low_rank, grid, means, seed, report)
-    with made as engine:
+    with full_disk_is_budget(), made as engine:
         found = list(engine.run(chosen, scale_C=scale_C))
         tried = _look_further(engine, source, found, scale_C=scale_C) if look else []
         data, winner = _tables(grid, found)

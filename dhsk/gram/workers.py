@@ -1,6 +1,6 @@
 """Many small tasks on dask.distributed: on which client, how many at a time, one BLAS thread."""
 
-import errno
+import logging
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -14,6 +14,7 @@ from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
 from dhsk.errors import BudgetError, DhskError, StoreError
+from dhsk.files import FULL, refusal_of
 from dhsk.gram.local import thread_client
 from dhsk.gram.plan import CLIENT_BYTES, Resources
 
@@ -29,8 +30,21 @@ LOST_SCHEDULER = (
     "the connection to the scheduler is lost: finished tiles are kept, run the same command again"
 )
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_FULL_DISK = "the disk is full ({}): finished tiles are kept, make room and run the same again"
+_OURS = "-dhsk-"
+"""In the keys of our tasks."""
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a worker in this process logs more than that a task of ours failed or was cancelled.
+
+    Its error comes back with its result, and is raised; the traceback would stand before it.
+    """
+    said = record.getMessage()
+    return _OURS not in said or not said.startswith(("Compute Failed", "Async instruction"))
+
+
+for _name in ("distributed.worker", "distributed.worker.state_machine"):
+    logging.getLogger(_name).addFilter(_is_news)
 
 
 @contextmanager
@@ -45,9 +59,9 @@ def full_disk_is_budget() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in FULL:
             raise
-        raise BudgetError(_FULL_DISK.format(error)) from error
+        raise refusal_of(error) from error
 
 
 @contextmanager
@@ -195,8 +209,11 @@ def run_tasks(
     waiting = iter(tasks)
 
     def submit(count: int) -> set[Any]:
-        following = islice(waiting, count)
-        return {client.submit(function, *task, pure=False, retries=1) for task in following}
+        named = ((f"{function.__name__}{_OURS}{uuid.uuid4().hex}", task) for task in waiting)
+        return {
+            client.submit(function, *task, key=key, pure=False, retries=1)
+            for key, task in islice(named, count)
+        }
 
     running = submit(window)
     try:
@@ -239,6 +256,6 @@ def _result(future: Any) -> Any:
             f"give more memory, fewer workers or a smaller tile ({error})"
         ) from error
     except OSError as error:
-        if error.errno in _FULL:
-            raise BudgetError(_FULL_DISK.format(error)) from error
+        if error.errno in FULL:
+            raise refusal_of(error) from error
         raise StoreError(f"a worker cannot use the store: {error}") from error

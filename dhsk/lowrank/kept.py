@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dhsk.arrays import Floats
-from dhsk.files import parse_json, written_beside
+from dhsk.files import made_folder, parse_json, written_beside
 from dhsk.lowrank.cholesky import Factor
 from dhsk.lowrank.landmarks import Choice
 from dhsk.svm.journal import DAMAGE
@@ -49,8 +49,7 @@ class Rounds:
         """Keep a round in place of the one before; it is there whole, or not at all."""
         if self._path is None:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with written_beside(self._path) as file:
+        with made_folder(self._path.parent), written_beside(self._path) as file:
             np.savez(
                 file,
                 left=choice.left,

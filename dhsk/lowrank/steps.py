@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
-from dhsk.files import written_beside
+from dhsk.files import made_folder, written_beside
 from dhsk.svm.journal import DAMAGE
 
 
@@ -88,10 +88,9 @@ class Steps:
         """
         if self._folder is None:
             return
-        self._folder.mkdir(parents=True, exist_ok=True)
         values = {f.name: getattr(state, f.name) for f in fields(State)}
         kept = {name: value for name, value in values.items() if value is not None}
-        with written_beside(self._path(batch)) as file:
+        with made_folder(self._folder), written_beside(self._path(batch)) as file:
             np.savez(file, room=room, **kept)
 
     def get(self, batch: int) -> tuple[int, State] | None:

@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from dhsk.files import parse_json, written_beside
+from dhsk.files import made_folder, parse_json, written_beside
 from dhsk.svm.dual import Fit
 
 _ARRAYS = ("support", "coef")
@@ -103,10 +103,9 @@ class Journal:
         """
         if self.folder is None:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
         numbers = [{k: v for k, v in asdict(fit).items() if k not in _ARRAYS} for fit in fits]
         path = self.folder / f"{name}.npz"
-        with written_beside(path) as file:
+        with made_folder(self.folder), written_beside(path) as file:
             np.savez(
                 file,
                 support=np.concatenate([np.empty(0, np.int64), *(fit.support for fit in fits)]),

@@ -112,7 +112,7 @@ def attempt(room, kept):
     code, said = command(*words, "disk/g")
     sentences = [line for line in said.splitlines() if "the disk is full" in line]
     assert (code, len(sentences), "Traceback" in said) == (3, 1, False), said
-    assert "finished tiles are kept, make room and run" in sentences[0]
+    assert "what is finished is kept: make room and run" in sentences[0]
     assert kept[0] <= tiles() <= kept[1], (kept, tiles())
     left = [str(f) for f in Path("disk/g").rglob("*")]
     assert not [f for f in left if f.endswith((".partial", ".lock"))], left
@@ -127,5 +127,66 @@ attempt(40_000, (15, 24))      # room for four tiles of 8 kB each
 shutil.rmtree("disk/g/gram/c")
 shutil.rmtree("disk/g/rows")
 attempt(12_000, (0, 0))        # samples take 19 kB
+"""
+    run_with_mounts(tmp_path, script)
+
+
+def test_full_disk_is_one_sentence_of_every_command(tmp_path: Path, counts: Any) -> None:
+    """Results, checkpoints and models: exit code 3, the file, the way out, and no half files."""
+    np.save(tmp_path / "x.npy", counts(400, DIM))
+    (tmp_path / "y.txt").write_text("a\nb\n" * 200)
+    script = """
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", "disk"], check=True)
+checks = {
+    "cv x.npy --labels y.txt --rank 20 --out disk/o": "o/fits/",
+    "cv x.npy --labels y.txt --rank 20 --model --time-scale 1 --C 1 --out disk/o": "o/fits/",
+    "train x.npy --labels y.txt --out disk/o": "disk/o cannot be",
+    "train x.npy --labels y.txt --rank 20 --out disk/o": "o.part/",
+    "predict m.dhsk x.npy --out disk/o": "disk/o cannot be",
+    "kernel --dim 12 --plot disk/k.png": "disk/k.png cannot be",
+    "gram x.npy --out disk/o": "are free",
+    "cv x.npy --labels y.txt --out disk/o": "are free",
+}
+main_words = "train x.npy --labels y.txt --out m.dhsk".split()
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+    main(main_words)
+with open("disk/ballast", "wb", buffering=0) as file:
+    with contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+for words, sentence in checks.items():
+    done = subprocess.run([sys.executable, "-m", "dhsk", *words.split()], text=True, check=False,
+                          capture_output=True)
+    said = [line for line in done.stderr.splitlines() if " %), " not in line]
+    assert (done.returncode, len(said), sentence in said[0]) == (3, 1, True), (words, done)
+    left = sorted(path.name for path in Path("disk").rglob("*"))
+    assert left == ["ballast"], (words, left)
+"""
+    run_with_mounts(tmp_path, script)
+
+
+def test_threads_say_nothing_of_a_full_disk_but_the_sentence(tmp_path: Path, counts: Any) -> None:
+    """A disk that fills up while tiles are written: Dask's tracebacks do not come before it."""
+    np.save(tmp_path / "x.npy", counts(400, DIM))
+    script = """
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", "disk"], check=True)
+program = '''
+import contextlib, numpy as np, dhsk
+
+def fill(event):
+    if event.stage == "tiles" and event.done:
+        with open("disk/ballast", "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+
+try:
+    dhsk.compute_gram("x.npy", dhsk.CosineKernel(), store="disk/g", tile=20, progress=fill)
+except dhsk.BudgetError as error:
+    print(error)
+'''
+done = subprocess.run([sys.executable, "-c", program], text=True, check=False, capture_output=True)
+assert (done.returncode, done.stderr) == (0, ""), done
+assert (done.stdout.startswith("the disk is full: "), done.stdout.count("\\n")) == (True, 1), done
+assert not [f for f in Path("disk").rglob("*.partial")]
 """
     run_with_mounts(tmp_path, script)

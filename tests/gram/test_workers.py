@@ -77,7 +77,7 @@ def fail(code: int) -> None:
 
 def test_full_disk_is_a_budget_error(client: Any) -> None:
     """No space left is told apart from other trouble, and says that tiles are kept."""
-    with pytest.raises(dhsk.BudgetError, match=r"disk is full .*finished tiles are kept"):
+    with pytest.raises(dhsk.BudgetError, match=r"disk is full: .*what is finished is kept"):
         list(run_tasks(client, fail, [(errno.ENOSPC,)], window=1))
 
 
