@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import zarr
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE, main
@@ -284,3 +285,40 @@ def test_features_of_a_file_in_another_order(data: Any, tmp_path: Path) -> None:
     features = dhsk.NystromFeatures(5, random_state=0).fit(frame)
     written = features.write(tmp_path / "x.csv", tmp_path / "z")
     np.testing.assert_array_equal(written.compute(scheduler="sync"), features.transform(frame))
+
+
+def test_feature_stores_keep_the_names_of_the_samples_columns(data: Any, tmp_path: Path) -> None:
+    """Written in part, they go on with another order; other names are another input."""
+    X, _ = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame[NAMES[::-1]].to_csv(tmp_path / "r.csv", index=False)
+    features = dhsk.NystromFeatures(5, random_state=0).fit(frame)
+    right = features.write(tmp_path / "x.csv", tmp_path / "z").compute(scheduler="sync")
+    attributes = zarr.open_array(tmp_path / "z", mode="r").attrs
+    assert attributes["feature_names"] == NAMES
+    (tmp_path / "z" / "c" / "0" / "0").unlink()
+    again = features.write(tmp_path / "r.csv", tmp_path / "z")
+    np.testing.assert_array_equal(again.compute(scheduler="sync"), right)
+    renamed = [f"new {name}" for name in NAMES]
+    other = dhsk.NystromFeatures(5, random_state=0).fit(frame.set_axis(renamed, axis=1))
+    with pytest.raises(dhsk.StoreMismatchError, match=r"holds features of other feature_names"):
+        other.write(frame.set_axis(renamed, axis=1), tmp_path / "z")
+    with pytest.raises(dhsk.InputError, match=r"lacks 14 of the 14 features of NystromFeatures"):
+        other.write(tmp_path / "x.csv", tmp_path / "y")
+    bare = dhsk.NystromFeatures(5, random_state=0).fit(X)
+    np.testing.assert_array_equal(bare.write(X, tmp_path / "z").compute(scheduler="sync"), right)
+
+
+def test_feature_stores_without_names_go_on_as_before(data: Any, tmp_path: Path) -> None:
+    """As those of earlier versions."""
+    X, _ = data
+    bare = dhsk.NystromFeatures(5, random_state=0).fit(X)
+    right = bare.write(X, tmp_path / "z").compute(scheduler="sync")
+    assert "feature_names" not in zarr.open_array(tmp_path / "z", mode="r").attrs
+    (tmp_path / "z" / "c" / "0" / "0").unlink()
+    frame = pd.DataFrame(X, columns=NAMES)
+    named = dhsk.NystromFeatures(5, random_state=0).fit(frame)
+    np.testing.assert_array_equal(
+        named.write(frame, tmp_path / "z").compute(scheduler="sync"), right
+    )

@@ -252,7 +252,7 @@ class NystromFeatures(
 
     @property
     def _features(self) -> FeatureMap:
-        return FeatureMap(self._fitted_map, self.landmarks_, self.normalization_)
+        return FeatureMap(self._fitted_map, self.landmarks_, self.normalization_, self._names)
 
     def _transform(self, X: Any) -> NDArray[Any] | da.Array:
         """Features of samples, now or as a graph."""
@@ -269,8 +269,9 @@ class NystromFeatures(
     def _opened(self, X: Any) -> Samples:
         """Samples of any source; those in memory as scikit-learn takes them."""
         in_memory = not (isinstance(X, str | os.PathLike | Samples) or hasattr(X, "chunks"))
-        given = open_samples(self._validated(X, reset=False) if in_memory else X)
-        samples = in_order(given, self._names, "NystromFeatures")
+        if in_memory:
+            return self._samples(self._validated(X, reset=False))
+        samples = in_order(open_samples(X), self._names, "NystromFeatures")
         if samples.shape[1] != self.n_features_in_:
             raise InputError(
                 f"{samples.source} has {samples.shape[1]} features, but NystromFeatures is "

@@ -76,7 +76,8 @@ def store_features(
         store.check_disk()
         row_map = features.row_map
         found = scan_side(samples, [row_map.kernel], row_map.sphere_map, report)
-        store.take_up({"samples": found.fingerprint, **features.described()})
+        described = {"samples": found.fingerprint, **features.described()}
+        store.take_up(described, features.feature_names)
         missing = store.missing()
         done = store.n_blocks - len(missing)
         report(Progress("features", done, store.n_blocks))

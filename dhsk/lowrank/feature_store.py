@@ -1,11 +1,13 @@
 """Features of all samples on disk: one zarr array, row block = chunk.
 
 Layout, schema 1: an array (N, r) of chunks (rows, r), fill NaN, crc32c, whose attribute
-"dhsk_features" says of which samples, landmarks and kernel it is. As in Gram stores, a chunk
-appears in one step, so its presence at full size is the record of a finished block.
+"dhsk_features" says of which samples, landmarks and kernel it is, and "feature_names" how the
+columns of the samples are called, if they have names (a digest is in the former). As in Gram
+stores, a chunk appears in one step, so its presence at full size is the record of a finished block.
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,10 +21,12 @@ from dhsk.errors import BudgetError, StoreError, StoreMismatchError
 from dhsk.files import parse_json
 from dhsk.gram.chunks import chunk_size, write_chunk
 from dhsk.gram.header import short
+from dhsk.gram.names import digest_of_names
 from dhsk.gram.sizes import human_bytes
 from dhsk.gram.store import is_described, is_occupied
 
 ATTRIBUTE: Final = "dhsk_features"
+NAMES: Final = "feature_names"
 SCHEMA: Final = 1
 
 
@@ -89,13 +93,18 @@ class FeatureStore:
                 "free: choose another disk, or dtype='float32'"
             )
 
-    def take_up(self, described: dict[str, Any]) -> None:
+    def take_up(
+        self, described: dict[str, Any], feature_names: Sequence[str] | None = None
+    ) -> None:
         """Make the array, or go on with the one that is there.
 
         Parameters
         ----------
         described
             Of what it is, in JSON.
+        feature_names
+            Names of the samples' features; None where they have none, and then, as where the array
+            that is there was written without, they are not compared.
 
         Raises
         ------
@@ -104,9 +113,12 @@ class FeatureStore:
         """
         described = {"schema": SCHEMA, **described, "blocks": f"{self.rows} rows"}
         if not is_occupied(self.path):
-            self._create(str(self.path), described)
+            self._create(str(self.path), *_with_names(described, feature_names))
             return
         found = self._found()
+        stored = self._names()
+        own = stored if feature_names is None or stored is None else feature_names
+        described, names = _with_names(described, own)
         differences = [
             f"{name} ({short(found.get(name))}, now {short(value)})"
             for name, value in described.items()
@@ -117,7 +129,7 @@ class FeatureStore:
                 f"{self.path} holds features of other {', '.join(differences)}: choose another "
                 "path, or delete it first"
             )
-        if not self._is_described(described):
+        if not self._is_described(described, names):
             raise StoreMismatchError(
                 f"the description of {self.path} is damaged (zarr.json): delete that folder first, "
                 "or choose another path"
@@ -142,7 +154,10 @@ class FeatureStore:
         except FileNotFoundError:
             return False
 
-    def _create(self, place: Any, described: dict[str, Any]) -> "zarr.Array[Any]":
+    def _create(
+        self, place: Any, described: dict[str, Any], feature_names: Sequence[str] | None
+    ) -> "zarr.Array[Any]":
+        names = {} if feature_names is None else {NAMES: list(feature_names)}
         return zarr.create_array(
             place,
             shape=self.shape,
@@ -151,8 +166,13 @@ class FeatureStore:
             fill_value=float("nan"),
             filters=None,
             compressors=[Crc32cCodec()],
-            attributes={ATTRIBUTE: described},
+            attributes={ATTRIBUTE: described, **names},
         )
+
+    def _names(self) -> list[str] | None:
+        """Names of the samples' features, as they were written."""
+        names = parse_json((self.path / "zarr.json").read_text())["attributes"].get(NAMES)
+        return names if isinstance(names, list) else None
 
     def _found(self) -> dict[str, Any]:
         try:
@@ -164,5 +184,13 @@ class FeatureStore:
                 "it first"
             ) from error
 
-    def _is_described(self, described: dict[str, Any]) -> bool:
-        return is_described(self.path, self._create(MemoryStore(), described))
+    def _is_described(self, described: dict[str, Any], feature_names: Sequence[str] | None) -> bool:
+        return is_described(self.path, self._create(MemoryStore(), described, feature_names))
+
+
+def _with_names(
+    described: dict[str, Any], feature_names: Sequence[str] | None
+) -> tuple[dict[str, Any], Sequence[str] | None]:
+    """A description, with the digest of the names if there are any; and the names."""
+    digest = digest_of_names(feature_names)
+    return described | ({} if digest is None else {NAMES: digest}), feature_names

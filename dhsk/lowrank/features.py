@@ -30,11 +30,14 @@ class FeatureMap:
         L, mapped rows, (m, dim).
     root
         R, (m, r), float64.
+    feature_names
+        Names of the features of a sample, (dim,), if they have names.
     """
 
     row_map: RowMap
     landmarks: Rows
     root: Floats
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def width(self) -> int:
