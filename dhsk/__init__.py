@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         IncompleteStoreError,
         InputError,
         InputWarning,
+        SamplesChangedError,
         StoreError,
         StoreMismatchError,
     )
@@ -55,7 +56,7 @@ _HOME = {
     "cluster": ["connect"],
     "errors": [
         "AccuracyError", "BudgetError", "CorruptTileError", "DhskError", "IncompleteStoreError",
-        "InputError", "InputWarning", "StoreError", "StoreMismatchError",
+        "InputError", "InputWarning", "SamplesChangedError", "StoreError", "StoreMismatchError",
     ],
     "estimators": [
         "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "NystromFeatures",
@@ -80,9 +81,9 @@ __all__ = [
     "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
     "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LinearKernel",
     "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
-    "ProjectiveMap", "SmoothedKernel", "StoreError", "StoreMismatchError", "compute_gram",
-    "connect", "cross_validate", "hyperspherical_map", "multinomial_map", "open_gram",
-    "open_samples", "projective_map", "read_labels",
+    "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "StoreError", "StoreMismatchError",
+    "compute_gram", "connect", "cross_validate", "hyperspherical_map", "multinomial_map",
+    "open_gram", "open_samples", "projective_map", "read_labels",
 ]  # fmt: skip
 
 

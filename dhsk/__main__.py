@@ -14,6 +14,7 @@ from dhsk.errors import (
     DhskError,
     InputError,
     InputWarning,
+    SamplesChangedError,
     StoreError,
 )
 from dhsk.files import refusal_of
@@ -97,7 +98,7 @@ def exit_code(error: DhskError) -> int:
             return BAD_INPUT
         case BudgetError():
             return TOO_BIG
-        case StoreError():
+        case StoreError() | SamplesChangedError():
             return BAD_STORE
         case _:
             return FAILED

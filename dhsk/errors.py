@@ -17,6 +17,10 @@ class AccuracyError(DhskError):
     """A kernel cannot be evaluated to its promised accuracy at these parameters."""
 
 
+class SamplesChangedError(DhskError):
+    """Samples are not what they were when they were first read."""
+
+
 class StoreError(DhskError):
     """A store on disk cannot be used."""
 

@@ -3,13 +3,13 @@
 import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 from distributed import Client, secede
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, SamplesChangedError
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.header import Header
 from dhsk.gram.lock import sole_writer
@@ -28,6 +28,9 @@ from dhsk.gram.writing import TileWriter
 from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Scan, SphereMap
+
+Task: TypeAlias = tuple[TileSource, Group]
+"""What workers are given to compute."""
 
 
 @overload
@@ -103,6 +106,8 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         It does not fit the memory or the disk.
     StoreMismatchError
         The store is of other samples or of another kernel.
+    SamplesChangedError
+        Samples changed while they were read; a store that this call has made is removed.
     StoreError
         The store cannot be written, or another process writes to it.
 
@@ -144,6 +149,7 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         scans = [scan_side(side, kernels, chosen_map, report) for side in sides]
         names = sides[0].feature_names
         header = _header(plan, kernels, chosen_map, scans, names)
+        stack.enter_context(_removed_if_samples_change(path))
         opened = GramStore.create(path, header, names)
         if opened.header.tile != plan.tiling.tile:  # that of an earlier run wins
             plan = plan_for(sides, resources, tile=opened.header.tile, **options)
@@ -170,6 +176,18 @@ def _place(store: str | Path | None, plan: GramPlan) -> tuple[Path, TemporaryFol
         parent = next(p for p in (path, *path.absolute().parents) if p.exists())
         plan.check(disk_free=shutil.disk_usage(parent).free)
     return path, folder
+
+
+@contextmanager
+def _removed_if_samples_change(path: Path) -> Iterator[None]:
+    """Remove a store that is being made of samples that are no more; one of before stays."""
+    new = not is_occupied(path)
+    try:
+        yield
+    except SamplesChangedError:
+        if new:
+            GramStore.open(path).remove()
+        raise
 
 
 def _header(
@@ -228,10 +246,14 @@ def compute_tiles(
     source = TileSource(store.path.absolute(), kernels, compute=True)
     groups = grouped(missing, plan.group)
     tasks = _when_staged(source, groups, store.header.tiling, staging)
+    changed: list[SamplesChangedError] = []
+    tasks = _until_changed(tasks, changed)
     with closing(run_tasks(client, compute_group, tasks, plan.window)) as counts:
         for count in counts:
             done += count
             report(Progress("tiles", done, total))
+    if changed:
+        raise changed[0]
     deque(staging, maxlen=0)
     store.remove_leftovers()  # of workers that were killed meanwhile
     store.check_complete()
@@ -239,13 +261,24 @@ def compute_tiles(
 
 def _when_staged(
     source: TileSource, groups: list[Group], tiling: Tiling, staging: Iterator[int]
-) -> Iterator[tuple[TileSource, Group]]:
+) -> Iterator[Task]:
     """Tasks by the last sample that they need, each once it is staged."""
     staged = 0
     for needed, group in sorted((extent(tiling, group)[1].stop, group) for group in groups):
         while staged < needed:
             staged = next(staging)
         yield source, group
+
+
+def _until_changed(tasks: Iterator[Task], changed: list[SamplesChangedError]) -> Iterator[Task]:
+    """The same tasks up to samples that have changed, which is noted.
+
+    So the tasks before it end, and none of them writes to a store that is being removed.
+    """
+    try:
+        yield from tasks
+    except SamplesChangedError as error:
+        changed.append(error)
 
 
 def compute_group(source: TileSource, group: Group) -> int:

@@ -15,6 +15,7 @@ zarr, `chunks` knows its chunk files; no other room does.
 """
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -151,6 +152,13 @@ class GramStore:
         if attributes.get(_SUM, _checksum(described)) != _checksum(described):
             raise CorruptTileError(_DESCRIPTION.format(path))
         return store
+
+    def remove(self) -> None:
+        """Delete the store; the description goes last, so that half of it is an incomplete one."""
+        for name in (*self._array_names, *self.samples.sides):
+            if (self.path / name).exists():
+                shutil.rmtree(self.path / name)
+        (self.path / "zarr.json").unlink()
 
     def remove_leftovers(self) -> None:
         """Delete what writes that were killed left beside the chunks."""

@@ -1,4 +1,4 @@
-"""Equal rows: found by a hash of their bits, so that their cosine can be exactly 1.
+"""A hash of each row's bits: equal rows are found by it, so that their cosine can be exactly 1.
 
 The computed product of a unit row with itself is off 1 by up to 60 eps at 10,000 columns (one after
 the other, equal terms round with a bias), so no tolerance tells equal rows from near ones without
@@ -34,8 +34,8 @@ def set_cosines_of_equal_rows(product: Reals, rows: Rows, columns: Rows) -> None
     columns
         Unit rows, (b, dim); if they are `rows` itself, the diagonal is left alone.
     """
-    row_marks = _marks(rows)
-    column_marks = row_marks if columns is rows else _marks(columns)
+    row_marks = row_hashes(rows)
+    column_marks = row_marks if columns is rows else row_hashes(columns)
     if columns is rows:
         repeated = _repeated(row_marks)
     else:
@@ -54,30 +54,49 @@ def _repeated(marks: _Marks) -> _Marks:
     return np.asarray(found[counts > 1])
 
 
-def _marks(rows: Rows) -> _Marks:
-    """64-bit hash of each row, the same for a dense row and for its sparse form."""
+def row_hashes(rows: Rows) -> _Marks:
+    """64-bit hash of each row, the same for a dense row and for its sparse form; -0.0 is 0.0.
+
+    Parameters
+    ----------
+    rows
+        (n, dim), dense and C-ordered, or CSR without duplicates.
+
+    Returns
+    -------
+    ndarray
+        (n,). Rows that differ in one entry never have the same.
+    """
     data: Any = rows if isinstance(rows, np.ndarray) else rows.data
     bits = data.view(np.uint32 if data.dtype == np.float32 else np.uint64)
     marks: _Marks = np.empty(rows.shape[0], np.uint64)
+    weights, dense, sparse = _compiled()
     if isinstance(rows, np.ndarray):
-        columns = np.arange(rows.shape[1], dtype=np.uint64)
-        _compiled()[0](bits, _scattered(columns), marks)
+        dense(bits, weights(np.arange(rows.shape[1])), marks)
     else:
-        _compiled()[1](bits, _scattered(rows.indices.astype(np.uint64)), rows.indptr, marks)
+        sparse(bits, weights(rows.indices), rows.indptr, marks)
     return marks
 
 
-def _scattered(numbers: _Marks) -> _Marks:
-    """Odd numbers that look random (the finaliser of SplitMix64, Steele et al. 2014)."""
-    z = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray((z ^ (z >> np.uint64(31))) | np.uint64(1))
-
-
 @cache
-def _compiled() -> tuple[Any, Any]:
-    """Sums of bits times weights modulo 2^64: exact, so their order does not matter."""
+def _compiled() -> tuple[Any, Any, Any]:
+    """Sums of folded bits times weights modulo 2^64: exact, so their order does not matter.
+
+    Small whole numbers differ in their upper bits only, of which a product modulo 2^64 keeps few:
+    folded down they count in 45 bits of it. Zeros have types, as numba takes ``0 if ... else bits``
+    for floats; functions call none of the others, as numba would compile them in every process.
+    """
+
+    @numba.njit(nogil=True, cache=True)
+    def weights(numbers: Any) -> Any:
+        """Odd numbers that look random (the finaliser of SplitMix64, Steele et al. 2014)."""
+        found = np.empty(numbers.size, np.uint64)
+        for k in range(numbers.size):
+            z = (np.uint64(numbers[k]) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            found[k] = (z ^ (z >> np.uint64(31))) | np.uint64(1)
+        return found
 
     @numba.njit(nogil=True, cache=True)
     def dense(bits: Any, weights: Any, marks: Any) -> None:
@@ -85,8 +104,8 @@ def _compiled() -> tuple[Any, Any]:
         for i in range(bits.shape[0]):
             total = np.uint64(0)
             for j in range(bits.shape[1]):
-                entry = bits[i, j]
-                total += np.uint64(0 if entry == minus_zero else entry) * weights[j]
+                entry = np.uint64(0) if bits[i, j] == minus_zero else np.uint64(bits[i, j])
+                total += (entry ^ (entry >> np.uint64(32))) * weights[j]
             marks[i] = total
 
     @numba.njit(nogil=True, cache=True)
@@ -95,8 +114,8 @@ def _compiled() -> tuple[Any, Any]:
         for i in range(marks.size):
             total = np.uint64(0)
             for j in range(indptr[i], indptr[i + 1]):
-                entry = bits[j]
-                total += np.uint64(0 if entry == minus_zero else entry) * weights[j]
+                entry = np.uint64(0) if bits[j] == minus_zero else np.uint64(bits[j])
+                total += (entry ^ (entry >> np.uint64(32))) * weights[j]
             marks[i] = total
 
-    return dense, sparse
+    return weights, dense, sparse

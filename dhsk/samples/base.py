@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Rows
-from dhsk.errors import InputError
+from dhsk.errors import InputError, SamplesChangedError
+from dhsk.samples.unchanged import SeenRows
 
 
 class Samples(ABC):
@@ -37,9 +38,10 @@ class Samples(ABC):
     nnz: int | None
     feature_names: tuple[str, ...] | None = None
 
-    @abstractmethod
     def blocks(self, rows: int) -> Iterator[Rows]:
         """Yield consecutive row blocks, each a fresh array that the caller may change.
+
+        Rows are compared with those of earlier readings, block by block before they are given.
 
         Parameters
         ----------
@@ -54,8 +56,26 @@ class Samples(ABC):
         Raises
         ------
         InputError
-            If `rows` is below 1, or the source is damaged or has changed since it was opened.
+            If `rows` is below 1, or the source is damaged.
+        SamplesChangedError
+            If the source has changed since it was opened, or a row since it was first read.
         """
+        # Not a field: two objects of the same file are equal whether they were read or not.
+        seen: SeenRows = vars(self).setdefault("_seen", SeenRows(self.shape[0]))
+        first = 0
+        for block in self._blocks(rows):
+            seen.check(self.source, block, first)
+            first += block.shape[0]
+            yield block
+        if first != self.shape[0]:
+            raise SamplesChangedError(
+                f"{self.source} changed while it was read: it has {first} rows and had "
+                f"{self.shape[0]}; run the same again when nothing writes to it"
+            )
+
+    @abstractmethod
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks as the source has them now, for `blocks`."""
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
         """Names of the samples, block by block as `blocks` yields them; None where there are none.

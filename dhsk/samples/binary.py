@@ -76,8 +76,8 @@ class NpySamples(Samples):
     is_sparse = False
     nnz = None
 
-    def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples.blocks` says."""
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples._blocks` says."""
         for first, last in row_ranges(self.shape[0], rows):
             yield self._block(first, last)
 
@@ -116,8 +116,8 @@ class NpzSamples(Samples):
     is_sparse = False
     nnz = None
 
-    def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples.blocks` says."""
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples._blocks` says."""
         with (
             self.origin.reading(),
             zipfile.ZipFile(self.origin.path) as archive,
@@ -145,8 +145,8 @@ class NpzCsrSamples(Samples):
     feature_names: tuple[str, ...] | None = field(default=None, repr=False)
     is_sparse = True
 
-    def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples.blocks` says."""
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples._blocks` says."""
         with (
             self.origin.reading(),
             zipfile.ZipFile(self.origin.path) as archive,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from dhsk.arrays import Rows
-from dhsk.errors import InputError
+from dhsk.errors import InputError, SamplesChangedError
 from dhsk.samples.base import (
     Samples,
     check_columns,
@@ -28,6 +28,9 @@ from dhsk.samples.paths import Origin
 
 Opener: TypeAlias = Callable[[], AbstractContextManager[Any]]
 """Opens an array or group for reading, and turns damage met meanwhile into an `InputError`."""
+
+_ENTRIES = ("data", "indices")
+"""Arrays of a CSR group with an element for each entry."""
 
 _PIECE_BYTES = 2**20
 """Smaller chunks are read several at a time, up to this size."""
@@ -67,9 +70,11 @@ class ChunkedSamples(_Indexed):
     is_sparse = False
     nnz = None
 
-    def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples.blocks` says."""
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples._blocks` says."""
         with self.opener() as array:
+            if getattr(array, "shape", None) != self.shape:
+                raise _other_than_opened(self.source)
             values = _Stream(array)
             for first, last in row_ranges(self.shape[0], rows):
                 yield values.take(last - first, np.float64)
@@ -83,9 +88,12 @@ class ChunkedCsrSamples(_Indexed):
     indptr: NDArray[np.int64] = field(repr=False)
     is_sparse = True
 
-    def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples.blocks` says."""
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples._blocks` says."""
         with self.opener() as group:
+            parts = {} if hasattr(group, "shape") else group
+            if any(getattr(parts.get(n), "shape", None) != (self.nnz,) for n in _ENTRIES):
+                raise _other_than_opened(self.source)
             data, indices = _Stream(group["data"]), _Stream(group["indices"])
             for first, last in row_ranges(self.shape[0], rows):
                 indptr = self.indptr[first : last + 1]
@@ -93,6 +101,13 @@ class ChunkedCsrSamples(_Indexed):
                 columns = indices.take(count, indices.array.dtype)
                 check_columns(self.source, columns, indptr, first, self.shape[1])
                 yield csr_block(data.take(count, np.float64), columns, indptr, self.shape[1])
+
+
+def _other_than_opened(source: str) -> SamplesChangedError:
+    return SamplesChangedError(
+        f"{source} has changed since it was opened: it is no array of the same shape; run the same "
+        "again when nothing writes to it"
+    )
 
 
 class _Stream:

@@ -25,8 +25,8 @@ class DenseSamples(Samples):
     is_sparse = False
     nnz = None
 
-    def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples.blocks` says."""
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples._blocks` says."""
         for first, last in row_ranges(self.shape[0], rows):
             yield dense_block(self.array[first:last])
 
@@ -42,8 +42,8 @@ class CsrSamples(Samples):
     feature_names: tuple[str, ...] | None = field(default=None, repr=False)
     is_sparse = True
 
-    def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples.blocks` says."""
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples._blocks` says."""
         matrix = self.matrix
         for first, last in row_ranges(self.shape[0], rows):
             indptr = matrix.indptr[first : last + 1]

@@ -42,8 +42,8 @@ class ReorderedSamples(Samples):
         for name in ("source", "shape", "is_sparse", "nnz"):
             object.__setattr__(self, name, getattr(same, name))
 
-    def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples.blocks` says."""
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples._blocks` says."""
         dim = self.shape[1]
         places = np.empty(dim, np.intp)  # of each column of the source among the features
         places[self.columns] = np.arange(dim)

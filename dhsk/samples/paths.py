@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from dhsk.errors import DhskError, InputError, StoreError
+from dhsk.errors import DhskError, InputError, SamplesChangedError, StoreError
 from dhsk.files import REFUSED
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -95,12 +95,30 @@ class Origin:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn what libraries raise on a damaged file into an `InputError` that names the file."""
+        """Turn what libraries raise on a damaged file into an `InputError` that names the file.
+
+        Raises
+        ------
+        InputError
+            It cannot be read.
+        SamplesChangedError
+            It is not the file that was opened, or was not when it could no longer be read.
+        """
         with reading(str(self.path)):
-            status = self.path.stat()
-            if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
-                raise InputError(f"{self.path} has changed since it was opened: open it again")
-            yield
+            self._refuse_other(self.path.stat())
+            try:
+                yield
+            except _UNREADABLE:  # of a file that is being replaced, that is the reason
+                self._refuse_other(self.path.stat())
+                raise
+
+    def _refuse_other(self, status: os.stat_result) -> None:
+        """Refuse a file whose size or time is not what it was."""
+        if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
+            raise SamplesChangedError(
+                f"{self.path} has changed since it was opened: run the same again when nothing "
+                "writes to it"
+            )
 
     def open_bytes(self) -> BinaryIO:
         """Open the file for reading, decompressed where it is a `.gz`."""

@@ -29,8 +29,8 @@ class SvmlightSamples(Samples):
     """Index of the first feature in the file: 0 or 1."""
     is_sparse = True
 
-    def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples.blocks` says."""
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples._blocks` says."""
         with self.origin.reading(), self.origin.open_bytes() as handle:
             lines = (line for line in handle if _is_sample(line))
             for first, last in row_ranges(self.shape[0], rows):

@@ -70,14 +70,15 @@ class TableSamples(Samples):
     is_sparse = False
     nnz = None
 
-    def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples.blocks` says."""
+    def _blocks(self, rows: int) -> Iterator[Rows]:
+        """Yield row blocks, as `Samples._blocks` says."""
         samples = self.samples()
         for first, last in row_ranges(self.shape[0], rows):
             block = np.empty((last - first, len(self.kept)))
-            for row, sample in enumerate(islice(samples, last - first)):
-                block[row] = sample
-            yield block
+            count = 0
+            for count, sample in enumerate(islice(samples, last - first), 1):
+                block[count - 1] = sample
+            yield block[:count]
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
         """Ids of the samples, as `Samples.ids` says."""

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 import zarr
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, SamplesChangedError
 from dhsk.samples import chunked, open_samples, scan
 
 N_SAMPLES, DIM = 23, 7
@@ -350,7 +350,7 @@ def test_files_that_changed_are_refused(write: Any, tmp_path: Path) -> None:
     samples = open_samples(write(path))
     (shutil.rmtree if path.is_dir() else Path.unlink)(path)
     write(path, X[:9])
-    with pytest.raises(InputError, match="has changed since it was opened"):
+    with pytest.raises(SamplesChangedError, match="has changed since it was opened"):
         list(samples.blocks(5))
 
 

@@ -22,7 +22,7 @@ decoded, and what HDF5 and zarr keep of their own (5 MB when a file is opened)."
 GROWTH = """
 import re, sys
 from pathlib import Path
-import h5py, numpy, zarr
+import h5py, numpy, scipy.sparse, zarr
 from dhsk.samples import open_samples, scan
 
 sys.modules["dhsk.samples.scan"]._BLOCK_BYTES = 4 * 2**20
@@ -30,7 +30,8 @@ sys.modules["dhsk.samples.scan"]._BLOCK_BYTES = 4 * 2**20
 def resident(field):
     return 1024 * int(re.search(field + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 
-scan(open_samples(numpy.ones((3, 3))), "identity")
+for small in (numpy.ones((3, 3)), scipy.sparse.csr_array(numpy.ones((3, 3)))):
+    scan(open_samples(small), "identity")  # what is loaded at first use is not of the samples
 Path("/proc/self/clear_refs").write_text("5")
 before = resident("VmRSS")
 print(scan(open_samples(sys.argv[1]), "identity").n_samples, resident("VmHWM") - before)

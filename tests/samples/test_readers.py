@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, SamplesChangedError
 from dhsk.samples import open_samples, scan
 
 N_SAMPLES, DIM = 23, 7
@@ -387,7 +387,7 @@ def test_changed_files_are_refused(tmp_path):
         samples = open_samples(source)
         with Path(source.removesuffix(":samples")).open("ab") as handle:
             handle.write(b"0\n")
-        with pytest.raises(InputError, match="has changed since it was opened"):
+        with pytest.raises(SamplesChangedError, match="has changed since it was opened"):
             list(samples.blocks(5))
 
 

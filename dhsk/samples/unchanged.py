@@ -1,0 +1,63 @@
+"""Samples are read several times: every row must be the one that was read first."""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Rows
+from dhsk.errors import SamplesChangedError
+from dhsk.kernels.duplicates import row_hashes
+
+_UNREAD: Final = np.uint32(0)
+
+
+class SeenRows:
+    """Hashes of rows as they were first read, four bytes a row.
+
+    A row that comes again with another hash has changed. Of rows that did change, one in 2^32 is
+    not noticed. A hash of each row, not of all, because passes may end early and take blocks of any
+    size; and so that not one row of other samples gets into a result.
+
+    Parameters
+    ----------
+    n
+        Number of rows.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._seen: NDArray[np.uint32] = np.zeros(n, np.uint32)  # pages of it cost when written
+
+    def check(self, source: str, block: Rows, first: int) -> None:
+        """Note rows that are read for the first time, and compare the others.
+
+        Parameters
+        ----------
+        source
+            Name of the samples, for messages.
+        block
+            Dense or canonical CSR, (rows, dim).
+        first
+            Number of its first row.
+
+        Raises
+        ------
+        SamplesChangedError
+            A row is not what it was.
+        """
+        seen = self._seen[first : first + block.shape[0]]
+        now = _folded(row_hashes(block))
+        new = seen == _UNREAD
+        other = np.flatnonzero((seen != now) & ~new)
+        if other.size:
+            raise SamplesChangedError(
+                f"{source} changed while it was read: row {first + other[0]} (counted from 0) is "
+                "not what it was before; run the same again when nothing writes to it"
+            )
+        seen[new] = now[new]
+
+
+def _folded(hashes: Any) -> NDArray[np.uint32]:
+    """32 bits of hashes, none of them the mark of a row that was not read."""
+    folded: NDArray[np.uint32] = (hashes ^ (hashes >> np.uint64(32))).astype(np.uint32)
+    return np.maximum(folded, np.uint32(1))
