@@ -158,6 +158,7 @@ class GramStore:
         for name in (*self._array_names, *self.samples.sides):
             if (self.path / name).exists():
                 shutil.rmtree(self.path / name)
+        (self.path / NAMES_FILE).unlink(missing_ok=True)
         (self.path / "zarr.json").unlink()
 
     def remove_leftovers(self) -> None:
