@@ -11,10 +11,10 @@ from time import monotonic, sleep
 from typing import Any
 
 import dask
-import psutil
 from distributed import Client
 
 from dhsk.errors import InputError
+from dhsk.gram.limits import core_count, memory_limit
 from dhsk.gram.local import LocalClient, thread_client
 from dhsk.kernels.base import whole_parameter
 from dhsk.processes import (
@@ -99,19 +99,21 @@ def _local(**options: Any) -> Client:
     if importing_main():
         end_quietly_if_worker()
         raise InputError(UNGUARDED)
-    cores = psutil.cpu_count() or 1
-    defaults = {
-        "n_workers": cores,
+    defaults: dict[str, Any] = {
+        "n_workers": core_count(),
         "threads_per_worker": 1,  # tasks hold the interpreter part of the time
         "dashboard_address": "127.0.0.1:0",
         # What goes wrong in a task comes back with it; what workers log beside that is that their
         # scheduler is gone, which is no news where both were stopped on request.
         "silence_logs": logging.CRITICAL,
     }
+    if options.get("n_workers", 0) is None:
+        del options["n_workers"]
     chosen = defaults | options
     if not chosen.get("processes", True):
         return LocalClient(**chosen)
     chosen.setdefault("host", "127.0.0.1")
+    chosen.setdefault("memory_limit", memory_limit() // chosen["n_workers"])
     name_semaphores()
     hindrance = obstacle()
     if hindrance is not None:

@@ -12,6 +12,7 @@ import psutil
 
 from dhsk.console import print_table
 from dhsk.gram import GramMatrix
+from dhsk.gram.limits import core_count
 from dhsk.gram.overlap import measured_overlap
 from dhsk.gram.plan import DtypeName, Resources
 from dhsk.gram.predict import Prediction
@@ -163,7 +164,7 @@ class Outcome:
             plan,
             self.rates,
             self.kernel,
-            cores=psutil.cpu_count() if self.local else None,
+            cores=core_count() if self.local else None,
             share=computed / total,
             staged=self.staged,
         )

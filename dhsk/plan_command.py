@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import psutil
-from distributed.system import MEMORY_LIMIT
 
 from dhsk.console import print_pairs, print_table, say, show_progress
+from dhsk.gram.limits import core_count, memory_limit
 from dhsk.gram.overlap import measured_overlap
 from dhsk.gram.plan import GramPlan, Resources, make_plan
 from dhsk.gram.predict import Prediction
@@ -114,9 +113,9 @@ def plan(
     rates = _measure(place) if measure else None
     if measure and samples is None and n is None and dim is None:
         return
-    cores = psutil.cpu_count() or 1
+    cores = core_count()
     count = workers or cores
-    resources = Resources(count, count, parse_bytes(memory) if memory else MEMORY_LIMIT)
+    resources = Resources(count, count, parse_bytes(memory) if memory else memory_limit())
     options = {"dtype": dtype, "product_dtype": product_dtype, "tile": tile, "layout": layout}
     planned, read = _plan(samples, table, n, dim, density, resources, options)
     made = make_kernel(dim=planned.dim, **kernel)

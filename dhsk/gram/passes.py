@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import dask
 import numpy as np
-import psutil
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from dhsk.errors import InputError
+from dhsk.gram.limits import core_count
 from dhsk.gram.plan import LARGEST_GROUP, TASKS_PER_THREAD, Tiling
 from dhsk.gram.tiles import Group, TileSource, extent, within
 from dhsk.gram.workers import (
@@ -193,7 +193,7 @@ def _run(function: Callable[..., Result], tasks: Iterator[tuple[Any, ...]]) -> I
 def _run_here(
     function: Callable[..., Result], tasks: Iterator[tuple[Any, ...]]
 ) -> Iterator[Result]:
-    cores = psutil.cpu_count() or 1
+    cores = core_count()
     with threadpool_limits(limits=1), ThreadPoolExecutor(cores) as pool:
         running = [pool.submit(function, *task) for task in islice(tasks, 2 * cores)]
         while running:

@@ -15,13 +15,13 @@ from time import perf_counter, process_time
 from typing import Final, TypeAlias
 
 import numpy as np
-import psutil
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from dhsk.arrays import Rows
 from dhsk.gram.chunks import read_chunk, write_chunk
 from dhsk.gram.folder import TemporaryFolder
+from dhsk.gram.limits import core_count
 from dhsk.gram.plan import DtypeName
 from dhsk.gram.sizes import human_bytes
 from dhsk.gram.workers import borrow_client, run_tasks
@@ -135,7 +135,7 @@ def measure_rates(
     Rates
         The rates.
     """
-    threads = cores or psutil.cpu_count() or 1
+    threads = cores or core_count()
     day = f"{datetime.now(UTC):%Y-%m-%d}"
     stages = 6
     with threadpool_limits(limits=1):
@@ -188,7 +188,7 @@ def kernel_seconds(kernel: Kernel, dtype: DtypeName, cores: int | None = None) -
         return work
 
     with threadpool_limits(limits=1):
-        return _seconds_each(prepare, cores or psutil.cpu_count() or 1, 4) / product.size
+        return _seconds_each(prepare, cores or core_count(), 4) / product.size
 
 
 def _seconds_each(prepare: Callable[[], Work], threads: int, repeats: int) -> float:

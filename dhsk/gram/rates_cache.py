@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import psutil
-
 from dhsk.files import parse_json
+from dhsk.gram.limits import core_count
 from dhsk.gram.rates import Line, Rates
 
 
@@ -61,7 +60,7 @@ def save_rates(rates: Rates) -> None:
 
 
 def _key() -> str:
-    return f"{platform.node()}, {psutil.cpu_count()} cores, dhsk {version('dhsk')}"
+    return f"{platform.node()}, {core_count()} cores, dhsk {version('dhsk')}"
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -8,13 +8,12 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, TypeVar
 
-import psutil
 from distributed import Client, KilledWorker, Worker, WorkerPlugin, default_client, get_worker, wait
-from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
 from dhsk.errors import BudgetError, DhskError, StoreError
 from dhsk.files import FULL, refusal_of
+from dhsk.gram.limits import core_count, memory_limit
 from dhsk.gram.local import thread_client
 from dhsk.gram.plan import CLIENT_BYTES, Resources
 
@@ -84,7 +83,7 @@ def borrow_client(client: Client | None) -> Iterator[Client]:
         with _one_blas_thread(found):
             yield found
         return
-    with thread_client(psutil.cpu_count() or 1) as own, _one_blas_thread(own):
+    with thread_client(core_count()) as own, _one_blas_thread(own):
         yield own
 
 
@@ -169,9 +168,11 @@ def resources_of(client: Client, memory: int | None = None) -> Resources:
         raise DhskError(f"the cluster at {client.scheduler.address} has no workers: start some")
     threads = sum(worker["nthreads"] for worker in workers)
     if client.scheduler.address.startswith("inproc"):
-        return Resources(0, threads, memory or MEMORY_LIMIT)
-    limits = sum(worker["memory_limit"] or MEMORY_LIMIT for worker in workers)
+        return Resources(0, threads, memory or memory_limit())
+    limits = sum(worker["memory_limit"] or memory_limit() for worker in workers)
     usable = int(USABLE_SHARE * limits) + CLIENT_BYTES
+    if "://127.0.0.1:" in client.scheduler.address:  # all of them share this machine with us
+        usable = min(usable, memory_limit())
     return Resources(len(workers), threads, min(memory or usable, usable))
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import psutil
 from distributed import Client
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
@@ -15,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
 from dhsk.gram.compute import compute_gram
+from dhsk.gram.limits import core_count
 from dhsk.gram.prepare import scan_side
 from dhsk.gram.workers import borrow_client
 from dhsk.kernels import Kernel
@@ -162,7 +162,7 @@ def approximate(
         # One thread and several give the same bits only with BLAS on one thread in both.
         stack.enter_context(threadpool_limits(limits=1))
         if client is None:
-            plan = plan_here(need, what, own_room(memory), threads or psutil.cpu_count() or 1)
+            plan = plan_here(need, what, own_room(memory), threads or core_count())
         else:
             stack.enter_context(borrow_client(client))
             plan = plan_on_workers(need, what, own_room(None), memory, client)

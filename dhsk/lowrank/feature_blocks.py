@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import psutil
 from threadpoolctl import threadpool_limits
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
+from dhsk.gram.limits import core_count
 from dhsk.gram.lock import sole_writer
 from dhsk.gram.prepare import scan_side
 from dhsk.gram.workers import full_disk_is_budget
@@ -113,7 +113,7 @@ def _threads(samples: Samples, features: FeatureMap, store: FeatureStore, room: 
     waiting = 2 * read  # one is being read while another waits for a thread
     what = f"{store.rows} samples and their features"
     require_room(waiting + task, room, what, "take fewer landmarks")
-    return max(1, min(psutil.cpu_count() or 1, (room - waiting) // task))
+    return max(1, min(core_count(), (room - waiting) // task))
 
 
 _Task = tuple[FeatureMap, FeatureStore, int, Rows]

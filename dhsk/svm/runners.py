@@ -11,6 +11,7 @@ import psutil
 from distributed import Client
 from threadpoolctl import threadpool_limits
 
+from dhsk.gram.limits import memory_limit
 from dhsk.gram.workers import run_tasks
 from dhsk.svm.problems import Run
 
@@ -49,9 +50,11 @@ def own_room(memory: int | None) -> int:
     memory
         Most bytes that it may hold; None for half of what is free besides what it holds now.
     """
+    held = int(psutil.Process().memory_info().rss)
     if memory is None:
-        return int(USABLE_MEMORY * psutil.virtual_memory().available)
-    return max(0, memory - int(psutil.Process().memory_info().rss))
+        free = min(psutil.virtual_memory().available, memory_limit() - held)
+        return max(0, int(USABLE_MEMORY * free))
+    return max(0, memory - held)
 
 
 def in_threads(at_once: int) -> Run:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import BudgetError
 from dhsk.gram.compute import compute_gram
+from dhsk.gram.limits import core_count
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.sizes import human_bytes
 from dhsk.gram.workers import resources_of
@@ -170,7 +171,7 @@ def _in_memory(
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
     kernel = kernel_in(row_map.kernel, unit)
     source: Source = RowsSource(rows, kernel)
-    all_at_once = (psutil.cpu_count() or 1) * (matrix + copied)
+    all_at_once = core_count() * (matrix + copied)
     kept = ClassesSource.bytes_of(problem.codes, rows.dtype.itemsize)
     left = own_room(means.memory)
     if len(pairs) > 1 and kept + all_at_once <= left:
@@ -232,7 +233,7 @@ def _share(left: int, matrix: int, beside: int) -> tuple[int, int]:
     BudgetError
         Not even a small part of a matrix fits.
     """
-    cores = psutil.cpu_count() or 1
+    cores = core_count()
     least = min(matrix, SMALLEST_PART**2 * 8) + beside
     if left < least:
         raise BudgetError(

@@ -185,7 +185,7 @@ def test_a_store_has_the_features_of_transform(
     dtype: str,
 ) -> None:
     """To the bit, for every reader, from memory, files and Dask arrays, on any number of cores."""
-    monkeypatch.setattr("psutil.cpu_count", lambda: threads)
+    monkeypatch.setattr("dhsk.lowrank.feature_blocks.core_count", lambda: threads)
     given = csr_array(X) if sparse else X
     model = NystromFeatures(20, dtype=dtype, random_state=0).fit(given[:100])
     expected = in_one_piece(model, given)
@@ -215,7 +215,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
     block: int,
 ) -> None:
     """With the blocks that are missing, and no others."""
-    monkeypatch.setattr("psutil.cpu_count", lambda: 1)
+    monkeypatch.setattr("dhsk.lowrank.feature_blocks.core_count", lambda: 1)
     model.write(X, tmp_path / "whole")
     computed.clear()
     with monkeypatch.context() as patch:
