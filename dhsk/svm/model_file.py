@@ -18,7 +18,9 @@ from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.kernels.base import positive_parameter
 from dhsk.samples import SphereMap, parse_sphere_map
 from dhsk.samples.paths import reading
+from dhsk.svm.archive import read_arrays
 from dhsk.svm.model import Certificates, Expansion, SvcModel
+from dhsk.svm.runners import own_room
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -171,6 +173,8 @@ def read_model(path: str | Path, kinds: Mapping[str, Callable[..., Model]]) -> M
     ------
     InputError
         There is no such file, or it is no model, damaged, of another kind or version.
+    BudgetError
+        Its arrays do not fit half of the free memory.
     """
     path = Path(path)
     with reading(str(path)):
@@ -179,8 +183,7 @@ def read_model(path: str | Path, kinds: Mapping[str, Callable[..., Model]]) -> M
         with path.open("rb") as file:  # by its name, an unreadable file is no archive either
             if not zipfile.is_zipfile(file):
                 raise InputError(f"{path} is no dhsk model, or not the whole of one")
-    with reading(str(path)), np.load(path, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    arrays = read_arrays(path, own_room(None))
     header = _header(arrays.pop(_HEADER, None), path, list(kinds))
     try:
         return kinds[header["format"]](header, arrays)
