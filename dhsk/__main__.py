@@ -52,6 +52,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     words = None if arguments is None else list(arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("always", InputWarning)
+        # What scikit-learn says before a warning or a refusal of ours says it.
+        for said in ("The least populated class in y", "Only one class is present in y_true"):
+            warnings.filterwarnings("ignore", message=said)
         warnings.showwarning = _show_warning
         return _run_command(commands, words)
 

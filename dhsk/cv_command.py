@@ -64,6 +64,13 @@ if TYPE_CHECKING:
     "[default: 0.1,1,10, or auto where the time scale is]",
 )
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
+@click.option(
+    "--min-class",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Fewest samples of a class: smaller classes are left out.",
+)
 @click.option("--groups", help="FILE or FILE:COLUMN: samples of a group stay in one fold.")
 @click.option("--scoring", default="accuracy", show_default=True, help="A scikit-learn scorer.")
 @click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike.")
@@ -115,7 +122,7 @@ def cv(
 
     low_rank = low_rank_of(rank, selection=selection, oversampling=oversampling, loss=loss)
     opened, dim, n = _open_source(source, labels, table)
-    y = read_labels(labels or source, n, folds if groups is None else None, header=table.header)
+    y = read_labels(labels or source, n, header=table.header)
     grid = _grid(opened, dim, options)
     held_out = _held_out(test, test_labels, table)
     split = None if groups is None else read_labels(groups, n, min_classes=1, header=table.header)
@@ -145,7 +152,7 @@ def cv(
             seed=seed,
             progress=progress,
         )
-    _write(result, out)
+        _write(result, out)
     _print_result(result)
     files = ["results.json", "results.csv", "report.html"]
     if result.model_ is not None:
@@ -230,9 +237,26 @@ def _print_result(result: "CvResult") -> None:
     unfinished = sum(not row["converged"] for row in result.results_)
     if unfinished:
         say(f"beware: {unfinished} fits did not reach the tolerance of {result.data['tol']:g}")
+    _print_few_samples(result)
     if "test" in result.data:
         found = result.data["test"]
         say(f"test:   {word} {found['score']:.4f} on {found['n']:,} samples held out")
+
+
+def _print_few_samples(result: "CvResult") -> None:
+    """Print which classes were left out, and which were missing where some folds were trained."""
+    from dhsk.svm.folds import sizes
+
+    dropped = result.data.get("dropped_classes", [])
+    if dropped:
+        found = sizes([(row["class"], row["samples"]) for row in dropped])
+        total = sum(row["samples"] for row in dropped)
+        say(f"beware: {found} too few samples: left out, {total:,} samples in all")
+    for row in result.data.get("untrained_classes", []):
+        say(
+            f"beware: class {row['class']} ({row['samples']:,} in all) is missing where "
+            f"{row['folds']} of {result.data['folds']['n']} folds were trained: they count it wrong"
+        )
 
 
 def _print_cells(result: "CvResult", word: str) -> None:

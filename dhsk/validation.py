@@ -40,6 +40,7 @@ def cross_validate(
     sample_weight: Any = None,
     scoring: str = "accuracy",
     tol: float = 1e-3,
+    min_class: int = 1,
     refit: bool = False,
     test: tuple[Any, Any] | None = None,
     rank: int | Sequence[int] | None = None,
@@ -99,6 +100,12 @@ def cross_validate(
         KKT violation at which a fit has converged; of low rank, part of its gradient at 0 that may
         be left, times the part of the samples in the smaller class, as LIBLINEAR has it. If
         rounding leaves more the fit ends there, and its row says that it did not converge.
+    min_class
+        Fewest samples of a class. Smaller classes are left out of all folds, of the scores and of
+        the model, as if they had been held out; they stay in the matrix, its eigenvalues and
+        spread, and among the samples that landmarks are chosen from. With fewer samples than folds,
+        a class is missing from the training or the test part of some: scores count its samples as
+        wrong in folds that are trained without it.
     refit
         Fit the best cell on all samples too: the `model_` of the result.
     test
@@ -138,6 +145,11 @@ def cross_validate(
     CvResult
         Scores, winner, confusion matrix, eigenvalues; the model, if asked for.
 
+    Warns
+    -----
+    InputWarning
+        A class has fewer samples than there are folds.
+
     Raises
     ------
     InputError
@@ -157,6 +169,7 @@ def cross_validate(
         source.shape[0], y, cv=cv, groups=groups, seed=seed,
         C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,
         class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=tol,
+        min_class=min_class,
     )  # fmt: skip
     chosen = _kernels(source, time_scale, kernels)
     held_out = None if test is None else open_held_out(source, test, grid)
@@ -265,10 +278,23 @@ def _tables(grid: Grid, found: Sequence[Outcome]) -> tuple[dict[str, Any], Outco
                 np.add.at(confusion, (grid.y[grid.folds[row["fold"]][1]], np.asarray(guess)), 1)
     tables = {
         "classes": grid.classes.tolist(),
-        "class_counts": np.bincount(grid.y).tolist(),
+        "class_counts": grid.counts.tolist(),
         "rows": rows,
         "summary": summary,
         "best": best,
         "confusion": confusion.tolist(),
-    }
+    } | _few_samples(grid)
     return tables, winner
+
+
+def _few_samples(grid: Grid) -> dict[str, Any]:
+    """Classes that were left out, and those that some folds were trained without, if any."""
+    names, counts = grid.classes.tolist(), grid.counts.tolist()
+    found = {
+        "dropped_classes": [{"class": name, "samples": count} for name, count in grid.dropped],
+        "untrained_classes": [
+            {"class": names[c], "samples": counts[c], "folds": folds}
+            for c, folds in grid.absent.items()
+        ],
+    }
+    return {name: rows for name, rows in found.items() if rows}

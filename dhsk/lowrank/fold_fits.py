@@ -134,7 +134,7 @@ class FoldFits:
         test = self.grid.folds[fold][1]
         ascending = np.unique(test)
         decisions = np.column_stack([fit.decisions for fit in fits]).astype(np.float64)
-        present = np.unique(self.grid.y[self.grid.weights[fold] > 0])
+        present = self.grid.present(fold)
         found, guess = score(
             self.grid.scorer,
             decisions[np.searchsorted(ascending, test)],

@@ -12,8 +12,24 @@ from dhsk.report.words import capitalised, count_of, duration, metric, score, sp
 def classes(results: Results) -> Html:
     """Return precision and recall of every class, over the folds."""
     note = "Best cell, each sample predicted by the fold that did not train on it."
+    note += _few_samples(results)
     sizes = np.array(results.class_counts)
     return section("Class by class", note, _table(results, results.confusion, sizes))
+
+
+def _few_samples(results: Results) -> str:
+    """Say which classes some folds never saw, and which were left out."""
+    note = ""
+    if results.untrained:
+        listed = ", ".join(
+            f"{c.name} ({count_of(c.samples, 'sample')}) on {c.folds} of {results.n_folds}"
+            for c in results.untrained
+        )
+        note += f" Folds trained without a class count its samples as wrong: {listed}."
+    if results.dropped:
+        listed = ", ".join(f"{c.name} ({count_of(c.samples, 'sample')})" for c in results.dropped)
+        note += f" Left out for having too few samples: {listed}."
+    return note
 
 
 def confusion(results: Results) -> Html:

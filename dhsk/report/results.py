@@ -137,11 +137,21 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
+class FewSamples:
+    """A class of few samples; `folds` is the number of folds that were trained without it."""
+
+    name: str
+    samples: int
+    folds: int
+
+
+@dataclass(frozen=True)
 class Results:
     """One cross-validation: `cells` best first, `confusion` (true, predicted) of `best`.
 
     `tol` is the KKT violation, or LIBLINEAR's tolerance, that was asked for; `search` is empty,
     and `test` and `refit` are None, where there was none; `low_rank` is None for exact machines.
+    Classes are `dropped` for having too few samples, and `untrained` on folds that hold out all.
     """
 
     version: str
@@ -165,6 +175,8 @@ class Results:
     test: HeldOut | None
     refit: Certificate | None
     low_rank: LowRank | None
+    dropped: tuple[FewSamples, ...]
+    untrained: tuple[FewSamples, ...]
 
     @property
     def n_fits(self) -> int:
@@ -214,6 +226,19 @@ def parse(data: Mapping[str, Any]) -> Results:
         test=_held_out(root.part_if_any("test"), len(classes)),
         refit=None if refit is None else _certificate(refit),
         low_rank=None if low_rank is None else _low_rank(low_rank),
+        dropped=_few_samples(root, data, "dropped_classes"),
+        untrained=_few_samples(root, data, "untrained_classes"),
+    )
+
+
+def _few_samples(root: Fields, data: Mapping[str, Any], key: str) -> tuple[FewSamples, ...]:
+    return tuple(
+        FewSamples(
+            name=str(fields.get("class")),
+            samples=fields.whole("samples"),
+            folds=fields.whole("folds") if key == "untrained_classes" else 0,
+        )
+        for fields in (root.parts(key) if data.get(key) else ())
     )
 
 

@@ -1,4 +1,4 @@
-"""Class labels from arrays and files, checked against the samples and the folds."""
+"""Class labels from arrays and files, checked against the samples."""
 
 import os
 from typing import Any
@@ -23,7 +23,6 @@ _TEXT = (".txt", ".txt.gz")
 def read_labels(
     source: ArrayLike | str | os.PathLike[str],
     n_samples: int,
-    folds: int | None = None,
     *,
     min_classes: int = 2,
     header: bool | None = None,
@@ -46,8 +45,6 @@ def read_labels(
         read as numbers.
     n_samples
         Number of samples that the labels belong to.
-    folds
-        Number of folds to divide each class into, if any.
     min_classes
         Fewest classes: 2 to train, 1 to compare with predictions.
     header
@@ -63,21 +60,20 @@ def read_labels(
         If the file does not exist or cannot be read, or the labels fail `check_labels`.
     """
     if not isinstance(source, str | os.PathLike):
-        return check_labels(source, n_samples, folds, min_classes=min_classes)
+        return check_labels(source, n_samples, min_classes=min_classes)
     origin = Origin.of(source)
     labels = _load(origin, n_samples, header)
-    return check_labels(labels, n_samples, folds, str(origin), min_classes=min_classes)
+    return check_labels(labels, n_samples, str(origin), min_classes=min_classes)
 
 
 def check_labels(
     y: ArrayLike,
     n_samples: int,
-    folds: int | None = None,
     source: str = "the labels",
     *,
     min_classes: int = 2,
 ) -> Labels:
-    """Check labels against the number of samples and of folds.
+    """Check labels against the number of samples.
 
     Parameters
     ----------
@@ -85,8 +81,6 @@ def check_labels(
         (n_samples,): whole numbers of any type, or strings.
     n_samples
         Number of samples that the labels belong to.
-    folds
-        Number of folds to divide each class into, if any.
     source
         Name for messages.
     min_classes
@@ -99,8 +93,8 @@ def check_labels(
     Raises
     ------
     InputError
-        If the labels are not one a sample, one is missing or no class, there are fewer classes than
-        `min_classes`, or a class has fewer samples than `folds`.
+        If the labels are not one a sample, one is missing or no class, or there are fewer classes
+        than `min_classes`.
     """
     # As objects: numpy would turn the NaN of ["a", nan] into the class "nan".
     array = np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, dtype=object)
@@ -111,23 +105,11 @@ def check_labels(
             f"{source}: {array.size} labels for {n_samples} samples, but one a sample is needed"
         )
     labels = _as_classes(array, source)
-    classes, counts = np.unique(labels, return_counts=True)
-    if classes.size < min_classes:
+    if np.unique(labels).size < min_classes:
         raise InputError(
             f"{source}: all {n_samples} labels are {labels[0]}, but at least two classes are needed"
         )
-    smallest = counts.argmin()
-    if folds is not None and counts[smallest] < folds:
-        _refuse_folds(source, classes[smallest], int(counts[smallest]), folds)
     return labels
-
-
-def _refuse_folds(source: str, label: Any, count: int, folds: int) -> None:
-    way_out = f"use at most {count} folds or drop the class" if count > 1 else "drop the class"
-    raise InputError(
-        f"{source}: class {label} has {count} sample{'s' * (count > 1)}, "
-        f"fewer than the {folds} folds: {way_out}"
-    )
 
 
 def _as_classes(array: NDArray[Any], source: str) -> Labels:

@@ -69,7 +69,7 @@ def rows_of_kernel(
         for place, column in enumerate(columns):
             fold, c = divmod(column, len(grid.C))
             test = grid.folds[fold][1]
-            present = np.unique(grid.y[grid.weights[fold] > 0])
+            present = grid.present(fold)
             found, guess = score(
                 grid.scorer, decisions[place][test], present, grid.classes, grid.y[test]
             )

@@ -228,10 +228,12 @@ def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tu
         0 at the exact optimum.
     float
         Mean gradient of the coefficients within their bounds, or if there are none the middle of
-        what the others allow.
+        what the others allow. Where one class alone has samples, 1 for the first and -1 for the
+        second: what decides for it at no cost, LIBSVM's choice.
     """
     if dual.trivial(column):
-        return 0.0, 0.0
+        only = dual.sign[dual.boxes[column] > 0]
+        return 0.0, float(only[0]) if only.size else 0.0
     lower, upper = dual.bounds(column)
     grow, shrink = b < upper, b > lower
     highest = f[grow].max(initial=-np.inf)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils.class_weight import compute_class_weight
 
 from dhsk.arrays import Floats, Indices
@@ -16,7 +15,8 @@ from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import TIME_SCALES, CosineKernel, HeatKernel, Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.samples import Samples, check_labels
-from dhsk.svm.scores import Scorer, make_scorer
+from dhsk.svm.folds import Classes, Fold, split
+from dhsk.svm.scores import Scorer, ideal_decisions, make_scorer, score
 
 DEFAULT_C = (0.1, 1.0, 10.0)
 
@@ -30,9 +30,8 @@ class Grid:
 
     classes: NDArray[Any]
     y: Indices
-    """Labels as numbers of classes, (N,)."""
-    folds: list[tuple[Indices, Indices]]
-    """Training and test samples."""
+    """Labels as numbers of classes, (N,); -1 of samples that are left out."""
+    folds: list[Fold]
     splitter: str
     weights: Floats
     """Factors of C, one row a fold, (folds, N); 0 for samples that are held out."""
@@ -43,6 +42,25 @@ class Grid:
     tol: float
     scoring: str
     scorer: Scorer
+    dropped: tuple[tuple[Any, int], ...] = ()
+    """Labels of the classes that are left out, with the number of their samples."""
+
+    @property
+    def counts(self) -> Indices:
+        """Samples of each class, (k,)."""
+        return np.bincount(self.y[self.y >= 0], minlength=len(self.classes))
+
+    def present(self, fold: int) -> Indices:
+        """Numbers of the classes that a fold trains on, ascending."""
+        return np.unique(self.y[self.weights[fold] > 0])
+
+    @property
+    def absent(self) -> dict[int, int]:
+        """Classes that some folds are trained without, with the number of these."""
+        k = len(self.classes)
+        found = [np.isin(np.arange(k), self.present(f)) for f in range(len(self.folds))]
+        lacking = len(found) - np.sum(found, axis=0)
+        return {c: int(lacking[c]) for c in np.flatnonzero(lacking).tolist()}
 
     @property
     def columns(self) -> int:
@@ -62,6 +80,7 @@ def make_grid(
     sample_weight: Any,
     scoring: str,
     tol: float,
+    min_class: int = 1,
 ) -> Grid:
     """Check labels, folds, weights and values of C before any sample is read.
 
@@ -87,6 +106,8 @@ def make_grid(
         Name of a scikit-learn scorer.
     tol
         Greatest KKT violation.
+    min_class
+        Fewest samples of a class; smaller ones are left out.
 
     Returns
     -------
@@ -98,66 +119,51 @@ def make_grid(
     InputError
         Something cannot be used.
     """
-    counted = isinstance(cv, Integral)
-    if counted and cv < 2:
+    if isinstance(cv, Integral) and cv < 2:
         raise InputError(f"cv must be at least 2 folds, got {cv}")
     check_seed(seed)
-    labels = check_labels(y, n, cv if counted and groups is None else None)
-    classes, codes = np.unique(labels, return_inverse=True)
+    labels = check_labels(y, n)
+    chosen = Classes.of(labels, whole_parameter("min_class", min_class, 1))
+    classes, codes = chosen.names, chosen.codes
     values, (tolerance,) = sorted(positive("C", C)), positive("tol", tol)
     scorer = make_scorer(scoring, classes)
-    splitter, folds = _split(labels, cv, groups, seed)
-    samples = _sample_weights(sample_weight, n)
+    splitter, folds = split(labels, chosen, cv, groups, seed)
+    samples = _sample_weights(sample_weight, n) * (codes >= 0)
     weights = np.zeros((len(folds), n))
     for number, (train, _) in enumerate(folds):
         used = train[samples[train] > 0]
         if len(np.unique(codes[used])) < 2:
-            raise InputError(f"the training part of fold {number} has one class only")
+            raise InputError(
+                f"the training part of fold {number} has one class only: choose folds that leave "
+                "two, for which each class needs at least two samples"
+            )
         factors = samples[used] * _class_weights(class_weight, labels, used)
         np.add.at(weights[number], used, factors)  # a fold may name a sample twice
     used = np.flatnonzero(samples)
     everything = np.zeros(n)
     everything[used] = samples[used] * _class_weights(class_weight, labels, used)
+    for number, (_, test) in enumerate(folds):
+        _check_score(scoring, scorer, classes, codes[test], number)
     return Grid(
-        classes, codes, folds, splitter, weights, everything, values, tolerance, scoring, scorer
-    )
+        classes, codes, folds, splitter, weights, everything, values, tolerance, scoring, scorer,
+        chosen.dropped,
+    )  # fmt: skip
 
 
-def _split(
-    labels: NDArray[Any], cv: Any, groups: Any, seed: int
-) -> tuple[str, list[tuple[Indices, Indices]]]:
-    """Folds, and the name of what made them."""
-    n = len(labels)
-    if isinstance(cv, Integral):
-        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-        cv = kind(cv, shuffle=True, random_state=seed)
-    if groups is not None and len(groups) != n:
-        raise InputError(f"there are {len(groups)} groups for {n} samples: give one for each")
-    splitter = check_cv(cv, labels, classifier=True)
-    try:
-        split = list(splitter.split(np.zeros(n), labels, groups))
-    except ValueError as error:
-        raise InputError(f"the samples cannot be split by {splitter}: {error}") from error
-    folds = [_indices(train, test, number, n) for number, (train, test) in enumerate(split)]
-    if not folds:
-        raise InputError("cv has no folds")
-    return str(splitter), folds
-
-
-def _indices(train: Any, test: Any, number: int, n: int) -> tuple[Indices, Indices]:
-    """A fold as index arrays, checked."""
-    try:
-        parts = [np.arange(n)[np.asarray(part)] for part in (train, test)]
-    except IndexError as error:
-        raise InputError(f"fold {number} does not name samples 0 to {n - 1}: {error}") from error
-    if not len(parts[1]):
-        raise InputError(f"fold {number} has no test samples")
-    both = np.intersect1d(*parts)
-    if len(both):
+def _check_score(
+    scoring: str, scorer: Scorer, classes: NDArray[Any], y: Indices, fold: int
+) -> None:
+    """Refuse a score that does not exist where a fold holds out none of a class."""
+    present, k = np.unique(y), len(classes)
+    if len(present) == k:
+        return
+    found, _ = score(scorer, ideal_decisions(y, k), np.arange(k), classes, y)
+    if not np.isfinite(found):
+        names = ", ".join(str(name) for name in classes[present])
         raise InputError(
-            f"fold {number} trains and tests on {len(both)} of the same samples, first {both[0]}"
+            f"scoring {scoring!r} is not defined on fold {fold}, whose {len(y)} test samples are "
+            f"all of {names}: choose fewer folds, or another score"
         )
-    return parts[0], parts[1]
 
 
 def _sample_weights(sample_weight: Any, n: int) -> Floats:

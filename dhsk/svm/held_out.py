@@ -68,12 +68,18 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOut:
         raise InputError(
             f"{samples.source} has {samples.shape[1]} features, but the training samples have {dim}"
         )
-    labels = check_labels(y, samples.shape[0], None)
+    labels = check_labels(y, samples.shape[0])
     unknown = np.flatnonzero(~np.isin(labels, grid.classes))
     if len(unknown):
+        label = labels[unknown[0]]
+        left_out = label in [name for name, _ in grid.dropped]
         raise InputError(
-            f"test sample {unknown[0]} has the label {labels[unknown[0]]}, which no training "
-            "sample has"
+            f"test sample {unknown[0]} has the label {label}, "
+            + (
+                "a class that min_class leaves out: leave it out of the test samples too"
+                if left_out
+                else "which no training sample has"
+            )
         )
     return HeldOut(samples, np.searchsorted(grid.classes, labels))
 

@@ -121,9 +121,8 @@ def make_scorer(scoring: str, classes: NDArray[Any]) -> Scorer:
             "f1_macro, roc_auc"
         ) from error
     k = len(classes)
-    pairs = list(combinations(range(k), 2))
     codes = np.tile(np.arange(k), 2)
-    decisions = np.array([[float(c == a) - float(c == b) for a, b in pairs] for c in codes])
+    decisions = ideal_decisions(codes, k)
     try:
         scorer(Decided(decisions, classes), np.zeros((2 * k, 1)), classes[codes])
     except (ValueError, AttributeError, TypeError) as error:
@@ -133,6 +132,25 @@ def make_scorer(scoring: str, classes: NDArray[Any]) -> Scorer:
         ) from error
     found: Scorer = _accuracy if scoring == "accuracy" else scorer
     return found
+
+
+def ideal_decisions(y: Indices, n_classes: int) -> Floats:
+    """Decisions of all pairs that are right wherever the class of a sample is one of the two.
+
+    Parameters
+    ----------
+    y
+        Numbers of the classes, (n,).
+    n_classes
+        How many there are.
+
+    Returns
+    -------
+    Floats
+        1 for the first class of a pair, -1 for the second, else 0, (n, pairs).
+    """
+    pairs = combinations(range(n_classes), 2)
+    return np.stack([(y == a).astype(float) - (y == b) for a, b in pairs], axis=1)
 
 
 def score(

@@ -112,17 +112,6 @@ def test_unusable_labels_are_refused(y, message):
         check_labels(y, 3)
 
 
-def test_classes_must_fill_the_folds():
-    """A class with fewer samples than folds is named with both numbers and the way out."""
-    check_labels(["a", "a", "b", "b", "b"], 5, folds=2)
-    with pytest.raises(
-        InputError, match=r"class a has 2 samples, fewer than the 3 folds: .*most 2"
-    ):
-        check_labels(["a", "a", "b", "b", "b"], 5, folds=3)
-    with pytest.raises(InputError, match=r"class 7 has 1 sample, fewer than the 2 folds: drop"):
-        check_labels([7, 1, 1], 3, folds=2)
-
-
 BAD_FILES = {
     "blank line": ("y.txt", "a\n\nb\n", r"y\.txt: row 1 .* has no label"),
     "empty cell": ("y.csv:b", "a,b\n1,2\n2,\n3,2\n", "row 1 .* has no label"),

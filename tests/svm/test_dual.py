@@ -203,7 +203,7 @@ def test_chain_on_indefinite_matrices(rng: np.random.Generator) -> None:
 
 
 def test_column_without_a_class_is_trivial(rng: np.random.Generator) -> None:
-    """It has no coefficients and no decision, and counts as solved; its neighbours are solved."""
+    """It has no coefficients, decides for its only class, and is solved; its neighbours are too."""
     K, s = problem(rng, 60)
     boxes = np.ones((4, 60))
     boxes[0] = 0
@@ -212,9 +212,10 @@ def test_column_without_a_class_is_trivial(rng: np.random.Generator) -> None:
     dual = Dual(s, boxes, chain=4)
     assert [dual.trivial(c) for c in range(4)] == [True, True, True, False]
     fits = solve_block(wide(K), dual, 1e-3)
-    for fit in fits[:3]:
+    for fit, intercept in zip(fits[:3], (0, -1, 1), strict=True):
         assert len(fit.support) == len(fit.coef) == 0
-        assert (fit.intercept, fit.objective, fit.violation, fit.steps) == (0, 0, 0, 0)
+        assert (fit.intercept, fit.objective, fit.violation, fit.steps) == (intercept, 0, 0, 0)
+        assert fit.gap == 0
         assert fit.converged
     assert len(fits[3].support) > 0
     assert_certified(K, s, 1.0, fits[3])

@@ -1,0 +1,183 @@
+"""Folds of a cross-validation, and classes of few samples: kept, or left out."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+
+from dhsk.arrays import Indices
+from dhsk.errors import InputError, InputWarning
+
+Fold = tuple[Indices, Indices]
+"""Training and test samples."""
+
+_LISTED: Final = 5
+"""Classes that a message names."""
+
+_CALLER: Final = 5
+"""Frames between the warning and the call of `cross_validate`."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Which classes are told apart.
+
+    Attributes
+    ----------
+    names
+        Labels, ascending, (k,).
+    codes
+        Number of the class of each sample, (N,); -1 of those that are left out.
+    dropped
+        Labels of the classes that are left out, with the number of their samples.
+    """
+
+    names: NDArray[Any]
+    codes: Indices
+    dropped: tuple[tuple[Any, int], ...]
+
+    @classmethod
+    def of(cls, labels: NDArray[Any], min_class: int) -> "Classes":
+        """Leave out classes of fewer samples.
+
+        Parameters
+        ----------
+        labels
+            One a sample, (N,).
+        min_class
+            Fewest samples of a class.
+
+        Raises
+        ------
+        InputError
+            Fewer than two classes are left.
+        """
+        names, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        kept = counts >= min_class
+        if kept.sum() < 2:
+            raise InputError(
+                f"{np.count_nonzero(kept)} of {len(names)} classes has {min_class} samples or "
+                f"more, but two are needed: the second largest has {np.sort(counts)[-2]}, so give "
+                "a smaller min_class"
+            )
+        numbers = np.full(len(names), -1)
+        numbers[kept] = np.arange(kept.sum())
+        dropped = zip(names[~kept].tolist(), counts[~kept].tolist(), strict=True)
+        return cls(names[kept], numbers[codes], tuple(dropped))
+
+
+def split(
+    labels: NDArray[Any], classes: Classes, cv: Any, groups: Any, seed: int
+) -> tuple[str, list[Fold]]:
+    """Divide the samples into folds.
+
+    Parameters
+    ----------
+    labels
+        One a sample, (N,).
+    classes
+        The classes; samples that are left out are in no fold.
+    cv
+        Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
+    groups
+        Group of each sample, (N,), for splitters that keep groups together; or None.
+    seed
+        Of the shuffled folds.
+
+    Returns
+    -------
+    str
+        What made the folds.
+    list of Fold
+        At least one, each with test samples.
+
+    Warns
+    -----
+    InputWarning
+        A class has fewer samples than there are folds; scikit-learn warns of it too.
+
+    Raises
+    ------
+    InputError
+        The samples cannot be divided so.
+    """
+    codes, n = classes.codes, len(classes.codes)
+    if groups is not None and len(groups) != n:
+        raise InputError(f"there are {len(groups)} groups for {n} samples: give one for each")
+    kept = np.flatnonzero(codes >= 0)
+    # Counted folds are made of the samples that are kept, as if there were no others; of splitters
+    # and index arrays only the user knows what they count, so that they are given all.
+    chosen = kept if isinstance(cv, Integral) else np.arange(n)
+    if isinstance(cv, Integral):
+        _look_at_sizes(classes, int(cv))
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        cv = kind(int(cv), shuffle=True, random_state=seed)
+    y, own = labels[chosen], None if groups is None else np.asarray(groups)[chosen]
+    splitter = check_cv(cv, y, classifier=True)
+    try:
+        pairs = list(splitter.split(np.zeros(len(chosen)), y, own))
+    except ValueError as error:
+        raise InputError(f"the samples cannot be split by {splitter}: {error}") from error
+    folds = [_indices(train, test, number, chosen) for number, (train, test) in enumerate(pairs)]
+    if not folds:
+        raise InputError("cv has no folds")
+    if len(kept) < n:
+        folds = [(train[codes[train] >= 0], test[codes[test] >= 0]) for train, test in folds]
+    for number, (_, test) in enumerate(folds):
+        if not len(test):
+            raise InputError(f"fold {number} has no test samples")
+    return str(splitter), folds
+
+
+def _look_at_sizes(classes: Classes, folds: int) -> None:
+    """Refuse more folds than the largest class has samples, and warn of smaller classes."""
+    counts = np.bincount(classes.codes[classes.codes >= 0])
+    if counts.max() < folds:
+        raise InputError(
+            f"no class has as many samples as there are folds, {folds}: the largest has "
+            f"{counts.max()}, so use at most {counts.max()} folds"
+        )
+    few = np.flatnonzero(counts < folds)
+    if few.size:
+        found = [(name, int(counts[c])) for c, name in zip(few, classes.names[few], strict=True)]
+        warnings.warn(
+            f"{sizes(found)} fewer samples than the {folds} folds: where all of a class are held "
+            "out, the fold is trained without it and counts them as wrong; "
+            f"min_class={folds} (--min-class {folds}) leaves such classes out",
+            InputWarning,
+            stacklevel=_CALLER,
+        )
+
+
+def sizes(classes: Sequence[tuple[Any, int]]) -> str:
+    """Say how many classes there are and how large: 2 classes (a: 1, b: 3) have.
+
+    Parameters
+    ----------
+    classes
+        Labels and numbers of samples.
+    """
+    listed = ", ".join(f"{name}: {count:,}" for name, count in classes[:_LISTED])
+    more = ", ..." if len(classes) > _LISTED else ""
+    one = len(classes) == 1
+    return f"{len(classes):,} class{'' if one else 'es'} ({listed}{more}) ha{'s' if one else 've'}"
+
+
+def _indices(train: Any, test: Any, number: int, chosen: Indices) -> Fold:
+    """A fold as index arrays, checked."""
+    try:
+        parts = [chosen[np.asarray(part)] for part in (train, test)]
+    except IndexError as error:
+        last = len(chosen) - 1
+        raise InputError(f"fold {number} does not name samples 0 to {last}: {error}") from error
+    both = np.intersect1d(*parts)
+    if len(both):
+        raise InputError(
+            f"fold {number} trains and tests on {len(both)} of the same samples, first {both[0]}"
+        )
+    return parts[0], parts[1]
