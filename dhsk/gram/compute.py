@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, overload
 
-from distributed import Client, secede
+from distributed import Client
 
 from dhsk.errors import InputError, SamplesChangedError
 from dhsk.gram.folder import TemporaryFolder
@@ -23,7 +23,7 @@ from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.staging import in_order_of, stage_samples
 from dhsk.gram.store import GramStore, is_occupied
 from dhsk.gram.tiles import Group, TileSource, extent
-from dhsk.gram.workers import borrow_client, full_disk_is_budget, in_task, resources_of, run_tasks
+from dhsk.gram.workers import computing, full_disk_is_budget, leave_slot, resources_of, run_tasks
 from dhsk.gram.writing import TileWriter
 from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress, ignore
@@ -87,7 +87,8 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         Most bytes that all processes together may hold, as a number or like "2GB"; None for what
         the workers have.
     client
-        Where to compute; None takes dask's current client, or threads of this process.
+        Where to compute; None takes dask's current client, but not within a Dask task, or threads
+        of this process.
     layout
         "triangle" stores the upper tiles only; "full" both halves, for other readers of zarr.
     progress
@@ -138,7 +139,7 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
     }
     chosen_map = check_kernels(kernels, sides, sphere_map, product_dtype)
     with ExitStack() as stack:
-        worker_client = stack.enter_context(borrow_client(client))
+        worker_client = stack.enter_context(computing(client))
         resources = resources_of(worker_client, limit)
         plan = plan_for(sides, resources, tile=tile, **options)
         path, folder = _place(store, plan)
@@ -218,7 +219,7 @@ def compute_tiles(
     store: GramStore,
     kernels: Sequence[Kernel],
     staging: Iterator[int],
-    client: Client,
+    client: Client | None,
     plan: GramPlan,
     report: OnProgress,
 ) -> None:
@@ -233,7 +234,7 @@ def compute_tiles(
     staging
         Stages samples as it is asked for more, from `stage_samples`.
     client
-        Where the tasks run.
+        Where the tasks run; None for threads of this process.
     plan
         How many tiles a task computes, and how many tasks are in flight.
     report
@@ -300,6 +301,5 @@ def compute_group(source: TileSource, group: Group) -> int:
     with TileWriter(store) as writer:
         for values in source(group, in_strips=store.header.layout != "full"):
             writer.put(values)
-        if in_task():
-            secede()  # only waiting for the disk is left: the next task may start
+        leave_slot()
     return len(group)

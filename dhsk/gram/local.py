@@ -52,13 +52,15 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
         return ended
 
 
-def thread_client(threads: int) -> LocalClient:
+def thread_client(threads: int, *, set_as_default: bool = True) -> LocalClient:
     """Start a cluster of threads in this process.
 
     Parameters
     ----------
     threads
         Tasks at a time.
+    set_as_default
+        Whether other calls of this process take it for theirs.
     """
     return LocalClient(
         processes=False,
@@ -68,4 +70,5 @@ def thread_client(threads: int) -> LocalClient:
         dashboard_address="127.0.0.1:0",
         worker_dashboard_address="127.0.0.1:0",
         memory_limit=0,
+        set_as_default=set_as_default,
     )

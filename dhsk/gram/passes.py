@@ -1,19 +1,17 @@
 """Passes over all tiles of a matrix: on the workers of a client, or on threads of this process."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import islice
 from typing import Any, TypeVar
 
-import dask
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from dhsk.errors import InputError
 from dhsk.gram.limits import core_count
 from dhsk.gram.plan import LARGEST_GROUP, TASKS_PER_THREAD, Tiling
+from dhsk.gram.settings import large_graphs
+from dhsk.gram.threads import in_turn
 from dhsk.gram.tiles import Group, TileSource, extent, within
 from dhsk.gram.workers import (
     borrow_client,
@@ -171,34 +169,22 @@ def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
 def _run(function: Callable[..., Result], tasks: Iterator[tuple[Any, ...]]) -> Iterator[Result]:
     """Run tasks on the current client's workers if there is one, else on threads here.
 
-    Within a task of such a worker they run one after the other: tasks do not wait for tasks.
+    Within a task they run one after the other: tasks do not wait for tasks.
     """
     if in_task():
         yield from (function(*task) for task in tasks)
         return
     if current_client() is None:
-        yield from _run_here(function, tasks)
+        yield from in_turn(function, tasks, core_count())
         return
     with (
         borrow_client(None) as client,
-        # Parts of V travel with the tasks: that is meant, and bounded by the window.
-        dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}),
+        large_graphs(),  # parts of V travel with the tasks: that is meant, bounded by the window
         closing(
             run_tasks(client, function, tasks, TASKS_PER_THREAD * resources_of(client).threads)
         ) as results,
     ):
         yield from results
-
-
-def _run_here(
-    function: Callable[..., Result], tasks: Iterator[tuple[Any, ...]]
-) -> Iterator[Result]:
-    cores = core_count()
-    with threadpool_limits(limits=1), ThreadPoolExecutor(cores) as pool:
-        running = [pool.submit(function, *task) for task in islice(tasks, 2 * cores)]
-        while running:
-            yield running.pop(0).result()
-            running += [pool.submit(function, *task) for task in islice(tasks, 1)]
 
 
 def diagonal(source: TileSource, tiling: Tiling) -> NDArray[Any]:

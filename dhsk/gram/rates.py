@@ -16,15 +16,16 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
-from threadpoolctl import threadpool_limits
 
 from dhsk.arrays import Rows
 from dhsk.gram.chunks import read_chunk, write_chunk
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.limits import core_count
+from dhsk.gram.local import thread_client
 from dhsk.gram.plan import DtypeName
+from dhsk.gram.settings import one_blas_thread
 from dhsk.gram.sizes import human_bytes
-from dhsk.gram.workers import borrow_client, run_tasks
+from dhsk.gram.workers import run_tasks
 from dhsk.kernels import Kernel
 from dhsk.kernels.rows import inner_product
 from dhsk.progress import OnProgress, Progress, ignore
@@ -138,7 +139,7 @@ def measure_rates(
     threads = cores or core_count()
     day = f"{datetime.now(UTC):%Y-%m-%d}"
     stages = 6
-    with threadpool_limits(limits=1):
+    with one_blas_thread():
         double = _dense_line("float64", threads, repeats)
         report(Progress("measuring", 1, stages))
         single = _dense_line("float32", threads, repeats)
@@ -187,7 +188,7 @@ def kernel_seconds(kernel: Kernel, dtype: DtypeName, cores: int | None = None) -
 
         return work
 
-    with threadpool_limits(limits=1):
+    with one_blas_thread():
         return _seconds_each(prepare, cores or core_count(), 4) / product.size
 
 
@@ -306,7 +307,8 @@ def _forget(folder: Path) -> None:
 
 
 def _task_rate(count: int = 400) -> float:
-    with borrow_client(None) as client:
+    """Tasks a second that a scheduler hands out, of one in this process."""
+    with thread_client(core_count(), set_as_default=False) as client:
         list(run_tasks(client, _nothing, (() for _ in range(20)), 8))
         begin = perf_counter()
         list(run_tasks(client, _nothing, (() for _ in range(count)), 8))

@@ -13,7 +13,7 @@ from dhsk.gram.prepare import open_sides, plan_for, scan_side
 from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.staging import in_order_of, stage_samples
 from dhsk.gram.store import GramStore
-from dhsk.gram.workers import borrow_client, full_disk_is_budget, resources_of
+from dhsk.gram.workers import computing, full_disk_is_budget, resources_of
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples
 
@@ -68,7 +68,7 @@ def repair_gram(
             "repair it in Python with dhsk.gram.repair.repair_gram(store, X), or (store, X, Y)"
         )
     limit = None if memory is None else parse_bytes(memory)
-    with full_disk_is_budget(), sole_writer(store.path), borrow_client(client) as workers:
+    with full_disk_is_budget(), sole_writer(store.path), computing(client) as workers:
         plan = _plan(store, sides, resources_of(workers, limit))
         sides = in_order_of(store, sides)
         _check_samples(store, sides, progress or ignore)

@@ -1,21 +1,36 @@
 """Many small tasks on dask.distributed: on which client, how many at a time, one BLAS thread."""
 
 import logging
+import os
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from contextvars import ContextVar
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
+from weakref import WeakSet
 
-from distributed import Client, KilledWorker, Worker, WorkerPlugin, default_client, get_worker, wait
-from threadpoolctl import threadpool_limits
+from distributed import (
+    Client,
+    KilledWorker,
+    Worker,
+    WorkerPlugin,
+    default_client,
+    get_worker,
+    rejoin,
+    secede,
+    wait,
+)
+from distributed.worker import thread_state
 
-from dhsk.errors import BudgetError, DhskError, StoreError
+from dhsk.errors import BudgetError, DhskError, InputError, StoreError
 from dhsk.files import FULL, refusal_of
 from dhsk.gram.limits import core_count, memory_limit
-from dhsk.gram.local import thread_client
 from dhsk.gram.plan import CLIENT_BYTES, Resources
+from dhsk.gram.settings import one_blas_thread
+from dhsk.gram.threads import as_finished, current_slot
 
 Result = TypeVar("Result")
 
@@ -63,62 +78,146 @@ def full_disk_is_budget() -> Iterator[None]:
         raise refusal_of(error) from error
 
 
+_chosen: ContextVar[tuple[Client | None] | None] = ContextVar("dhsk_client", default=None)
+"""The client, or threads, that the call in progress computes on; None outside of calls."""
+
+
 @contextmanager
-def borrow_client(client: Client | None) -> Iterator[Client]:
+def computing(client: Client | None = None) -> Iterator[Client | None]:
+    """Settle where a call computes, for everything that it calls, BLAS on one thread meanwhile.
+
+    Parameters
+    ----------
+    client
+        Used if given; else the current one of `distributed`, but not within a Dask task; else
+        threads of this process.
+
+    Yields
+    ------
+    Client or None
+        The client; None for threads of this process.
+    """
+    with one_blas_thread(), borrow_client(client) as found:
+        token = _chosen.set((found,))
+        try:
+            yield found
+        finally:
+            _chosen.reset(token)
+
+
+@contextmanager
+def borrow_client(client: Client | None) -> Iterator[Client | None]:
     """Give a client to compute with, BLAS held to one thread on all its workers meanwhile.
 
     Parameters
     ----------
     client
-        Used if given; else the current one of `distributed`; else a cluster of threads in this
-        process, started for the occasion and closed afterwards.
+        As for `computing`.
 
     Yields
     ------
-    Client
-        The client.
+    Client or None
+        The client; None for threads of this process.
+
+    Raises
+    ------
+    InputError
+        The client is that of the process that this one was forked from.
     """
+    if client is not None and client in _inherited:
+        raise InputError(
+            "client is connected in the process that this one was forked from, not in this one: "
+            "connect here, or leave out client to compute on threads"
+        )
     found = client or current_client()
-    if found is not None:
-        with _one_blas_thread(found):
-            yield found
+    if found is None:
+        yield None
         return
-    with thread_client(core_count()) as own, _one_blas_thread(own):
-        yield own
+    with _out_of_pool(), _one_blas_thread_on(found):
+        yield found
 
 
 def current_client() -> Client | None:
-    """Client that `distributed` takes by default, if there is one."""
+    """Client that passes run on: that of the call in progress, else the one that is the default.
+
+    A task of a Dask worker has no default: tasks that wait for other tasks of their own workers
+    would wait for ever once they all do.
+    """
+    chosen = _chosen.get()
+    if chosen is not None:
+        return chosen[0]
+    if in_task():
+        return None
     try:
-        return default_client()
+        found = default_client()
     except ValueError:  # distributed's way to say that there is none
         return None
+    return None if found in _inherited else found
+
+
+_inherited: WeakSet[Any] = WeakSet()
+"""Clients and workers of the process that this one was forked from: their threads are not here."""
+
+
+def _inherit() -> None:
+    _chosen.set(None)
+    _inherited.update(Client._instances)
+    _inherited.update(Worker._instances)
+
+
+os.register_at_fork(after_in_child=_inherit)
 
 
 def in_task() -> bool:
-    """Whether this code runs in a task of a Dask worker."""
+    """Whether this code runs in a task: of a Dask worker, or on threads of this process."""
+    return current_slot() is not None or _in_dask_task()
+
+
+def _in_dask_task() -> bool:
     try:
-        get_worker()
+        return get_worker() not in _inherited
     except ValueError:  # distributed's way to say no
         return False
-    return True
 
 
-class _OneBlasThread(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
-    """One pool of threads at a time: tasks fill the cores, so BLAS inside a task gets one.
-
-    It also makes tiles reproducible: products may differ in the last bit with the thread count.
-    """
-
-    def setup(self, worker: Worker) -> None:  # noqa: ARG002
-        self.limits = threadpool_limits(limits=1)
-
-    def teardown(self, worker: Worker) -> None:  # noqa: ARG002
-        self.limits.restore_original_limits()
+def leave_slot() -> None:
+    """Let the next task start, as this one only waits for the disk from here on."""
+    slot = current_slot()
+    if slot is not None:
+        slot.leave()
+    elif _in_dask_task():
+        secede()
 
 
 @contextmanager
-def _one_blas_thread(client: Client) -> Iterator[None]:
+def _out_of_pool() -> Iterator[None]:
+    """Make room, in a task of a Dask worker, for the tasks that it is going to wait for."""
+    if not (_in_dask_task() and hasattr(thread_state, "start_time")):
+        yield  # not a task, or another thread that a task has started
+        return
+    try:
+        secede()
+    except KeyError:  # it has left the pool before
+        yield
+        return
+    try:
+        yield
+    finally:
+        rejoin()
+
+
+class _OneBlasThread(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
+    """Holds `one_blas_thread` on a worker."""
+
+    def setup(self, worker: Worker) -> None:  # noqa: ARG002
+        one_blas_thread.acquire()
+
+    def teardown(self, worker: Worker) -> None:  # noqa: ARG002
+        one_blas_thread.release()
+
+
+@contextmanager
+def _one_blas_thread_on(client: Client) -> Iterator[None]:
     name = f"dhsk-one-blas-thread-{uuid.uuid4().hex}"
     client.register_plugin(_OneBlasThread(), name=name)
     try:
@@ -143,13 +242,13 @@ def workers_of(client: Client) -> dict[str, Any]:
     return dict(found or client.scheduler_info(n_workers=-1)["workers"])
 
 
-def resources_of(client: Client, memory: int | None = None) -> Resources:
+def resources_of(client: Client | None, memory: int | None = None) -> Resources:
     """Count the workers of a client, and the memory they may use.
 
     Parameters
     ----------
     client
-        Connected to a scheduler with at least one worker.
+        Connected to a scheduler with at least one worker; None for threads of this process.
     memory
         Bytes for the whole process tree; None takes what the workers and this machine have.
 
@@ -163,6 +262,8 @@ def resources_of(client: Client, memory: int | None = None) -> Resources:
     DhskError
         There is no worker.
     """
+    if client is None:
+        return Resources(0, core_count(), memory or memory_limit())
     workers = workers_of(client).values()
     if not workers:
         raise DhskError(f"the cluster at {client.scheduler.address} has no workers: start some")
@@ -177,7 +278,7 @@ def resources_of(client: Client, memory: int | None = None) -> Resources:
 
 
 def run_tasks(
-    client: Client,
+    client: Client | None,
     function: Callable[..., Result],
     tasks: Iterable[tuple[Any, ...]],
     window: int,
@@ -187,13 +288,13 @@ def run_tasks(
     Parameters
     ----------
     client
-        Where to run.
+        Where to run; None for threads of this process.
     function
-        Called as ``function(*task)`` on a worker.
+        Called as ``function(*task)``.
     tasks
         Argument tuples, taken only as room appears.
     window
-        Greatest number of tasks that the scheduler knows at a time.
+        Greatest number of tasks that were taken and have not ended.
 
     Yields
     ------
@@ -205,8 +306,13 @@ def run_tasks(
     BudgetError
         Workers died of it, or the disk is full.
     StoreError
-        A worker could not read or write the store.
+        A task could not read or write the store.
     """
+    if client is None:
+        threads = max(1, min(window, core_count()))
+        with closing(as_finished(partial(_named, function), tasks, threads, window)) as results:
+            yield from results
+        return
     waiting = iter(tasks)
 
     def submit(count: int) -> set[Any]:
@@ -248,7 +354,8 @@ def _wait_for_some(client: Client, running: set[Any]) -> set[Any]:
 
 def _result(future: Any) -> Any:
     try:
-        return future.result()
+        with _file_errors():
+            return future.result()
     except CancelledError as error:
         raise DhskError(LOST_SCHEDULER) from error
     except KilledWorker as error:
@@ -256,7 +363,19 @@ def _result(future: Any) -> Any:
             "workers were killed again and again by one task, most likely for want of memory: "
             f"give more memory, fewer workers or a smaller tile ({error})"
         ) from error
+
+
+def _named(function: Callable[..., Result], *task: Any) -> Result:
+    """Call a function; errors of the system say what they are about."""
+    with _file_errors():
+        return function(*task)
+
+
+@contextmanager
+def _file_errors() -> Iterator[None]:
+    """Say what of a task's files could not be used."""
+    try:
+        with full_disk_is_budget():
+            yield
     except OSError as error:
-        if error.errno in FULL:
-            raise refusal_of(error) from error
         raise StoreError(f"a worker cannot use the store: {error}") from error

@@ -9,13 +9,13 @@ from typing import Any, Final
 import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.limits import core_count
 from dhsk.gram.prepare import scan_side
+from dhsk.gram.settings import one_blas_thread
 from dhsk.gram.workers import borrow_client
 from dhsk.kernels import Kernel
 from dhsk.lowrank.centres import kmeans
@@ -160,7 +160,7 @@ def approximate(
     need, what = Need.of(samples, row_map, m), f"{m} landmarks of {n} samples"
     with ExitStack() as stack:
         # One thread and several give the same bits only with BLAS on one thread in both.
-        stack.enter_context(threadpool_limits(limits=1))
+        stack.enter_context(one_blas_thread())
         if client is None:
             plan = plan_here(need, what, own_room(memory), threads or core_count())
         else:

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from threadpoolctl import threadpool_limits
-
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.gram.limits import core_count
 from dhsk.gram.lock import sole_writer
 from dhsk.gram.prepare import scan_side
+from dhsk.gram.settings import one_blas_thread
 from dhsk.gram.workers import full_disk_is_budget
 from dhsk.lowrank.feature_store import FeatureStore
 from dhsk.lowrank.features import FeatureMap
@@ -72,7 +71,7 @@ def store_features(
     threads = _threads(samples, features, store, room)
     store.check_kind()
     # BLAS on one thread gives the same bits on any number of cores.
-    with full_disk_is_budget(), sole_writer(store.path), threadpool_limits(limits=1):
+    with full_disk_is_budget(), sole_writer(store.path), one_blas_thread():
         store.check_disk()
         row_map = features.row_map
         found = scan_side(samples, [row_map.kernel], row_map.sphere_map, report)

@@ -1,6 +1,5 @@
 """Training of a low-rank classifier: features, then all its columns together."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -12,8 +11,9 @@ import psutil
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
 from dhsk.gram.prepare import check_kernels, scan_side
+from dhsk.gram.settings import one_blas_thread
 from dhsk.gram.sizes import human_bytes
-from dhsk.gram.workers import borrow_client
+from dhsk.gram.workers import computing
 from dhsk.lowrank.approximation import Approximation, approximate
 from dhsk.lowrank.factors import Factors
 from dhsk.lowrank.hinge import room_of, solve_hinge
@@ -109,6 +109,19 @@ def train_low_rank(
             "loss='hinge' is solved in this process, not on workers: leave out client, or use "
             "loss='squared_hinge'"
         )
+    with one_blas_thread() if means.client is None else computing(means.client):
+        return _trained(problem, row_map, means, how, report, journal)
+
+
+def _trained(
+    problem: Problem,
+    row_map: RowMap,
+    means: Means,
+    how: LowRank,
+    report: OnProgress,
+    journal: Path | None,
+) -> LowRankModel:
+    """The model, trained where the call computes."""
     before = int(psutil.Process().memory_info().rss)
     room = _room_of_solver(problem, row_map, means, how)
     found = _approximation(problem, row_map, means, how, room, report, journal)
@@ -118,8 +131,7 @@ def train_low_rank(
         steps = _steps(problem, row_map, how, found, report, journal)
         solver = _Solver(problem, how, found, steps, report)
         room = solver.room_of(room)
-        with nullcontext() if means.client is None else borrow_client(means.client):
-            solution = solver.solve(room)
+        solution = solver.solve(room)
     model = _model(problem, row_map, how, found, solution)
     planned = before + FIT_BASE_BYTES + found.plan.planned + room
     return replace(model, notes={"planned_bytes": planned if means.client is None else None})
@@ -210,8 +222,7 @@ def _steps(
         return Steps(None, "")
     scan = scan_side(problem.samples, [row_map.kernel], row_map.sphere_map, report)
     made_from = [scan.fingerprint, row_map.kernel.to_spec(), row_map.sphere_map, row_map.dtype]
-    several = found.plan.threads > 1  # one thread leaves BLAS its own, and so other rounding
-    key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed, several]
+    key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed]
     return Steps(journal, digest_of(key, problem.codes, problem.weights, found.root))
 
 

@@ -8,10 +8,11 @@ from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
+from distributed import Client
 
 from dhsk.errors import InputError
 from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
-from dhsk.gram.workers import current_client
+from dhsk.gram.workers import computing
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.lowrank.approximation import SELECTIONS, Approximation, approximate
@@ -122,6 +123,8 @@ class LowRankEngine:
         Folds, labels, values of C.
     means
         Memory and folders.
+    client
+        The workers; None for threads of this process.
     seed
         Of the landmarks.
     report
@@ -137,6 +140,7 @@ class LowRankEngine:
         low_rank: LowRank,
         grid: Grid,
         means: Means,
+        client: Client | None,
         seed: int,
         report: OnProgress,
     ) -> None:
@@ -146,7 +150,7 @@ class LowRankEngine:
         self._low_rank = low_rank
         self._grid = grid
         self._means = means
-        self._client = means.client or current_client()
+        self._client = client
         self._journal = Journal(means.journal)
         self._seed = seed
         self._report = report
@@ -322,4 +326,5 @@ def low_rank_engine(
 ) -> Iterator[Engine]:
     """Give an engine of low rank; see `LowRankEngine`."""
     assert isinstance(samples, Samples)  # `LowRank.of` has checked it
-    yield LowRankEngine(samples, sphere_map, low_rank, grid, means, seed, report)
+    with computing(means.client) as client:
+        yield LowRankEngine(samples, sphere_map, low_rank, grid, means, client, seed, report)

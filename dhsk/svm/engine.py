@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from distributed import Client
 
-from dhsk.gram.workers import borrow_client, resources_of
+from dhsk.gram.workers import computing, resources_of
 from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples, SphereMap
@@ -34,7 +34,7 @@ class Means:
     memory
         Most bytes for all processes together; None for what there is.
     client
-        Where to compute; None for the current client, or for this process.
+        Where to compute; None for the current client, or for threads of this process.
     store
         Folder for stores of inner products.
     journal
@@ -96,7 +96,7 @@ class ExactEngine:
     means
         Memory and folders.
     client
-        The workers.
+        The workers; None for threads of this process.
     report
         Receives progress.
     """
@@ -110,7 +110,7 @@ class ExactEngine:
         n_kernels: int,
         grid: Grid,
         means: Means,
-        client: Client,
+        client: Client | None,
         report: OnProgress,
     ) -> None:
         self.prepared = 0.0
@@ -160,5 +160,5 @@ def exact_engine(
     report: OnProgress,
 ) -> Iterator[Engine]:
     """Give an exact engine, with the client that it computes on; see `ExactEngine`."""
-    with borrow_client(means.client) as client, client.as_current():
+    with computing(means.client) as client:
         yield ExactEngine(square, sphere_map, n_kernels, grid, means, client, report)

@@ -50,7 +50,7 @@ class Fitter:
     resources
         Workers and memory.
     client
-        The workers.
+        The workers; None for threads of this process.
     journal
         Keeps what is finished.
     table
@@ -63,7 +63,7 @@ class Fitter:
         self,
         grid: Grid,
         resources: Resources,
-        client: Client,
+        client: Client | None,
         journal: Journal,
         table: Path | None,
         report: OnProgress,

@@ -36,7 +36,7 @@ class Products:
     memory
         Bytes for all processes together.
     client
-        Where products are computed.
+        Where products are computed; None for threads of this process.
     report
         Receives progress.
     """
@@ -47,7 +47,7 @@ class Products:
         sphere_map: SphereMap | None,
         store: Path,
         memory: int | None,
-        client: Client,
+        client: Client | None,
         report: OnProgress,
     ) -> None:
         self._square = square

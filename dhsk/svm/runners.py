@@ -1,17 +1,15 @@
 """Where the tasks of a fit run: threads of this process, or the workers of a Dask client."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 from typing import Any
 
 import psutil
 from distributed import Client
-from threadpoolctl import threadpool_limits
 
 from dhsk.gram.limits import memory_limit
+from dhsk.gram.threads import in_turn
 from dhsk.gram.workers import run_tasks
 from dhsk.svm.problems import Run
 
@@ -80,14 +78,8 @@ def in_threads(at_once: int) -> Run:
         if alone:
             yield from (function(*task) for task in waiting)
             return
-        with threadpool_limits(limits=1), ThreadPoolExecutor(at_once) as pool:
-            running: deque[Future[Any]] = deque()
-            for task in waiting:
-                running.append(pool.submit(function, *task))
-                if len(running) > at_once:
-                    yield running.popleft().result()
-            while running:
-                yield running.popleft().result()
+        with closing(in_turn(function, waiting, at_once)) as results:
+            yield from results
 
     return run
 
@@ -99,13 +91,13 @@ def _chained(first: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
     yield from rest
 
 
-def on_workers(client: Client, at_once: int) -> Run:
-    """Run tasks on the workers of a Dask client.
+def on_workers(client: Client | None, at_once: int) -> Run:
+    """Run tasks on the workers of a Dask client, results as they finish.
 
     Parameters
     ----------
     client
-        The client.
+        The client; None for threads of this process.
     at_once
         Tasks in flight.
 

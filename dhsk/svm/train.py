@@ -15,8 +15,9 @@ from dhsk.errors import BudgetError
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.limits import core_count
 from dhsk.gram.prepare import check_kernels
+from dhsk.gram.settings import one_blas_thread
 from dhsk.gram.sizes import human_bytes
-from dhsk.gram.workers import resources_of
+from dhsk.gram.workers import computing, resources_of
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples
 from dhsk.svm.dual import Fit
@@ -145,6 +146,12 @@ def train_svc(
         It does not fit the memory or the disk.
     """
     check_kernels([row_map.kernel], [problem.samples], row_map.sphere_map, row_map.dtype)
+    with one_blas_thread() if means.client is None else computing(means.client):
+        return _trained(problem, row_map, means, report)
+
+
+def _trained(problem: Problem, row_map: RowMap, means: Means, report: OnProgress) -> SvcModel:
+    """The model, trained where the call computes."""
     pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
     in_memory = means.client is None and means.store is None
     prepare = _in_memory if in_memory else _on_gram

@@ -1,6 +1,7 @@
 """Tasks on a cluster: a bounded window, one BLAS thread, errors in words."""
 
 import errno
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,16 @@ from threadpoolctl import threadpool_info
 
 import dhsk
 from dhsk.gram import workers
-from dhsk.gram.workers import borrow_client, resources_of, run_tasks
+from dhsk.gram.limits import core_count, memory_limit
+from dhsk.gram.plan import Resources
+from dhsk.gram.workers import (
+    borrow_client,
+    computing,
+    in_task,
+    leave_slot,
+    resources_of,
+    run_tasks,
+)
 
 pytestmark = pytest.mark.threads
 
@@ -97,19 +107,83 @@ def test_blas_has_one_thread_while_tasks_run(client: Any) -> None:
     """One pool of threads at a time, and the old setting comes back."""
     before = blas_threads()
     with borrow_client(client) as borrowed:
-        assert borrowed.submit(blas_threads, pure=False).result() == {1}
+        assert borrowed is client
+        assert client.submit(blas_threads, pure=False).result() == {1}
     assert blas_threads() == before
 
 
-def test_without_a_client_one_is_made_and_ended() -> None:
-    """The fallback runs in this process and leaves nothing behind."""
-    with borrow_client(None) as own:
-        assert own.submit(abs, -3).result() == 3
-        assert resources_of(own).workers == 0
+def test_without_a_client_tasks_run_on_threads_here() -> None:
+    """No scheduler is started, nothing listens, and no thread is left behind."""
+    before, threads = blas_threads(), set(threading.enumerate())
+    with computing() as nowhere_else:
+        assert nowhere_else is None
+        assert resources_of(nowhere_else) == Resources(0, core_count(), memory_limit())
+        found = list(run_tasks(nowhere_else, blas_threads, ((),) * 3, window=2))
+        assert found == [{1}] * 3
         connections = psutil.Process().net_connections(kind="tcp")
-        hosts = {c.laddr.ip for c in connections if c.status == psutil.CONN_LISTEN}
-        assert hosts == {"127.0.0.1"}
-    assert own.status == "closed"
+        assert psutil.CONN_LISTEN not in {c.status for c in connections}
+    assert blas_threads() == before
+    assert set(threading.enumerate()) == threads
+
+
+def test_threads_run_tasks_as_workers_do() -> None:
+    """All results arrive, tasks are taken as others finish, and errors are in the same words."""
+    taken = 0
+
+    def source() -> Iterator[tuple[int]]:
+        nonlocal taken
+        for number in range(40):
+            taken += 1
+            yield (number,)
+
+    found = []
+    for done, result in enumerate(run_tasks(None, abs, source(), window=5), start=1):
+        assert taken <= done + 5
+        found.append(result)
+    assert sorted(found) == list(range(40))
+    with pytest.raises(dhsk.BudgetError, match=r"disk is full .*finished tiles are kept"):
+        list(run_tasks(None, fail, [(errno.ENOSPC,)], window=1))
+    with pytest.raises(dhsk.StoreError, match=r"cannot use the store: .*made up"):
+        list(run_tasks(None, fail, [(errno.EACCES,)], window=1))
+
+
+def test_an_error_on_a_thread_ends_the_others() -> None:
+    """Tasks that wait are not begun, those that run are waited for: none writes on afterwards."""
+    begun: list[int] = []
+
+    def task(number: int) -> None:
+        begun.append(number)
+        time.sleep(0.02)
+        if number == 0:
+            raise ValueError("made up")
+
+    with pytest.raises(ValueError, match="made up"):
+        list(run_tasks(None, task, ((k,) for k in range(100)), window=50))
+    count = len(begun)
+    assert count < 50
+    time.sleep(0.1)
+    assert len(begun) == count
+
+
+def test_a_task_that_only_waits_lets_the_next_one_start() -> None:
+    """More tasks are in progress than run at a time, as on workers that they secede from."""
+    cores = core_count()
+    together = threading.Barrier(cores + 1, timeout=20)
+
+    def task() -> None:
+        leave_slot()
+        together.wait()
+
+    assert list(run_tasks(None, task, ((),) * (cores + 1), window=cores + 1)) == [None] * (
+        cores + 1
+    )
+
+
+def test_tasks_on_threads_know_that_they_are_tasks() -> None:
+    """So passes within them are not spread again; and they know of the client of their call."""
+    assert not in_task()
+    assert list(run_tasks(None, in_task, [()], window=1)) == [True]
+    assert not in_task()
 
 
 def test_resources_count_workers_and_memory(client: Any) -> None:
