@@ -141,7 +141,7 @@ def test_threads_run_tasks_as_workers_do() -> None:
         assert taken <= done + 5
         found.append(result)
     assert sorted(found) == list(range(40))
-    with pytest.raises(dhsk.BudgetError, match=r"disk is full .*finished tiles are kept"):
+    with pytest.raises(dhsk.BudgetError, match=r"disk is full: .*what is finished is kept"):
         list(run_tasks(None, fail, [(errno.ENOSPC,)], window=1))
     with pytest.raises(dhsk.StoreError, match=r"cannot use the store: .*made up"):
         list(run_tasks(None, fail, [(errno.EACCES,)], window=1))
