@@ -1,6 +1,6 @@
 """The command `dhsk cv`: the grid on the command line, results in a folder, the best on screen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -229,11 +229,21 @@ def _print_result(result: "CvResult") -> None:
     for stage in result.data.get("search", []):
         scales = ", ".join(f"{scale:g}" for scale in stage["time_scales"])
         say(f"tried:  time scales {scales} ({stage['why']})")
+    if "search_ended" in result.data:
+        say(f"search: {result.data['search_ended']}")
     best, folds = result.best_, result.data["folds"]["n"]
     say(
-        f"best:   {best['label']}, C = {best['C']:g}: mean {word} {best['mean']:.4f} "
+        f"best:   {best['label']}, {_penalty(best)}: mean {word} {best['mean']:.4f} "
         f"over {folds} folds"
     )
+    choice = result.data["choice"]
+    highest = choice["highest"]
+    if (highest["label"], highest["C"]) != (best["label"], best["C"]):
+        say(
+            f"        with {best['n_support']:.0f} support vectors the fewest within one standard "
+            f"error ({choice['standard_error']:.4f}) of the highest mean, {highest['mean']:.4f} "
+            f"({highest['label']}, {_penalty(highest)}, {highest['n_support']:.0f})"
+        )
     unfinished = sum(not row["converged"] for row in result.results_)
     if unfinished:
         say(f"beware: {unfinished} fits did not reach the tolerance of {result.data['tol']:g}")
@@ -257,6 +267,13 @@ def _print_few_samples(result: "CvResult") -> None:
             f"beware: class {row['class']} ({row['samples']:,} in all) is missing where "
             f"{row['folds']} of {result.data['folds']['n']} folds were trained: they count it wrong"
         )
+
+
+def _penalty(row: Mapping[str, Any]) -> str:
+    """C, and what it is in units of the spread if it was chosen so."""
+    if row.get("C_scaled") is None:
+        return f"C = {row['C']:g}"
+    return f"C = {row['C']:.3g} ({row['C_scaled']:g} over the spread)"
 
 
 def _print_cells(result: "CvResult", word: str) -> None:

@@ -12,18 +12,20 @@ from distributed import Client
 
 from dhsk.errors import InputError
 from dhsk.gram.folder import TemporaryFolder
+from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.sizes import parse_bytes
 from dhsk.gram.workers import full_disk_is_budget
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.lowrank.validate import LowRank, low_rank_engine
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import SphereMap
+from dhsk.svm.choice import choose
 from dhsk.svm.engine import Engine, Means, Outcome, exact_engine
 from dhsk.svm.fitter import NO_MODEL
 from dhsk.svm.grid import DEFAULT_C, Grid, candidates, make_grid
 from dhsk.svm.held_out import open_held_out, score_held_out
 from dhsk.svm.result import CELL, SCHEMA, CvResult, summarise
-from dhsk.svm.search import FIRST_SCALES, SPREAD_C, next_scales
+from dhsk.svm.search import FIRST_SCALES, SPREAD_C, is_linear, next_scales
 from dhsk.svm.square import Square, open_square
 
 
@@ -77,14 +79,16 @@ def cross_validate(
     time_scale
         Heat kernels to try: time = time_scale * log(dim) / dim. With neither this nor `kernels`:
         0.7, 1 and 1.4 for samples or stored cosines, the kernel of any other matrix itself.
-        "auto" looks for the best one around the sweet spot, coarse to fine.
+        "auto" looks for the best one around the sweet spot, coarse to fine, and no further than
+        where the kernel has become linear. Then, of the cells within one standard error of the
+        highest mean, the one with the fewest support vectors wins.
     kernels
         More kernels to try, or "precomputed".
     C
         Bounds of the dual coefficients to try; None for 0.1, 1 and 10, or with
         ``time_scale="auto"`` for "auto": 0.5, 1.5, 5 and 15 over the spread of the samples under
         each kernel (mean diagonal less mean of all entries), so that flat kernels have the C they
-        need.
+        need. The results have these units as ``C_scaled`` beside ``C``.
     cv
         Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
     groups
@@ -143,7 +147,8 @@ def cross_validate(
     Returns
     -------
     CvResult
-        Scores, winner, confusion matrix, eigenvalues; the model, if asked for.
+        Scores, winner, confusion matrix, eigenvalues; the model, if asked for. Cells with fits that
+        did not converge win only if there are no others.
 
     Warns
     -----
@@ -187,8 +192,11 @@ def cross_validate(
         made = low_rank_engine(source, sphere_map, low_rank, grid, means, seed, report)
     with full_disk_is_budget(), made as engine:
         found = list(engine.run(chosen, scale_C=scale_C))
-        tried = _look_further(engine, source, found, scale_C=scale_C) if look else []
-        data, winner = _tables(grid, found)
+        tried: list[dict[str, Any]] = []
+        ended_because = ""
+        if look:
+            tried, ended_because = _look_further(engine, source, grid, found, scale_C=scale_C)
+        data, winner = _tables(grid, found, simplest=look)
         ended = perf_counter()
         data |= engine.facts(winner)
         model = None
@@ -209,7 +217,7 @@ def cross_validate(
             "fits": ended - begin - prepared,
             "total": perf_counter() - begin,
         },
-    } | ({"search": tried} if tried else {})
+    } | ({"search": tried, "search_ended": ended_because} if tried else {})
     return CvResult(data, model)
 
 
@@ -234,41 +242,47 @@ def _kernels(
 
 
 def _look_further(
-    engine: Engine, source: Square, found: list[Outcome], *, scale_C: bool
-) -> list[dict[str, Any]]:
+    engine: Engine, source: Square, grid: Grid, found: list[Outcome], *, scale_C: bool
+) -> tuple[list[dict[str, Any]], str]:
     """Go on at other times while that may pay; what is found is added, each stage described."""
-    stages = [_stage(found, "around the sweet spot")]
+    assert not isinstance(source, np.ndarray)  # `_kernels` has refused it
+    stages = [_stage(grid, found, "around the sweet spot")]
+    linear = is_linear(source.dim if isinstance(source, GramMatrix) else source.shape[1])
     while True:
         tried: dict[float, float] = {}
         for row in summarise(row for one in found for row in one.cells.rows):
             if row["kernel"] == HeatKernel.name:
-                scale = row["time_scale"]
-                tried[scale] = max(row["mean"], tried.get(scale, -np.inf))
-        scales, why = next_scales(tried, len(stages))
+                scale, mean = row["time_scale"], row["mean"] if row["converged"] else -np.inf
+                tried[scale] = max(mean, tried.get(scale, -np.inf))
+        scales, why = next_scales(tried, len(stages), linear)
         if not scales:
-            return stages
+            return stages, why
         more = engine.run(_kernels(source, scales, None), scale_C=scale_C)
         found += more
-        stages.append(_stage(more, why))
+        stages.append(_stage(grid, more, why))
 
 
-def _stage(found: Sequence[Outcome], why: str) -> dict[str, Any]:
+def _stage(grid: Grid, found: Sequence[Outcome], why: str) -> dict[str, Any]:
     """What a stage of the search tried, and its best cell."""
     summary = summarise(row for one in found for row in one.cells.rows)
-    best = max(summary, key=lambda row: row["mean"])
+    best, _ = choose(summary, len(grid.folds), simplest=False)
+    scaled = {row.get("C_scaled") for row in summary} - {None}
     return {
         "time_scales": sorted({row["time_scale"] for row in summary if row["time_scale"]}),
         "C": sorted({C for one in found for C in one.C}),
-        "best": {name: best[name] for name in ("label", "C", "mean")},
+        "C_scaled": sorted(scaled) if scaled else None,
+        "best": {name: best.get(name) for name in ("label", "C", "C_scaled", "mean")},
         "why": why,
     }
 
 
-def _tables(grid: Grid, found: Sequence[Outcome]) -> tuple[dict[str, Any], Outcome]:
+def _tables(
+    grid: Grid, found: Sequence[Outcome], *, simplest: bool
+) -> tuple[dict[str, Any], Outcome]:
     """Rows, their summary, how the winner confuses classes; and the winner."""
     rows = [row for one in found for row in one.cells.rows]
     summary = summarise(rows)
-    best = max(summary, key=lambda row: row["mean"])  # of equals the first
+    best, choice = choose(summary, len(grid.folds), simplest=simplest)
     cell = {name: best[name] for name in CELL}
     confusion = np.zeros((len(grid.classes), len(grid.classes)), dtype=np.int64)
     for one in found:
@@ -282,6 +296,7 @@ def _tables(grid: Grid, found: Sequence[Outcome]) -> tuple[dict[str, Any], Outco
         "rows": rows,
         "summary": summary,
         "best": best,
+        "choice": choice,
         "confusion": confusion.tolist(),
     } | _few_samples(grid)
     return tables, winner

@@ -52,7 +52,11 @@ class CvResult:
 
     @property
     def best_(self) -> dict[str, Any]:
-        """Row of `summary_` with the highest mean score; of equals the first."""
+        """Row of `summary_` that won, among the cells that converged.
+
+        That with the highest mean score, of equals the first; with ``time_scale="auto"`` that with
+        the fewest support vectors within one standard error of it. ``data["choice"]`` says which.
+        """
         return dict(self.data["best"])
 
     @property

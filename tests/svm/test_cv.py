@@ -212,12 +212,21 @@ def test_auto_looks_around_the_sweet_spot(digits: Any) -> None:
     assert 2 <= len(stages) <= 4
     scales = [scale for stage in stages for scale in stage["time_scales"]]
     assert len(set(scales)) == len(scales)
-    assert found.best_score_ == max(stage["best"]["mean"] for stage in stages)
+    highest = max(row["mean"] for row in found.summary_)
+    assert highest == max(stage["best"]["mean"] for stage in stages)
+    choice = found.data["choice"]
+    assert choice["highest"]["mean"] == highest
+    within = [r for r in found.summary_ if r["mean"] >= highest - choice["standard_error"]]
+    assert found.best_ in within
+    assert found.best_["n_support"] == min(row["n_support"] for row in within)
+    assert choice["within"] == len(within)
+    assert "ended" in found.data["search_ended"]
+    assert {row["C_scaled"] for row in found.results_} == {0.5, 1.5, 5.0, 15.0}
     for scale in (0.5, 2.0):
         K = dhsk.HeatKernel.at_scale(64, scale)(dhsk.hyperspherical_map(X))
         spread = np.diagonal(K).mean() - K.mean()
         rows = [row["C"] for row in found.summary_ if row["time_scale"] == scale]
-        np.testing.assert_allclose(rows, np.array([0.5, 1.5, 5, 15]) / spread, rtol=0.06)
+        np.testing.assert_allclose(rows, np.array([0.5, 1.5, 5, 15]) / spread, rtol=1e-5)
 
 
 def test_held_out_samples_score_the_refitted_winner(digits: Any) -> None:
