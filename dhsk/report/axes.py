@@ -46,10 +46,10 @@ def log_ticks(axis: "Axis", low: float, high: float) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_power(value)))
     axis.set_minor_locator(NullLocator())
 
 
-def _power(value: float) -> str:
-    """Return a tick of a logarithmic axis: 0.01, 100, 1e-6."""
-    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e")
+def short_power(value: float) -> str:
+    """Return a round number that may be very large or small: 0.01, 100, 1e-6, 1e12."""
+    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")

@@ -12,8 +12,8 @@ from dhsk.report.words import (
     duration,
     listed,
     metric,
+    penalty_words,
     score,
-    unbroken,
     whole,
 )
 
@@ -43,9 +43,39 @@ def grid(results: Results) -> Html:
         return section(title, "One kernel at one C was tried, so there is no choice to show.", maps)
     low, high = figures.score_range(results)
     folds = count_of(results.n_folds, "fold")
-    note = f"Mean {metric(results)} over {folds}; the outlined cell is the best. {_edges(results)}"
+    shown = f"Mean {metric(results)} over {folds}{_units(results)}"
+    note = f"{shown}; {_chosen(results)} {_edges(results)}"
     scale = colour_scale(figures.colours_of(figures.SCORES), score(low), score(high))
     return section(title, note, scale, maps)
+
+
+def _units(results: Results) -> str:
+    """Say what C counts in."""
+    if results.best.C_scaled is None:
+        return ""
+    return (
+        ", with C itself below it: the columns have C times the spread of the samples under each "
+        "kernel (mean diagonal less mean of its matrix), as C counts in units of it"
+    )
+
+
+def _chosen(results: Results) -> str:
+    """Say what the outlined cell is."""
+    choice, best = results.choice, results.best
+    if choice is None:
+        return "the outlined cell is the best."
+    error = f"one standard error ({choice.standard_error:.2g})"
+    highest = choice.highest
+    if (highest.label, highest.C) == (best.label, best.C):
+        return (
+            "the outlined cell has the highest mean, and no other within "
+            f"{error} of it has fewer support vectors."
+        )
+    cell = f"{highest.label}, {penalty_words(highest.C, highest.C_scaled)}"
+    return (
+        f"the outlined cell has the fewest support vectors of those within {error} of the highest "
+        f"mean, {score(highest.mean)} of {cell}."
+    )
 
 
 def _edges(results: Results) -> str:
@@ -54,13 +84,15 @@ def _edges(results: Results) -> str:
     rivals = [c for c in results.cells if c.kernel == best.kernel]
     names = [
         f"{side} {name}"
-        for name in ("time scale", "sigma", "rank", "C")
+        for name in ("time scale", "sigma", "rank", "penalty")
+        if not (name == "time scale" and results.search_ended)  # the search says why it ended
         for side, end in (("smallest", min), ("largest", max))
         if _at_end(best, rivals, name.replace(" ", "_"), end)
     ]
     if not names:
         return ""
-    return f"It has the {' and the '.join(names)} that was tried: better may lie outside the grid. "
+    listing = " and the ".join(names).replace("penalty", "C")
+    return f"It has the {listing} that was tried: better may lie outside the grid. "
 
 
 def _at_end(best: Cell, rivals: list[Cell], field: str, end: Any) -> bool:
@@ -76,15 +108,16 @@ def search(results: Results) -> Html:
         (
             number,
             listed(trial.time_scales),
-            listed(trial.C),
-            unbroken(f"{trial.best_label}, C = {trial.best_penalty:g}"),
-            score(trial.best_mean),
+            f"{listed(trial.C_scaled)} over the spread" if trial.C_scaled else listed(trial.C),
+            f"{trial.best.label}, {penalty_words(trial.best.C, trial.best.C_scaled)}",
+            score(trial.best.mean),
             trial.why,
         )
         for number, trial in enumerate(results.search, start=1)
     ]
     head = ("round", "time scales", "C", "best", f"mean {metric(results)}", "what followed")
-    note = f"The time scale was sought in {count_of(len(rows), 'round')}."
+    ended = f" The search {results.search_ended}." if results.search_ended else ""
+    note = f"The time scale was sought in {count_of(len(rows), 'round')}.{ended}"
     return section("What was tried", note, table(head, rows, class_="tried"))
 
 
@@ -106,8 +139,14 @@ def folds(results: Results) -> Html:
 def cells(results: Results) -> Html:
     """Return the table of all cells, of which the later ones are folded away."""
     exact = results.low_rank is None
-    head, row = (COLUMNS, _row) if exact else (LOW_RANK_COLUMNS, _low_rank_row)
+    row = _row if exact else _low_rank_row
+    head: tuple[str, ...] = COLUMNS if exact else LOW_RANK_COLUMNS
     rows = [row(cell) for cell in results.cells]
+    if results.best.C_scaled is not None:
+        place = head.index("C") + 1
+        head = (*head[:place], "C times spread", *head[place:])
+        scaled = (brief(cell.C_scaled) for cell in results.cells)
+        rows = [(*r[:place], s, *r[place:]) for r, s in zip(rows, scaled, strict=True)]
     shown = [table(head, rows[:OPEN_ROWS], class_="numbers cells")]
     if len(rows) > OPEN_ROWS:
         more = table(head, rows[OPEN_ROWS:], class_="numbers cells")
@@ -115,17 +154,22 @@ def cells(results: Results) -> Html:
         shown.append(tag("details", tag("summary", words), more))
     proof = EXACT if exact else low_rank.proof(results)
     note = (
-        f"Best first; mean and standard deviation are of the {metric(results)}. {proof}; "
+        f"{_order(results)}; mean and standard deviation are of the {metric(results)}. {proof}; "
         "the times of the fits are summed."
     )
     return section("All cells", note, *shown)
+
+
+def _order(results: Results) -> str:
+    """Say how the table of cells is sorted."""
+    return "Best first" if results.choice is None else "The chosen cell first, then by mean"
 
 
 def _low_rank_row(cell: Cell) -> tuple[object, ...]:
     return (
         _name(cell),
         whole(cell.rank or 0),
-        f"{cell.C:g}",
+        _penalty(cell),
         score(cell.mean),
         score(cell.std),
         brief(cell.trace_error),
@@ -139,7 +183,7 @@ def _row(cell: Cell) -> tuple[object, ...]:
     proof = cell.proof
     return (
         _name(cell),
-        f"{cell.C:g}",
+        _penalty(cell),
         score(cell.mean),
         score(cell.std),
         whole(proof.n_support),
@@ -149,6 +193,10 @@ def _row(cell: Cell) -> tuple[object, ...]:
         brief(proof.effective),
         duration(proof.seconds),
     )
+
+
+def _penalty(cell: Cell) -> str:
+    return f"{cell.C:g}" if cell.C_scaled is None else f"{cell.C:.4g}"
 
 
 def _name(cell: Cell) -> Html:

@@ -48,6 +48,14 @@ class Fields:
         """A finite number or None."""
         return None if self.get(key) is None else self.number(key)
 
+    def number_if_any(self, key: str) -> float | None:
+        """A finite number, or None where there is none: what older files lack."""
+        return None if self.values.get(key) is None else self.number(key)
+
+    def text_if_any(self, key: str) -> str:
+        """Any value in words, or nothing where there is none."""
+        return "" if self.values.get(key) is None else self.text(key)
+
     def whole(self, key: str) -> int:
         """A number without its decimals."""
         return int(self.number(key))

@@ -5,11 +5,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.report.axes import INK, legend, log_ticks, look, ring, widened
+from dhsk.report.axes import INK, legend, log_ticks, look, ring, short_power, widened
 from dhsk.report.drawing import drawing
 from dhsk.report.markup import Html
 from dhsk.report.results import Cell, Results
-from dhsk.report.words import capitalised, metric, score, short_count, shortened, spread, whole
+from dhsk.report.words import (
+    brief,
+    capitalised,
+    metric,
+    penalty_words,
+    score,
+    short_count,
+    shortened,
+    spread,
+    whole,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,25 +96,36 @@ def _order(cell: Cell) -> tuple[int, float, str, float, str]:
 def _grid(
     results: Results, name: str, cells: list[Cell], axis: str, labels: list[str], ticks: list[str]
 ) -> Html:
-    penalties = sorted({c.C for c in cells})
+    penalties = sorted({c.penalty for c in cells})
+    scaled = any(c.C_scaled is not None for c in cells)
     means = np.full((len(labels), len(penalties)), np.nan)
+    texts = [[""] * len(penalties) for _ in labels]
     for c in cells:
-        means[labels.index(c.label), penalties.index(c.C)] = c.mean
-    with drawing(f"grid {name}", 0.74 * len(penalties), 0.46 * len(labels)) as picture:
+        row, column = labels.index(c.label), penalties.index(c.penalty)
+        means[row, column] = c.mean
+        texts[row][column] = f"{score(c.mean)}\nC = {_short(c.C)}" if scaled else score(c.mean)
+    width, height = (0.86, 0.52) if scaled else (0.74, 0.46)
+    with drawing(f"grid {name}", width * len(penalties), height * len(labels)) as picture:
         ax = picture.axes
-        texts = [["" if np.isnan(m) else score(m) for m in row] for row in means]
         low, high = score_range(results)
-        _mosaic(ax, (means - low) / (high - low), texts, SCORES)
+        _mosaic(ax, (means - low) / (high - low), texts, SCORES, size=8 if scaled else 9)
         _name_ticks(ax, [shortened(t, LABEL_WIDTH) for t in ticks], [f"{C:g}" for C in penalties])
         ax.set_title(name, loc="left")
-        ax.set_xlabel("C")
+        ax.set_xlabel("C times the spread of the samples" if scaled else "C")
         ax.set_ylabel(axis)
         if results.best in cells:
-            _outline(ax, labels.index(results.best.label), penalties.index(results.best.C))
-        described = [f"{c.label}, C = {c.C:g}: {score(c.mean)}" for c in cells[:3]]
+            _outline(ax, labels.index(results.best.label), penalties.index(results.best.penalty))
+        described = [
+            f"{c.label}, {penalty_words(c.C, c.C_scaled)}: {score(c.mean)}" for c in cells[:3]
+        ]
         return picture.svg(
             f"Mean {metric(results)}, {name}", f"The best cells: {'; '.join(described)}."
         )
+
+
+def _short(C: float) -> str:
+    """Return C to three digits: 23.6, 1,153, 3.2e12."""
+    return brief(C) if C < 999_999 else short_power(float(f"{C:.3g}"))
 
 
 def _mosaic(
@@ -193,7 +214,7 @@ def folds(results: Results) -> Html:
         ax = picture.axes
         for row, cell in enumerate(cells):
             _fold_row(ax, row, cell)
-        names = [f"{shortened(c.label, LABEL_WIDTH)}, C = {c.C:g}" for c in cells]
+        names = [f"{shortened(c.label, LABEL_WIDTH)}, C = {_short(c.C)}" for c in cells]
         ax.set_yticks(range(len(cells)), names)
         ax.set_ylim(len(cells) - 0.45, -0.55)
         ax.set_xlim(*widened(*ax.get_xlim()))

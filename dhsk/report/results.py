@@ -61,8 +61,8 @@ class Cell:
     rank, trace_error
         Number of landmarks, and the part of the kernel's trace that their features miss; None for
         exact machines.
-    C
-        Penalty of the SVM.
+    C, C_scaled
+        Penalty of the SVM; and in units of the spread of the samples, if it was chosen so.
     mean, std
         Score over the folds.
     proof
@@ -81,11 +81,17 @@ class Cell:
     rank: int | None
     trace_error: float | None
     C: float
+    C_scaled: float | None
     mean: float
     std: float
     proof: Certificate
     folds: tuple[float, ...]
     unfinished: int
+
+    @property
+    def penalty(self) -> float:
+        """C in the units that it was chosen in; those of the spread suit all kernels alike."""
+        return self.C if self.C_scaled is None else self.C_scaled
 
     @property
     def kernel_label(self) -> str:
@@ -106,15 +112,32 @@ class Samples:
 
 
 @dataclass(frozen=True)
+class Named:
+    """A cell by its name, with its mean score."""
+
+    label: str
+    C: float
+    C_scaled: float | None
+    mean: float
+
+
+@dataclass(frozen=True)
 class Trial:
     """One grid of the search for a time scale: what was tried, the best of it, what followed."""
 
     time_scales: tuple[float, ...]
     C: tuple[float, ...]
-    best_label: str
-    best_penalty: float
-    best_mean: float
+    C_scaled: tuple[float, ...]
+    best: Named
     why: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the best cell was chosen: the fewest support vectors within an error of the highest."""
+
+    highest: Named
+    standard_error: float
 
 
 @dataclass(frozen=True)
@@ -150,8 +173,9 @@ class Results:
     """One cross-validation: `cells` best first, `confusion` (true, predicted) of `best`.
 
     `tol` is the KKT violation, or LIBLINEAR's tolerance, that was asked for; `search` is empty,
-    and `test` and `refit` are None, where there was none; `low_rank` is None for exact machines.
-    Classes are `dropped` for having too few samples, and `untrained` on folds that hold out all.
+    and `test` and `refit` are None, where there was none; `low_rank` is None for exact machines,
+    and `choice` where the highest mean won. Classes are `dropped` for having too few samples, and
+    `untrained` on folds that hold out all.
     """
 
     version: str
@@ -172,6 +196,8 @@ class Results:
     plan: tuple[tuple[str, str], ...]
     seconds: dict[str, float]
     search: tuple[Trial, ...]
+    search_ended: str
+    choice: Choice | None
     test: HeldOut | None
     refit: Certificate | None
     low_rank: LowRank | None
@@ -223,6 +249,8 @@ def parse(data: Mapping[str, Any]) -> Results:
         plan=_plan(root),
         seconds={key: root.part("seconds").number(key) for key in ("gram", "fits", "total")},
         search=tuple(_trial(f) for f in root.parts("search")) if data.get("search") else (),
+        search_ended=root.text_if_any("search_ended"),
+        choice=_choice(root.part_if_any("choice")),
         test=_held_out(root.part_if_any("test"), len(classes)),
         refit=None if refit is None else _certificate(refit),
         low_rank=None if low_rank is None else _low_rank(low_rank),
@@ -296,6 +324,7 @@ def _cell(fields: Fields, rows: dict[int, Fields], *, ranked: bool) -> Cell:
         rank=fields.whole("rank") if ranked else None,
         trace_error=fields.number("trace_error") if ranked else None,
         C=C,
+        C_scaled=fields.number_if_any("C_scaled"),
         mean=fields.number("mean"),
         std=fields.number("std"),
         proof=_certificate(fields),
@@ -329,16 +358,26 @@ def _best(fields: Fields, cells: tuple[Cell, ...]) -> Cell:
 
 
 def _trial(fields: Fields) -> Trial:
-    best = fields.part("best")
-    label, C = _key(best)
+    best = _named(fields.part("best"))
     return Trial(
         time_scales=tuple(fields.vector("time_scales").tolist()),
         C=tuple(fields.vector("C").tolist()),
-        best_label=label,
-        best_penalty=C,
-        best_mean=best.number("mean"),
+        C_scaled=tuple(fields.vector("C_scaled").tolist()) if fields.values.get("C_scaled") else (),
+        best=best,
         why=fields.text("why"),
     )
+
+
+def _choice(fields: Fields | None) -> Choice | None:
+    """Return the choice if it was not of the highest mean."""
+    if fields is None or fields.text("rule") != "one standard error":
+        return None
+    return Choice(_named(fields.part("highest")), fields.number("standard_error"))
+
+
+def _named(fields: Fields) -> Named:
+    label, C = _key(fields)
+    return Named(label, C, fields.number_if_any("C_scaled"), fields.number("mean"))
 
 
 def _low_rank(fields: Fields) -> LowRank:

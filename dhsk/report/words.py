@@ -89,10 +89,15 @@ def shortened(text: str, width: int) -> str:
 
 def cell_words(cell: Cell) -> str:
     """Return what was tried: heat kernel at time scale 1, rank 2,000, C = 10."""
-    penalty = f"C = {cell.C:g}"
+    penalty = penalty_words(cell.C, cell.C_scaled)
     if cell.rank is None:
         return f"{kernel_words(cell)}, {penalty}"
     return f"{kernel_words(cell)}, {unbroken(f'rank {whole(cell.rank)}')}, {unbroken(penalty)}"
+
+
+def penalty_words(C: float, scaled: float | None) -> str:
+    """Return the penalty: C = 10, or C = 53.1 (5 over the spread)."""
+    return f"C = {C:g}" if scaled is None else f"C = {C:.4g} ({scaled:g} over the spread)"
 
 
 def kernel_words(cell: Cell) -> str:

@@ -104,7 +104,7 @@ def next_scales(
     best = max(scales, key=lambda s: tried[s])  # of equals the smallest
     place = scales.index(best)
     if stage >= MOST_STAGES:
-        return [], f"ended after {stage} stages"
+        return [], f"ended after {stage} rounds"
     if place == 0:
         return _rounded(best / 2**0.5, best / 2), f"{best:g} was the smallest: smaller ones"
     if place == len(scales) - 1 and not linear(best):
@@ -121,7 +121,7 @@ def next_scales(
         first = next(scale for scale in scales if linear(scale))
         flat = f"from {first:g} on the kernel is linear, and larger times change nothing; "
     if not around:
-        return [], f"{flat}{best:g} has close neighbours: ended"
+        return [], f"ended: {flat}{best:g} has close neighbours"
     return _rounded(*around), f"{flat}between {best:g} and its neighbours"
 
 

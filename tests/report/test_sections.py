@@ -266,3 +266,60 @@ def test_worst_rows_are_counted_cell_by_cell(results: Any) -> None:
     found = {(c.label, c.C): (c.unfinished, c.proof.converged) for c in cells}
     assert found.pop(("heat s=1.4", 1.0)) == (3, False)
     assert set(found.values()) == {(0, True)}
+
+
+def scaled_results(results: Any) -> Any:
+    """A search whose C were chosen in units of the spread, raw C from 0.5 to 1e13."""
+    data = results(kernels=("heat s=0.5", "heat s=1", "heat s=2", "heat s=4"), C=(0.5, 1.5, 5.0))
+    spreads = {"heat s=0.5": 1.0, "heat s=1": 0.5, "heat s=2": 1e-5, "heat s=4": 5e-13}
+    highest = next(row for row in data["summary"] if row["label"] == "heat s=4" and row["C"] == 5.0)
+    best = next(row for row in data["summary"] if row["label"] == "heat s=1" and row["C"] == 1.5)
+    highest["mean"], best["mean"], best["n_support"] = 0.96, 0.958, 321
+    for row in (*data["summary"], *data["rows"]):
+        row["C_scaled"], row["C"] = row["C"], row["C"] / spreads[row["label"]]
+    named = {name: highest[name] for name in ("label", "C", "C_scaled", "mean", "n_support")}
+    choice = {"rule": "one standard error", "highest": named, "standard_error": 0.003}
+    trial = {"time_scales": [0.5, 1.0, 2.0, 4.0], "C": [row["C"] for row in data["summary"]],
+             "C_scaled": [0.5, 1.5, 5.0], "best": named, "why": "why"}  # fmt: skip
+    ended = "ended: from 2 on the kernel is linear, and larger times change nothing"
+    return data | {"best": best, "choice": choice, "search": [trial], "search_ended": ended}
+
+
+def test_grid_of_a_search_is_a_rectangle(results: Any, page_of: Any) -> None:
+    """C in units of the spread is one axis, the time scale the other; raw C is in the cells."""
+    page = page_of(scaled_results(results))
+    words = page.words
+    figure = words[words.index("Mean accuracy, heat") :]
+    figure = figure[: figure.index("What was tried")]
+    assert "C times the spread of the samples" in figure
+    shown = [word.strip() for word in figure if word.strip()]
+    # Every kernel at every C: none is left out.
+    assert sum(word.startswith("C = ") for word in shown) == 12
+    assert "C = 1e13" in shown
+    assert "C = 500,000" in shown
+    assert sorted(word for word in shown if word in ("0.5", "1.5", "5")) == ["0.5"] * 2 + [
+        "1.5",
+        "5",
+    ]
+
+
+def test_choice_within_one_standard_error_is_told(results: Any, page_of: Any) -> None:
+    """Why the cell with the highest mean did not win, where the search ended, and raw C."""
+    text = page_of(scaled_results(results)).text
+    assert "Best: heat kernel at time scale 1, C = 3 (1.5 over the spread)" in text
+    assert (
+        "the outlined cell has the fewest support vectors of those within one standard error "
+        "(0.003) of the highest mean, 0.960 of heat s=4, C = 1e+13 (5 over the spread)."
+    ) in text
+    assert "The search ended: from 2 on the kernel is linear" in text
+    assert "0.5, 1.5, 5 over the spread" in text
+    assert "largest time scale" not in text
+    assert "C times spread" in text
+    assert "The chosen cell first, then by mean" in text
+
+
+def test_older_results_have_no_choice(results: Any, page_of: Any) -> None:
+    """A results.json from before is shown as it was."""
+    text = page_of(results()).text
+    assert "the outlined cell is the best" in text
+    assert "spread of the samples" not in text

@@ -29,7 +29,7 @@ def hill(top: float, scales: Any = FIRST) -> dict[float, float]:
         (1.0, 1, [0.84, 1.2], "between 1 and its neighbours"),
         (0.5, 1, [0.25, 0.35], "0.5 was the smallest: smaller ones"),
         (2.0, 1, [2.8, 4.0], "2 was the largest: larger ones"),
-        (1.0, 4, [], "ended after 4 stages"),
+        (1.0, 4, [], "ended after 4 rounds"),
     ],
 )
 def test_where_to_look_next(top: float, stage: int, expected: list[float], why: str) -> None:
@@ -41,7 +41,7 @@ def test_close_neighbours_end_it() -> None:
     """A hill that is flat to 15 % of the time is at its top."""
     assert next_scales(hill(1.0, (0.9, 1.0, 1.1)), 2, never) == (
         [],
-        "1 has close neighbours: ended",
+        "ended: 1 has close neighbours",
     )
 
 
@@ -57,7 +57,7 @@ def test_no_larger_times_than_linear_ones() -> None:
     assert why.startswith("from 2 on the kernel is linear, and larger times change nothing; ")
     scales, why = next_scales(hill(2.0), 1, lambda s: s >= 1.3)
     assert scales == []
-    assert why.endswith("ended")
+    assert why.startswith("ended: from 1.4 on the kernel is linear")
     scales, _ = next_scales(hill(1.4), 1, lambda s: s >= 1.3)
     assert scales == [1.2]
 
