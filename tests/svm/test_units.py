@@ -1,6 +1,7 @@
 """Machines of kernels that are nearly constant: solved on differences, in units of their spread."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.kernels import mean_difference
+from dhsk.svm.fit_plan import plan_fits
 from dhsk.svm.model_file import load_model, save_model
+from dhsk.svm.rounds import solve_in_rounds
 from dhsk.svm.units import LOOKED_AT, sample_of, unit_for
 
 DIM = 64
@@ -50,7 +53,7 @@ def slope_of(kernel: dhsk.HeatKernel) -> float:
 
 
 @pytest.mark.parametrize("scale", [FLAT, 30.0])
-@pytest.mark.parametrize("form", ["dense", "csr", "store", "memory", "float32"])
+@pytest.mark.parametrize("form", ["dense", "csr", "store", "float32"])
 def test_machine_at_a_large_time_is_the_linear_one(
     digits: Any, tmp_path: Path, form: str, scale: float
 ) -> None:
@@ -61,8 +64,6 @@ def test_machine_at_a_large_time_is_the_linear_one(
         options["store"] = tmp_path / "store"
     if form == "float32":
         options["dtype"] = "float32"
-    if form == "memory":
-        options["memory"] = "450MB"
     slope = slope_of(heat(scale))
     model = dhsk.HeatSVC(C=5.0 / slope, time_scale=scale, tol=TOL, **options)
     model.fit(csr_array(X) if form == "csr" else X, y)
@@ -153,8 +154,31 @@ def test_rows_of_a_stretched_kernel_are_those_of_the_kernel_itself(digits: Any) 
         assert a["C_scaled"] is None
 
 
-def test_parts_and_the_journal_are_in_the_same_unit(digits: Any, tmp_path: Path) -> None:
-    """Fits of a small memory in rounds, and those that a journal keeps, give the same model."""
+def test_rounds_are_in_the_same_unit(digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Problems that do not fit the memory give the same scores and margins."""
+    X, y = digits
+    options: dict[str, Any] = {"time_scale": [FLAT], "C": "auto", "cv": 3, "tol": TOL}
+    whole = dhsk.cross_validate(X, y, **options).results_
+    solved: list[int] = []
+
+    def counting(source: Any, pairs: Any, *args: Any) -> Any:
+        solved.extend(pairs)
+        return solve_in_rounds(source, pairs, *args)
+
+    def in_rounds(*args: Any) -> Any:
+        return replace(plan_fits(*args), whole=False, room=64**2 * 8)
+
+    monkeypatch.setattr("dhsk.svm.fitter.plan_fits", in_rounds)
+    monkeypatch.setattr("dhsk.svm.job.solve_in_rounds", counting)
+    for a, b in zip(whole, dhsk.cross_validate(X, y, **options).results_, strict=True):
+        assert b["converged"]
+        assert a["score"] == b["score"]
+        assert a["margin"] == pytest.approx(b["margin"], rel=1e-4)
+    assert len(solved) == 6
+
+
+def test_the_journal_is_in_the_same_unit(digits: Any, tmp_path: Path) -> None:
+    """Fits that a journal keeps give the same model."""
     X, y = digits
     options: dict[str, Any] = {"time_scale": [FLAT], "C": "auto", "cv": 3, "refit": True}
     whole = dhsk.cross_validate(X, y, **options)
