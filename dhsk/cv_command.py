@@ -1,7 +1,10 @@
 """The command `dhsk cv`: the grid on the command line, results in a folder, the best on screen."""
 
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,6 +12,8 @@ import click
 
 from dhsk.connecting import connected_if_asked, wrong_out
 from dhsk.console import print_table, say, show_progress
+from dhsk.earlier_run import check_earlier, noted, settings_of
+from dhsk.errors import StoreMismatchError
 from dhsk.files import check_writable, made_folder
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.kernels import Kernel
@@ -28,7 +33,7 @@ from dhsk.options import (
     ranks_options,
     table_options,
 )
-from dhsk.samples import Samples, is_gram_store, read_labels
+from dhsk.samples import Samples, is_gram_store, read_labels, scan
 
 if TYPE_CHECKING:
     from dhsk.svm import CvResult
@@ -88,6 +93,9 @@ if TYPE_CHECKING:
 @click.option("--model", is_flag=True, help="Fit the best cell on all samples: model.dhsk.")
 @click.option("--test", metavar="SAMPLES", help="Held-out samples, to score that model.")
 @click.option("--test-labels", help="Their labels, FILE or FILE:COLUMN.")
+@click.option(
+    "--overwrite", is_flag=True, help="Replace the results of another run that are in --out."
+)
 @map_option
 @table_options
 @cluster_options
@@ -101,6 +109,7 @@ def cv(
     model: bool,
     test: str | None,
     test_labels: str | None,
+    overwrite: bool,
     table: TableOptions,
     cluster: str,
     workers: int | None,
@@ -116,7 +125,7 @@ def cv(
     matrix: then in this process, unless --cluster or --workers is given.
 
     Rows of finished kernels are in results.csv while the grid runs. Interrupted, the same command
-    goes on where it was.
+    goes on where it was; another one does not replace the results unless --overwrite says so.
     """
     from dhsk.validation import cross_validate
 
@@ -126,16 +135,24 @@ def cv(
     grid = _grid(opened, dim, options)
     held_out = _held_out(test, test_labels, table)
     split = None if groups is None else read_labels(groups, n, min_classes=1, header=table.header)
+    settings = settings_of(
+        **grid, **low_rank, **{k: v for k, v in options.items() if k != "memory"},
+        folds=folds, seed=seed, labels=y, groups=split,
+        **({} if held_out is None else {"test_labels": held_out[1]}),
+    )  # fmt: skip
+    check_earlier(out, settings, lambda: _fingerprint(opened), overwrite=overwrite)
     rows = out / "results.csv"
     with ExitStack() as stack:
         stack.enter_context(made_folder(out))
         check_writable(out)
+        stack.enter_context(noted(out, settings))
         needed = not low_rank
         client = stack.enter_context(connected_if_asked(cluster, workers, needed=needed))
         stack.enter_context(_telling_of(rows))
         progress = stack.enter_context(show_progress())
         stack.enter_context(wrong_out())
-        result = cross_validate(
+        run = partial(
+            cross_validate,
             opened,
             y,
             **grid,
@@ -152,7 +169,11 @@ def cv(
             seed=seed,
             progress=progress,
         )
+        result = _run(run, source, out, overwrite=overwrite)
+        result = replace(result, data={**result.data, "settings": settings})
         _write(result, out)
+        if overwrite and result.model_ is None:
+            (out / "model.dhsk").unlink(missing_ok=True)  # of what was overwritten
     _print_result(result)
     files = ["results.json", "results.csv", "report.html"]
     if result.model_ is not None:
@@ -161,6 +182,26 @@ def cv(
     say(f"next:   open {out / 'report.html'} in a browser")
     if result.model_ is not None:
         say(f"or:     dhsk predict {out / 'model.dhsk'} SAMPLES --out FILE")
+
+
+def _fingerprint(opened: GramMatrix | Samples) -> str:
+    """Fingerprint of the samples, for which files are read once."""
+    if isinstance(opened, GramMatrix):
+        return opened.header.fingerprints[0]
+    return scan(opened, "identity").fingerprint
+
+
+def _run(run: Callable[[], "CvResult"], source: str, out: Path, *, overwrite: bool) -> "CvResult":
+    """Run; products of other samples, kernels or maps go where they are to be overwritten."""
+    stores = out / "gram"
+    inside = Path(source).resolve().is_relative_to(stores.resolve())
+    try:
+        return run()
+    except StoreMismatchError:
+        if not overwrite or inside or not stores.exists():
+            raise
+        shutil.rmtree(stores)
+    return run()
 
 
 @contextmanager

@@ -269,9 +269,6 @@ def test_store_of_other_samples_or_kernel(run: Any, samples: Any) -> None:
     code, _, err = run("gram", "x.npy", "--out", "g", "--time-scale", 2)
     assert (code, "made with other kernel" in err) == (BAD_INPUT, True)
     assert run("verify", "g")[0] == DONE
-    run("cv", "x.npy", "--labels", "y.txt", "--C", 1, "--folds", 2, "--out", "o")
-    code, _, err = run("cv", "other.npy", "--labels", "y.txt", "--C", 1, "--out", "o")
-    assert (code, "made with other samples" in err) == (BAD_INPUT, True)
 
 
 def test_out_that_cannot_be_written(run: Any, samples: Any) -> None:

@@ -30,6 +30,7 @@ ROOMS = (
     "outcome",
     "train_command",
     "predict_command",
+    "earlier_run",
     "cv_command",
     "cli",
     "__main__",

@@ -1,0 +1,123 @@
+"""What an earlier run left in a folder of results, and whether this run may take its place."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from dhsk.errors import InputError
+from dhsk.files import parse_json, written_beside
+from dhsk.kernels import Kernel
+
+RESULTS: Final = ("results.json", "results.csv", "report.html", "model.dhsk")
+"""Files of a run that another one would replace."""
+
+_NOTE: Final = Path("fits") / "run.json"
+"""Settings of the run whose fits are kept there, finished or not."""
+
+_ABSENT: Final = object()
+
+
+def settings_of(**given: Any) -> dict[str, Any]:
+    """Describe what decides the results of a run, as plain JSON.
+
+    Parameters
+    ----------
+    **given
+        Numbers, words, kernels, None, and lists of these; arrays, of which a hash is taken.
+    """
+    settings: dict[str, Any] = json.loads(json.dumps(given, default=_plain))
+    return settings
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Kernel):
+        return value.to_spec()
+    return _digest(value)
+
+
+def _digest(values: NDArray[Any]) -> str:
+    """Hash of labels, whatever the type of the array."""
+    return blake2b("\n".join(map(str, values.tolist())).encode(), digest_size=12).hexdigest()
+
+
+def check_earlier(
+    out: Path, settings: Mapping[str, Any], fingerprint: Callable[[], str], *, overwrite: bool
+) -> None:
+    """Refuse a folder with the results of another run.
+
+    Parameters
+    ----------
+    out
+        The folder, there or not.
+    settings
+        Of this run; what an earlier one did not know does not count.
+    fingerprint
+        Reads the samples, where all else is equal.
+    overwrite
+        They may be replaced, by results: if this run fails they stay.
+
+    Raises
+    ------
+    InputError
+        There are results of other samples or settings, which are named, or of unknown ones.
+    """
+    if overwrite or not any((out / name).exists() for name in RESULTS):
+        return
+    results = _read(out / RESULTS[0])
+    earlier = results.get("settings") or _read(out / _NOTE)
+    way_out = "give another --out, or --overwrite to replace them"
+    if not earlier:
+        raise InputError(f"{out} holds results of a run that is not known: {way_out}")
+    differ = [name for name, value in earlier.items() if settings.get(name, _ABSENT) != value]
+    samples = results.get("samples", {}).get("fingerprint")
+    if not differ and samples is not None and samples != fingerprint():
+        differ = ["samples"]
+    if differ:
+        listed = ", ".join(name.replace("_", " ") for name in differ)
+        raise InputError(f"{out} holds the results of a run with other {listed}: {way_out}")
+
+
+@contextmanager
+def noted(out: Path, settings: Mapping[str, Any]) -> Iterator[None]:
+    """Keep the settings beside the fits of a run, in place of an earlier one's unless it fails.
+
+    Parameters
+    ----------
+    out
+        Folder of the results.
+    settings
+        Of this run.
+    """
+    note = out / _NOTE
+    fresh = not note.parent.exists()
+    note.parent.mkdir(exist_ok=True)
+    earlier = note.read_bytes() if note.exists() else None
+    _write(note, json.dumps(settings).encode())
+    try:
+        yield
+    except Exception:
+        if earlier is not None:
+            _write(note, earlier)
+        elif fresh and list(note.parent.iterdir()) == [note]:
+            note.unlink()
+            note.parent.rmdir()
+        raise
+
+
+def _write(note: Path, content: bytes) -> None:
+    with written_beside(note) as file:
+        file.write(content)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Content of a JSON file; nothing where it is absent or damaged."""
+    try:
+        content = parse_json(file.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
