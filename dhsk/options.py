@@ -11,14 +11,14 @@ import click
 
 from dhsk.errors import InputError
 from dhsk.files import check_writable
-from dhsk.kernels import TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
+from dhsk.kernels import NAMED, TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.paths import TABLES
 from dhsk.samples.table import TableSamples
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-KERNELS = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
+KERNELS = NAMED
 MAPS = ("hyperspherical", "projective", "identity")
 SELECTIONS = ("rpcholesky", "uniform", "kmeans")
 LOSSES = ("squared_hinge", "logistic")

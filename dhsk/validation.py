@@ -22,9 +22,10 @@ from dhsk.samples import SphereMap
 from dhsk.svm.choice import choose
 from dhsk.svm.engine import Engine, Means, Outcome, exact_engine
 from dhsk.svm.fitter import NO_MODEL
-from dhsk.svm.grid import DEFAULT_C, Grid, candidates, make_grid
+from dhsk.svm.grid import DEFAULT_C, Grid, Kernels, candidates, make_grid
 from dhsk.svm.held_out import open_held_out, score_held_out
 from dhsk.svm.result import CELL, SCHEMA, CvResult, summarise
+from dhsk.svm.scores import Scorer
 from dhsk.svm.search import FIRST_SCALES, SPREAD_C, is_linear, next_scales
 from dhsk.svm.square import Square, open_square
 
@@ -34,13 +35,13 @@ def cross_validate(
     y: Any,
     *,
     time_scale: float | Sequence[float] | Literal["auto"] | None = None,
-    kernels: Sequence[Kernel] | Literal["precomputed"] | None = None,
+    kernels: Kernels | Literal["precomputed"] | None = None,
     C: float | Sequence[float] | Literal["auto"] | None = None,
     cv: Any = 5,
     groups: Any = None,
     class_weight: Any = None,
     sample_weight: Any = None,
-    scoring: str = "accuracy",
+    scoring: str | Scorer = "accuracy",
     tol: float = 1e-3,
     min_class: int = 1,
     refit: bool = False,
@@ -83,7 +84,8 @@ def cross_validate(
         where the kernel has become linear. Then, of the cells within one standard error of the
         highest mean, the one with the fewest support vectors wins.
     kernels
-        More kernels to try, or "precomputed".
+        More kernels to try, or their names as for `compute_gram`: "heat" and "parametrix" at each
+        time of `time_scale`, by default 0.7, 1 and 1.4. Or "precomputed".
     C
         Bounds of the dual coefficients to try; None for 0.1, 1 and 10, or with
         ``time_scale="auto"`` for "auto": 0.5, 1.5, 5 and 15 over the spread of the samples under
@@ -98,8 +100,10 @@ def cross_validate(
     sample_weight
         Factors of C by sample, (N,).
     scoring
-        Name of a scikit-learn scorer of labels or decisions: "accuracy", "balanced_accuracy",
-        "f1_macro", "roc_auc".
+        Name of a scikit-learn scorer, such as "accuracy", "balanced_accuracy", "f1_macro",
+        "roc_auc", "neg_log_loss"; or what `sklearn.metrics.make_scorer` gives, or a function of a
+        classifier, samples (without content) and labels. Probabilities, where one asks for them,
+        are Platt's: a fold's sigmoids are fitted to what the other folds hold out.
     tol
         KKT violation at which a fit has converged; of low rank, part of its gradient at 0 that may
         be left, times the part of the samples in the smaller class, as LIBLINEAR has it. If
@@ -163,7 +167,7 @@ def cross_validate(
         The fits do not fit the memory, or the results the disk.
     """
     report = progress or ignore
-    source = open_square(G_or_X, precomputed=isinstance(kernels, str))
+    source = open_square(G_or_X, precomputed=_is_precomputed(kernels))
     begin = perf_counter()
     look = _is_auto("time_scale", time_scale)
     scale_C = _is_auto("C", C) or (C is None and look)
@@ -210,7 +214,7 @@ def cross_validate(
         "version": version("dhsk"),
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "folds": {"n": len(grid.folds), "splitter": grid.splitter},
-        "scoring": scoring,
+        "scoring": grid.scoring.name,
         "tol": grid.tol,
         "seconds": {
             "gram": prepared,
@@ -228,15 +232,18 @@ def _is_auto(name: str, value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _kernels(
-    source: Square, time_scale: Any, kernels: Sequence[Kernel] | str | None
-) -> list[Kernel]:
+def _is_precomputed(kernels: Any) -> bool:
+    """Whether a matrix of the user's own was announced."""
+    return isinstance(kernels, str) and kernels == "precomputed"
+
+
+def _kernels(source: Square, time_scale: Any, kernels: Kernels | None) -> list[Kernel]:
     """Kernels to try first; none for a matrix of the user's own."""
     if isinstance(source, np.ndarray):
-        if kernels != "precomputed" or time_scale is not None:
+        if not _is_precomputed(kernels) or time_scale is not None:
             raise InputError(f"a matrix needs kernels='precomputed' alone, got {kernels!r}")
         return []
-    if isinstance(kernels, str):
+    if _is_precomputed(kernels):
         raise InputError("a GramMatrix has its kernels: give others, or none, not 'precomputed'")
     return candidates(source, FIRST_SCALES if isinstance(time_scale, str) else time_scale, kernels)
 

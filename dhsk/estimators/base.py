@@ -16,10 +16,10 @@ from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.sizes import parse_bytes
-from dhsk.kernels import HeatKernel, Kernel
+from dhsk.kernels import NAMED, HeatKernel, Kernel, named_family, parse_kernel
 from dhsk.kernels.base import positive_parameter
 from dhsk.samples import Samples, SphereMap, open_samples, parse_sphere_map
-from dhsk.samples.memory import from_memory
+from dhsk.samples.memory import from_memory, refuse_anndata
 from dhsk.samples.names import names_in, table_in_order
 from dhsk.svm.model import ROWS, SUPPORT, blocks
 from dhsk.svm.rows import RowMap
@@ -37,7 +37,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     time_scale: float
     sphere_map: SphereMap | None
-    kernel: Kernel | None
+    kernel: Kernel | str | None
     dtype: str
     memory: int | str | None
     client: Client | None = None
@@ -47,10 +47,18 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        chosen = self.sphere_map or (self.kernel or HeatKernel).default_map
+        chosen = self.sphere_map or self._family.default_map
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = chosen == "hyperspherical"
         return tags
+
+    @property
+    def _family(self) -> Kernel | type[Kernel]:
+        """What says how the kernel takes samples."""
+        if self.kernel is None or isinstance(self.kernel, str):
+            known = self.kernel in NAMED  # another word is refused when it is fitted
+            return named_family(self.kernel) if known else HeatKernel
+        return self.kernel
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the client: a connection cannot be copied."""
@@ -67,10 +75,9 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         """Refuse parameters before any work: those named, and those that all estimators have."""
         for name in positive:
             positive_parameter(name, getattr(self, name))
-        if self.kernel is None:
+        if not isinstance(self.kernel, Kernel):
+            named_family(HeatKernel.name if self.kernel is None else self.kernel)
             positive_parameter("time_scale", self.time_scale)
-        elif not isinstance(self.kernel, Kernel):
-            raise InputError(f"kernel must be a kernel of dhsk or None, but it is {self.kernel!r}")
         if self.sphere_map is not None:
             parse_sphere_map(self.sphere_map)
         if self.dtype not in ("float32", "float64"):
@@ -86,6 +93,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         Known columns in another order are an error by scikit-learn's contract, which its own
         checks test. A model from a file may have been trained elsewhere: it puts them in order.
         """
+        refuse_anndata(X)
         if options.get("reset", True):
             self._takes_any_order = False
         elif self._takes_any_order:
@@ -103,14 +111,13 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     def _row_map(self, samples: Samples) -> RowMap:
         """Kernel and map, if they go together with the samples."""
-        dim, kernel = samples.shape[1], self.kernel
-        if kernel is None:
-            if dim < 2:
-                raise InputError(
-                    "n_features=1, but the heat kernel on a sphere needs at least 2 features: "
-                    "with one, every sample maps to the same point or its opposite"
-                )
-            kernel = HeatKernel.at_scale(dim, self.time_scale)
+        dim = samples.shape[1]
+        if self.kernel in (None, "heat", "parametrix") and dim < 2:
+            raise InputError(
+                "n_features=1, but the heat kernel on a sphere needs at least 2 features: "
+                "with one, every sample maps to the same point or its opposite"
+            )
+        kernel = parse_kernel(self.kernel or HeatKernel.name, dim, self.time_scale)
         chosen = check_kernels([kernel], [samples], self.sphere_map, self.dtype)
         return RowMap(kernel, chosen, self.dtype)
 

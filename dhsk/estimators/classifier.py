@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, checked_weights, in_scikit_words
-from dhsk.kernels import kernel_from_spec
+from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.lowrank.model import LowRankModel
 from dhsk.lowrank.model_file import load_model, save_model
 from dhsk.progress import OnProgress, ignore
@@ -121,7 +121,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         spec = parameters.pop("kernel", None)
         weights = parameters.pop("class_weight", None)
         made = cls(
-            kernel=None if spec is None else kernel_from_spec(spec),
+            kernel=kernel_from_spec(spec) if isinstance(spec, dict) else spec,
             class_weight=dict(weights) if isinstance(weights, list) else weights,
             **parameters,
         )
@@ -175,5 +175,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         parameters = {name: getattr(self, name) for name in self._kept}
         if isinstance(self.class_weight, Mapping):
             parameters["class_weight"] = list(self.class_weight.items())
-        parameters["kernel"] = None if self.kernel is None else self.kernel.to_spec()
+        given = self.kernel
+        parameters["kernel"] = given.to_spec() if isinstance(given, Kernel) else given
         return {"parameters": parameters}

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dhsk.arrays import Rows
 from dhsk.estimators.base import in_scikit_words
 from dhsk.samples import hyperspherical_map, projective_map
+from dhsk.samples.memory import refuse_anndata
 
 
 class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -69,6 +70,7 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         return tags
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
+        refuse_anndata(X)
         least = 2 if reset else 1  # one feature maps to a point or two; later its number decides
         return validate_data(self, X, accept_sparse="csr", ensure_min_features=least, reset=reset)
 

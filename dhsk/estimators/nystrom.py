@@ -47,7 +47,8 @@ class NystromFeatures(
         Most features; not used where `selection` names rows. There are fewer where there are
         fewer samples, where `tol` is reached, or where the matrix has no greater rank.
     kernel
-        A positive semi-definite kernel; None for the heat kernel at `time_scale`.
+        A positive semi-definite kernel; None for the heat kernel at `time_scale`; or a name as
+        for `HeatSVC`.
     selection
         "rpcholesky": randomly pivoted Cholesky, which draws what the landmarks before it leave.
         "uniform": any samples. "kmeans": centres of groups of samples, by mini-batches. Or numbers
@@ -113,7 +114,7 @@ class NystromFeatures(
     def __init__(
         self,
         n_components: int = 1000,
-        kernel: Kernel | None = None,
+        kernel: Kernel | str | None = None,
         selection: str | ArrayLike = "rpcholesky",
         *,
         oversampling: float | None = None,

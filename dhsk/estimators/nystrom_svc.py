@@ -41,7 +41,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     C
         Factor of the losses.
     kernel
-        A positive semi-definite kernel; None for the heat kernel at `time_scale`.
+        A positive semi-definite kernel; None for the heat kernel at `time_scale`; or a name as
+        for `HeatSVC`.
     selection
         "rpcholesky": randomly pivoted Cholesky [2]_, [3]_, which draws what the landmarks before
         it leave. "uniform": any samples. "kmeans": centres of groups of samples [6]_. Or numbers
@@ -152,7 +153,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         n_components: int = 1000,
         C: float = 1.0,
         *,
-        kernel: Kernel | None = None,
+        kernel: Kernel | str | None = None,
         selection: str | ArrayLike = "rpcholesky",
         oversampling: float = 1.0,
         time_scale: float = 1.0,

@@ -39,7 +39,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
         kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
     kernel
-        Another kernel; None for the heat kernel at `time_scale`.
+        Another kernel; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
     tol
         Greatest KKT violation. Steps go on to 1e-10 if four times as many are enough for it.
     dtype
@@ -86,7 +86,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = None,
         *,
-        kernel: Kernel | None = None,
+        kernel: Kernel | str | None = None,
         tol: float = 1e-3,
         dtype: str = "float64",
         memory: int | str | None = None,

@@ -40,7 +40,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
         kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
     kernel
-        Another kernel; None for the heat kernel at `time_scale`.
+        Another kernel; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
     tol
         Greatest residual as a part of y.
     max_passes
@@ -90,7 +90,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = None,
         *,
-        kernel: Kernel | None = None,
+        kernel: Kernel | str | None = None,
         tol: float = 1e-6,
         max_passes: int = 1000,
         dtype: str = "float64",

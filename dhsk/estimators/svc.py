@@ -42,7 +42,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
         (they are used as they are). None for the kernel's own: hyperspherical for heat, parametrix
         and cosine, identity for the others.
     kernel
-        Another kernel of dhsk; None for the heat kernel.
+        Another kernel of dhsk; None for the heat kernel; or a name: "heat" and "parametrix" at
+        `time_scale`, "gaussian" with sigma=1, "polynomial" with degree=2 and offset=1, "cosine",
+        "linear".
     tol
         Greatest KKT violation. Where a pair of classes fits the memory, steps go on to 1e-10 if
         four times as many are enough for it: then decisions do not depend on how a problem is put.
@@ -110,7 +112,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = None,
         *,
-        kernel: Kernel | None = None,
+        kernel: Kernel | str | None = None,
         tol: float = 1e-3,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         probability: bool = False,

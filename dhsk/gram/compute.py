@@ -25,7 +25,7 @@ from dhsk.gram.store import GramStore, is_occupied
 from dhsk.gram.tiles import Group, TileSource, extent
 from dhsk.gram.workers import computing, full_disk_is_budget, leave_slot, resources_of, run_tasks
 from dhsk.gram.writing import TileWriter
-from dhsk.kernels import Kernel
+from dhsk.kernels import Kernel, one_or_several, parse_kernel
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Scan, SphereMap
 
@@ -34,14 +34,14 @@ Task: TypeAlias = tuple[TileSource, Group]
 
 
 @overload
-def compute_gram(X: Any, kernel: Kernel, Y: Any = None, **options: Any) -> GramMatrix: ...
+def compute_gram(X: Any, kernel: Kernel | str, Y: Any = None, **options: Any) -> GramMatrix: ...
 @overload
 def compute_gram(
-    X: Any, kernel: Sequence[Kernel], Y: Any = None, **options: Any
+    X: Any, kernel: Sequence[Kernel | str], Y: Any = None, **options: Any
 ) -> GramMatrices: ...
 def compute_gram(  # type: ignore[misc]  # its options are those of the overloads
     X: Any,
-    kernel: Kernel | Sequence[Kernel],
+    kernel: Kernel | str | Sequence[Kernel | str],
     Y: Any = None,
     *,
     sphere_map: SphereMap | None = None,
@@ -65,7 +65,9 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         Samples by row, (N, dim): an array, a CSR array, a path ``FILE`` or ``FILE:KEY``, or
         `Samples`.
     kernel
-        For instance `HeatKernel`; or several kernels, whose tiles come from one product.
+        For instance `HeatKernel`; or several kernels, whose tiles come from one product. A name
+        gives the kernel of the command line's defaults: "heat" and "parametrix" at time_scale=1,
+        "gaussian" with sigma=1, "polynomial" with degree=2 and offset=1, "cosine", "linear".
     Y
         Other samples, (M, dim), for the rectangular matrix of all pairs; None for X with itself.
     sphere_map
@@ -129,8 +131,9 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         raise InputError(f"layout must be triangle or full, got {layout!r}")
     report = progress or ignore
     limit = None if memory is None else parse_bytes(memory)
-    kernels = [kernel] if isinstance(kernel, Kernel) else list(kernel)
+    given = one_or_several(kernel)
     sides = open_sides(X, Y)
+    kernels = [parse_kernel(one, sides[0].shape[1]) for one in given]
     options = {
         "dtype": dtype,
         "product_dtype": product_dtype,
@@ -161,7 +164,7 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         else:
             deque(staging, maxlen=0)
     matrices = [GramMatrix(opened, k, compute=store is None, folder=folder) for k in kernels]
-    return matrices[0] if isinstance(kernel, Kernel) else GramMatrices(matrices)
+    return matrices[0] if isinstance(kernel, Kernel | str) else GramMatrices(matrices)
 
 
 def _place(store: str | Path | None, plan: GramPlan) -> tuple[Path, TemporaryFolder | None]:

@@ -20,7 +20,7 @@ from dhsk.gram.passes import diagonal, multiply
 from dhsk.gram.plan import Tiling
 from dhsk.gram.store import GramStore
 from dhsk.gram.tiles import TileSource
-from dhsk.kernels import Kernel
+from dhsk.kernels import Kernel, parse_kernel
 
 
 class GramMatrix:
@@ -129,7 +129,7 @@ class GramMatrix:
 
     # Kernels
 
-    def with_kernel(self, kernel: Kernel) -> "GramMatrix":
+    def with_kernel(self, kernel: Kernel | str) -> "GramMatrix":
         """Matrix of another kernel on the same samples, without a new store.
 
         Stored cosines serve every spherical kernel at every time; stored inner products serve
@@ -139,7 +139,7 @@ class GramMatrix:
         Parameters
         ----------
         kernel
-            The other kernel.
+            The other kernel, or its name as for `compute_gram`.
 
         Returns
         -------
@@ -151,6 +151,7 @@ class GramMatrix:
         InputError
             The store holds no products, or products that do not determine this kernel.
         """
+        kernel = parse_kernel(kernel, self.dim)
         if kernel not in self._store.kernels:
             check_derivable(self.header, self._store.kernels[0], kernel, computed=self._compute)
         return GramMatrix(self._store, kernel, compute=self._compute, folder=self._folder)

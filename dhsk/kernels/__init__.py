@@ -1,6 +1,6 @@
 """Kernels: mathematics on arrays, without files or clusters."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from dhsk.errors import InputError
@@ -28,6 +28,7 @@ from dhsk.kernels.stretched import (
 )
 
 __all__ = [
+    "NAMED",
     "TIME_SCALES",
     "UNIT_NORM_TOLERANCE",
     "CosineKernel",
@@ -48,6 +49,9 @@ __all__ = [
     "inner_product",
     "kernel_from_spec",
     "mean_difference",
+    "named_family",
+    "one_or_several",
+    "parse_kernel",
     "require_unit_rows",
     "squared_norms",
     "stretched",
@@ -70,6 +74,79 @@ _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
         StretchedGaussianKernel,
     )
 }
+
+
+NAMED: Final = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
+"""Kernels that a name is enough for, as in the command line's --kernel."""
+
+
+def named_family(name: object) -> type[Kernel]:
+    """Class of the kernels of a name.
+
+    Raises
+    ------
+    InputError
+        There is none that a name is enough for.
+    """
+    if not isinstance(name, str) or name not in NAMED:
+        raise InputError(
+            f"kernel must be a kernel of dhsk or one of {', '.join(NAMED)}, but it is {name!r}"
+        )
+    return _FAMILIES[name]
+
+
+def parse_kernel(kernel: Kernel | str, dim: int, time_scale: float = 1.0) -> Kernel:
+    """Take a kernel, or make that of a name, with the parameters that the commands have by default.
+
+    Parameters
+    ----------
+    kernel
+        A kernel, returned as it is, or a name: "heat" and "parametrix" at `time_scale`, "gaussian"
+        with sigma=1, "polynomial" with degree=2 and offset=1, "cosine", "linear".
+    dim
+        Number of features.
+    time_scale
+        Time of the heat and parametrix kernels, in units of log(dim)/dim.
+
+    Returns
+    -------
+    Kernel
+        The kernel.
+
+    Raises
+    ------
+    InputError
+        It is neither, or `dim` or `time_scale` cannot be used.
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    family = named_family(kernel)
+    if family is HeatKernel:
+        return HeatKernel.at_scale(dim, time_scale)
+    if family is ParametrixKernel:
+        return ParametrixKernel(time_at_scale(dim, time_scale))
+    if family is GaussianKernel:
+        return GaussianKernel(1.0)
+    if family is PolynomialKernel:
+        return PolynomialKernel(2, 1.0)
+    return family()
+
+
+def one_or_several(kernels: Kernel | str | Iterable[Kernel | str]) -> list[Kernel | str]:
+    """Put one kernel, or name of one, into a list of its own.
+
+    Raises
+    ------
+    InputError
+        It is neither that nor several.
+    """
+    if isinstance(kernels, Kernel | str):
+        return [kernels]
+    try:
+        return list(kernels)
+    except TypeError:
+        named_family(kernels)  # which says what a kernel is
+        raise
 
 
 def kernel_from_spec(spec: Mapping[str, Any]) -> Kernel:

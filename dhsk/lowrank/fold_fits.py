@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.arrays import Floats
 from dhsk.lowrank.factors import Factors
 from dhsk.lowrank.losses import Loss
 from dhsk.lowrank.primal import Newton, Solution, Targets, curvature_bytes
@@ -17,7 +18,7 @@ from dhsk.lowrank.start import solve_columns
 from dhsk.progress import OnProgress
 from dhsk.svm.grid import Grid
 from dhsk.svm.job import Cells
-from dhsk.svm.scores import DecidedOneVsRest, score
+from dhsk.svm.scores import DecidedOneVsRest, score, sigmoids_of_folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +79,9 @@ class FoldFits:
             for fold, c, fit in self._solved(some, values_of_C):
                 found.setdefault((fold, c), []).append(fit)
         rows, predicted = [], []
+        sigmoids = self._sigmoids(found, len(values_of_C))
         for fold, c in sorted(found):
-            row, guess = self._row(fold, found[fold, c])
+            row, guess = self._row(fold, found[fold, c], sigmoids[c][fold])
             named = {"C": values_of_C[c], "C_scaled": None if C_scaled is None else C_scaled[c]}
             rows.append({**names, **named, "fold": fold} | row)
             predicted.append(guess)
@@ -129,19 +131,38 @@ class FoldFits:
         parts = list(self.Z.map(held_out_decisions, (tested,), into, columns))
         return [np.concatenate(own) for own in zip(*parts, strict=True)]
 
-    def _row(self, fold: int, fits: "list[_Fit]") -> tuple[dict[str, Any], list[int]]:
+    def _sigmoids(
+        self, found: "dict[tuple[int, int], list[_Fit]]", n_C: int
+    ) -> list[list[Floats | None]]:
+        """What turns decisions into probabilities if the scorer asks for them, by C and fold."""
+        truth = [self.grid.y[test] for _, test in self.grid.folds]
+        n_classes, scoring = len(self.grid.classes), self.grid.scoring
+        decided = (
+            [(self._decisions(fold, found[fold, c]), y) for fold, y in enumerate(truth)]
+            for c in range(n_C)
+        )
+        return [sigmoids_of_folds(own, scoring, n_classes, DecidedOneVsRest) for own in decided]
+
+    def _decisions(self, fold: int, fits: "list[_Fit]") -> Floats:
+        """Decisions of a fold's fits of all classes on what it holds out, (n, J)."""
+        test = self.grid.folds[fold][1]
+        decisions = np.column_stack([fit.decisions for fit in fits]).astype(np.float64)
+        return np.asarray(decisions[np.searchsorted(np.unique(test), test)])
+
+    def _row(
+        self, fold: int, fits: "list[_Fit]", sigmoids: Floats | None
+    ) -> tuple[dict[str, Any], list[int]]:
         """Score and certificates of a fold's fits of all classes."""
         test = self.grid.folds[fold][1]
-        ascending = np.unique(test)
-        decisions = np.column_stack([fit.decisions for fit in fits]).astype(np.float64)
         present = self.grid.present(fold)
         found, guess = score(
-            self.grid.scorer,
-            decisions[np.searchsorted(ascending, test)],
+            self.grid.scoring,
+            self._decisions(fold, fits),
             present,
             self.grid.classes,
             self.grid.y[test],
             DecidedOneVsRest,
+            sigmoids,
         )
         row = {"score": found, "seconds": sum(fit.seconds for fit in fits)}
         return row | worst([fit.proof for fit in fits]), guess.tolist()

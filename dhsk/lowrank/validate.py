@@ -198,7 +198,7 @@ class LowRankEngine:
         how = {**self._how, "rank": rank, "seed": self._seed, "dtype": row_map.dtype}
         key = [kernel.to_spec(), fingerprint, row_map.sphere_map, how]
         folds = [test.tolist() for _, test in grid.folds]
-        rest = [folds, grid.tol, grid.scoring, grid.C, scale_C]
+        rest = [folds, grid.tol, grid.scoring.key, grid.C, scale_C]
         weights = np.vstack([grid.all_weights, grid.weights])
         name = digest_of("low rank 2", key, grid.y, weights, *rest)
         kept = self._journal.get(name)

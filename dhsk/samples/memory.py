@@ -52,6 +52,42 @@ class CsrSamples(Samples):
             yield csr_block(data, indices, indptr, self.shape[1])
 
 
+def is_anndata(X: Any) -> bool:
+    """Tell whether an object is AnnData's, by its parts: anndata need not be installed."""
+    return all(hasattr(X, part) for part in ("X", "obs_names", "var_names"))
+
+
+def refuse_anndata(X: Any) -> None:
+    """Say which part of an AnnData object scikit-learn's contract takes.
+
+    Raises
+    ------
+    InputError
+        It is one.
+    """
+    if is_anndata(X):
+        raise InputError(
+            "X is an AnnData object, but scikit-learn's estimators take arrays and tables: give "
+            "adata.X, or adata.to_df() to keep the names of the features"
+        )
+
+
+def from_anndata(adata: Any) -> Samples:
+    """Wrap the matrix `X` of an AnnData object, with the names of its features.
+
+    Raises
+    ------
+    InputError
+        As `from_memory`; or it has no `X`.
+    """
+    values = adata.X
+    if values is None:
+        raise InputError("the AnnData object has no X: give one of its layers, adata.layers[NAME]")
+    if hasattr(values, "to_memory"):  # backed by a file, and sparse
+        values = values.to_memory()
+    return from_memory(values, "adata.X", [str(name) for name in adata.var_names])
+
+
 def from_memory(
     X: ArrayLike | Any, source: str = "X", feature_names: Sequence[str] | None = None
 ) -> Samples:

@@ -13,7 +13,7 @@ from dhsk.samples.base import Samples
 from dhsk.samples.binary import open_npy, open_npz
 from dhsk.samples.chunked import open_chunked
 from dhsk.samples.h5ad import open_h5ad
-from dhsk.samples.memory import from_memory
+from dhsk.samples.memory import from_anndata, from_memory, is_anndata
 from dhsk.samples.paths import SVMLIGHT, TABLES, Origin, reading
 from dhsk.samples.svmlight import open_svmlight
 from dhsk.samples.table import open_table
@@ -37,7 +37,8 @@ def open_samples(
     source
         An array, (n_samples, ...), whose trailing axes are flattened; a scipy sparse matrix; a
         zarr or Dask array, (n_samples, n_features), read by chunks; `Samples`, returned as they
-        are; or a path, `FILE` or `FILE:KEY`:
+        are; an AnnData object, whose
+        `X` is taken; or a path, `FILE` or `FILE:KEY`:
 
         - `.npy`: an array;
         - `.npz`: the array `KEY` (without it the only one, or `X`), or a CSR matrix as
@@ -76,6 +77,8 @@ def open_samples(
     if isinstance(source, Samples):
         return source
     if not isinstance(source, str | os.PathLike):
+        if is_anndata(source):
+            return from_anndata(source)
         if hasattr(source, "chunks") and hasattr(source, "shape"):
             return open_chunked("X", partial(_lent, source))
         return from_memory(source)

@@ -1,7 +1,7 @@
 """Cells of a grid: the fits of one kernel, and the rows of results that they give."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from dhsk.svm.capacity import capacity
 from dhsk.svm.dual import Fit
 from dhsk.svm.grid import Grid
 from dhsk.svm.problems import Pair
-from dhsk.svm.scores import score
+from dhsk.svm.scores import score, sigmoids_of_folds
 from dhsk.svm.sources import PRODUCT_BYTES, Source
 
 
@@ -62,24 +62,51 @@ def rows_of_kernel(
         Numbers of the classes that each predicted.
     """
     rows, predicted = [], []
+    held_out: Iterable[Floats] = _held_out(source, grid, pairs, solved)
+    sigmoids: Sequence[Floats | None] = [None] * grid.columns
+    if grid.scoring.probabilities:
+        held_out = list(held_out)
+        sigmoids = _sigmoids(grid, held_out)
+    for column, decided in enumerate(held_out):
+        fold, c = divmod(column, len(grid.C))
+        present = grid.present(fold)
+        truth = grid.y[grid.folds[fold][1]]
+        found, guess = score(
+            grid.scoring, decided, present, grid.classes, truth, sigmoids=sigmoids[column]
+        )
+        named = {"C": grid.C[c], "C_scaled": None if C_scaled is None else C_scaled[c]}
+        rows.append(
+            {**names, **named, "fold": fold, "score": found} | certificate(pairs, solved, column)
+        )
+        predicted.append(guess.tolist())
+    return rows, predicted
+
+
+def _held_out(
+    source: Source, grid: Grid, pairs: Sequence[Pair], solved: Solved
+) -> Iterator[Floats]:
+    """Decisions of all pairs, (n, pairs), for what the fold of each column holds out."""
     at_once = max(1, PRODUCT_BYTES // (8 * source.n * len(pairs)))
     for start in range(0, grid.columns, at_once):
         columns = range(start, min(start + at_once, grid.columns))
         decisions = _decisions(source, pairs, solved.fits, columns)
         for place, column in enumerate(columns):
-            fold, c = divmod(column, len(grid.C))
-            test = grid.folds[fold][1]
-            present = grid.present(fold)
-            found, guess = score(
-                grid.scorer, decisions[place][test], present, grid.classes, grid.y[test]
-            )
-            named = {"C": grid.C[c], "C_scaled": None if C_scaled is None else C_scaled[c]}
-            rows.append(
-                {**names, **named, "fold": fold, "score": found}
-                | certificate(pairs, solved, column)
-            )
-            predicted.append(guess.tolist())
-    return rows, predicted
+            yield decisions[place][grid.folds[column // len(grid.C)][1]]
+
+
+def _sigmoids(grid: Grid, held_out: Sequence[Floats]) -> list[Floats | None]:
+    """What turns the decisions of each column into probabilities, from those of other folds."""
+    found: list[Floats | None] = [None] * grid.columns
+    for c in range(len(grid.C)):
+        same_C = range(c, grid.columns, len(grid.C))
+        decided = [
+            (held_out[column], grid.y[test])
+            for column, (_, test) in zip(same_C, grid.folds, strict=True)
+        ]
+        own = sigmoids_of_folds(decided, grid.scoring, len(grid.classes))
+        for column, sigmoids in zip(same_C, own, strict=True):
+            found[column] = sigmoids
+    return found
 
 
 def _decisions(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,29 @@ from sklearn.utils.class_weight import compute_class_weight
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
-from dhsk.kernels import TIME_SCALES, CosineKernel, HeatKernel, Kernel
+from dhsk.kernels import (
+    TIME_SCALES,
+    CosineKernel,
+    HeatKernel,
+    Kernel,
+    ParametrixKernel,
+    one_or_several,
+    parse_kernel,
+)
 from dhsk.kernels.base import whole_parameter
 from dhsk.samples import Samples, check_labels
 from dhsk.svm.folds import Classes, Fold, split
-from dhsk.svm.scores import Scorer, ideal_decisions, make_scorer, score
+from dhsk.svm.scores import (
+    Scorer,
+    Scoring,
+    ideal_decisions,
+    ideal_sigmoids,
+    make_scorer,
+    score,
+)
+
+Kernels: TypeAlias = Kernel | str | Sequence[Kernel | str]
+"""One kernel or several, or their names."""
 
 DEFAULT_C = (0.1, 1.0, 10.0)
 
@@ -40,8 +58,7 @@ class Grid:
     C: list[float]
     """Ascending."""
     tol: float
-    scoring: str
-    scorer: Scorer
+    scoring: Scoring
     dropped: tuple[tuple[Any, int], ...] = ()
     """Labels of the classes that are left out, with the number of their samples."""
 
@@ -78,7 +95,7 @@ def make_grid(
     C: Any,
     class_weight: Any,
     sample_weight: Any,
-    scoring: str,
+    scoring: str | Scorer,
     tol: float,
     min_class: int = 1,
 ) -> Grid:
@@ -103,7 +120,7 @@ def make_grid(
     sample_weight
         Factors of C by sample, (N,), or None.
     scoring
-        Name of a scikit-learn scorer.
+        A scikit-learn scorer, or its name.
     tol
         Greatest KKT violation.
     min_class
@@ -142,28 +159,33 @@ def make_grid(
     used = np.flatnonzero(samples)
     everything = np.zeros(n)
     everything[used] = samples[used] * _class_weights(class_weight, labels, used)
+    if scorer.probabilities and len(folds) < 2:
+        raise InputError(
+            f"scoring {scorer.name!r} needs probabilities, which are fitted to what other folds "
+            "hold out: use two folds or more"
+        )
     for number, (_, test) in enumerate(folds):
-        _check_score(scoring, scorer, classes, codes[test], number)
+        _check_score(scorer, classes, codes[test], number)
     return Grid(
-        classes, codes, folds, splitter, weights, everything, values, tolerance, scoring, scorer,
+        classes, codes, folds, splitter, weights, everything, values, tolerance, scorer,
         chosen.dropped,
     )  # fmt: skip
 
 
-def _check_score(
-    scoring: str, scorer: Scorer, classes: NDArray[Any], y: Indices, fold: int
-) -> None:
+def _check_score(scoring: Scoring, classes: NDArray[Any], y: Indices, fold: int) -> None:
     """Refuse a score that does not exist where a fold holds out none of a class."""
     present, k = np.unique(y), len(classes)
     if len(present) == k:
         return
-    found, _ = score(scorer, ideal_decisions(y, k), np.arange(k), classes, y)
-    if not np.isfinite(found):
+    sigmoids = ideal_sigmoids(k) if scoring.probabilities else None
+    try:
+        score(scoring, ideal_decisions(y, k), np.arange(k), classes, y, sigmoids=sigmoids)
+    except InputError as error:
         names = ", ".join(str(name) for name in classes[present])
         raise InputError(
-            f"scoring {scoring!r} is not defined on fold {fold}, whose {len(y)} test samples are "
-            f"all of {names}: choose fewer folds, or another score"
-        )
+            f"scoring {scoring.name!r} is not defined on fold {fold}, whose {len(y)} test samples "
+            f"are all of {names}: choose fewer folds, or another score"
+        ) from error
 
 
 def _sample_weights(sample_weight: Any, n: int) -> Floats:
@@ -229,7 +251,13 @@ def positive(name: str, values: float | Iterable[float]) -> list[float]:
     InputError
         One is not, or there are none.
     """
-    numbers = list(dict.fromkeys(np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist()))
+    try:
+        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name} must be positive numbers, got {values!r}") from error
+    if array.ndim > 1:
+        raise InputError(f"{name} must be a number or several, got an array of {array.shape}")
+    numbers = list(dict.fromkeys(array.tolist()))
     bad = [v for v in numbers if not 0 < v < np.inf]
     if bad or not numbers:
         raise InputError(f"{name} must be positive and finite, got {bad[0] if bad else 'none'}")
@@ -237,7 +265,7 @@ def positive(name: str, values: float | Iterable[float]) -> list[float]:
 
 
 def candidates(
-    source: GramMatrix | Samples, time_scale: Any, kernels: Sequence[Kernel] | None
+    source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | None
 ) -> list[Kernel]:
     """Kernels to try: each once, in the order given.
 
@@ -249,7 +277,7 @@ def candidates(
         Heat kernels to try; with neither these nor `kernels` the ones around the sweet spot, or
         the own kernel of a matrix that holds no cosines.
     kernels
-        More kernels.
+        More kernels, or their names: heat and parametrix kernels are then made at each time.
 
     Returns
     -------
@@ -262,16 +290,21 @@ def candidates(
     return chosen
 
 
-def _chosen(
-    source: GramMatrix | Samples, time_scale: Any, kernels: Sequence[Kernel] | None
-) -> list[Kernel]:
-    chosen = list(dict.fromkeys(kernels or []))
+def _chosen(source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | None) -> list[Kernel]:
+    dim = source.shape[1] if isinstance(source, Samples) else source.dim
+    given = [] if kernels is None else one_or_several(kernels)
+    scales = positive("time_scale", TIME_SCALES if time_scale is None else time_scale)
+    timed = (HeatKernel.name, ParametrixKernel.name)
+    chosen = list(
+        dict.fromkeys(
+            parse_kernel(kernel, dim, scale)
+            for kernel in given
+            for scale in (scales if kernel in timed else scales[:1])
+        )
+    )
     if time_scale is None and not chosen:
         if isinstance(source, GramMatrix) and not isinstance(source.kernel, CosineKernel):
             return [source.kernel]
-        time_scale = TIME_SCALES
-    if time_scale is None:
+    elif time_scale is None:
         return chosen
-    dim = source.shape[1] if isinstance(source, Samples) else source.dim
-    scales = positive("time_scale", time_scale)
     return list(dict.fromkeys([*(HeatKernel.at_scale(dim, s) for s in scales), *chosen]))

@@ -60,6 +60,11 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOut:
         It does not go with the training samples.
     """
     X, y = test
+    if grid.scoring.probabilities:
+        raise InputError(
+            f"scoring {grid.scoring.name!r} needs probabilities, which the model for a test set "
+            "lacks: leave out the test, or choose a scorer of labels or decisions"
+        )
     samples = open_samples(X)
     names = None if isinstance(square, np.ndarray) else square.feature_names
     samples = in_order(samples, names, "the training samples")
@@ -108,7 +113,7 @@ def score_held_out(
     begin, k = perf_counter(), len(grid.classes)
     mapped = model.row_map.blocks(held_out.samples, ROWS)
     decisions = np.concatenate([model.decisions(rows) for _, rows in mapped])
-    found, guess = score(grid.scorer, decisions, np.arange(k), grid.classes, held_out.y, rule)
+    found, guess = score(grid.scoring, decisions, np.arange(k), grid.classes, held_out.y, rule)
     confusion = np.zeros((k, k), dtype=np.int64)
     np.add.at(confusion, (held_out.y, guess), 1)
     return {

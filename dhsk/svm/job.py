@@ -98,7 +98,7 @@ class Job:
         self._pairs: dict[tuple[float, ...], list[Pair]] = {}
         weights = np.ascontiguousarray(grid.weights)
         test = [held_out.tolist() for _, held_out in grid.folds]
-        name = digest_of(grid.y, weights, test, grid.tol, grid.scoring)
+        name = digest_of(grid.y, weights, test, grid.tol, grid.scoring.key)
         own = ([list(one.C), one.C_scaled, one.unit, one.key] for one in candidates)
         self._names = [digest_of(name, *parts) for parts in own]
 

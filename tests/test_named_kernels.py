@@ -1,0 +1,116 @@
+"""Names of kernels at every door, and AnnData objects."""
+
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dhsk
+from dhsk.kernels import NAMED, parse_kernel
+
+MEANT = {
+    "heat": dhsk.HeatKernel.at_scale(12, 1.0),
+    "parametrix": dhsk.ParametrixKernel(np.log(12) / 12),
+    "cosine": dhsk.CosineKernel(),
+    "linear": dhsk.LinearKernel(),
+    "gaussian": dhsk.GaussianKernel(1.0),
+    "polynomial": dhsk.PolynomialKernel(2, 1.0),
+}
+
+
+@pytest.fixture
+def samples(counts: Any) -> tuple[Any, Any]:
+    """Two classes of 20 counts, and their labels."""
+    X = counts(40, 12)
+    X[20:, :4] += 3
+    return X, np.repeat([0, 1], 20)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_name_is_the_kernel_of_the_default_parameters(name: str, samples: Any) -> None:
+    """Every door makes of a name the kernel that --kernel makes of it."""
+    X, y = samples
+    kernel = MEANT[name]
+    G = dhsk.compute_gram(X, name)
+    assert G.kernel == kernel
+    assert G.with_kernel(name).kernel == kernel
+    assert [one.kernel for one in dhsk.compute_gram(X, [name, kernel])] == [kernel, kernel]
+    for named, given in (
+        (dhsk.HeatSVC(kernel=name), dhsk.HeatSVC(kernel=kernel)),
+        (
+            dhsk.NystromSVC(5, kernel=name, dtype="float64"),
+            dhsk.NystromSVC(5, kernel=kernel, dtype="float64"),
+        ),
+        (dhsk.NystromFeatures(5, kernel=name), dhsk.NystromFeatures(5, kernel=kernel)),
+        (dhsk.HeatKernelRidge(kernel=name), dhsk.HeatKernelRidge(kernel=kernel)),
+        (dhsk.HeatOneClassSVM(kernel=name), dhsk.HeatOneClassSVM(kernel=kernel)),
+    ):
+        assert named.fit(X, y).kernel_ == given.fit(X, y).kernel_ == kernel
+        tags = [one.__sklearn_tags__().input_tags.positive_only for one in (named, given)]
+        assert tags[0] == tags[1]
+
+
+def test_cross_validation_takes_names_at_every_time(samples: Any, tmp_path: Any) -> None:
+    """Heat and parametrix kernels at each time, the others once; one name needs no list."""
+    X, y = samples
+    found = dhsk.cross_validate(X, y, kernels=["parametrix", "linear"], time_scale=[0.5, 1], C=1)
+    labels = {row["label"] for row in found.summary_}
+    assert labels == {"heat s=0.5", "heat s=1", "parametrix s=0.5", "parametrix s=1", "linear"}
+    found = dhsk.cross_validate(X, y, kernels="heat", C=1)
+    assert {row["time_scale"] for row in found.summary_} == {0.7, 1.0, 1.4}
+
+
+def test_estimators_keep_names_and_times(samples: Any, tmp_path: Any) -> None:
+    """`time_scale` goes with the names of kernels that have a time; a file keeps both."""
+    X, y = samples
+    model = dhsk.HeatSVC(kernel="parametrix", time_scale=0.5).fit(X, y)
+    assert model.kernel_ == parse_kernel("parametrix", 12, 0.5)
+    model.save(tmp_path / "m")
+    again = dhsk.HeatSVC.load(tmp_path / "m")
+    assert (again.kernel, again.time_scale) == ("parametrix", 0.5)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("wrong", ["warmth", 5, ["heat", "warmth"]])
+def test_other_words_are_refused_with_those_there_are(wrong: Any, samples: Any) -> None:
+    """One sentence with all the names."""
+    X, y = samples
+    said = "kernel must be a kernel of dhsk or one of heat, parametrix, cosine, linear, gaussian"
+    with pytest.raises(dhsk.InputError, match=said):
+        dhsk.compute_gram(X, wrong)
+    with pytest.raises(dhsk.InputError, match=said):
+        dhsk.cross_validate(X, y, kernels=wrong)
+    with pytest.raises(dhsk.InputError, match=said):
+        dhsk.HeatSVC(kernel=wrong).fit(X, y)
+
+
+def annotated(values: Any) -> Any:
+    """AnnData object of a matrix; where anndata is not installed, one of the same parts."""
+    genes = [f"gene {number}" for number in range(values.shape[1])]
+    if find_spec("anndata") is None:
+        cells = [str(number) for number in range(values.shape[0])]
+        return SimpleNamespace(X=values, obs_names=cells, var_names=genes)
+    import anndata
+
+    adata = anndata.AnnData(values)
+    adata.var_names = genes
+    return adata
+
+
+@pytest.mark.filterwarnings("default")  # what anndata says of pandas is not ours
+@pytest.mark.parametrize("form", ["dense", "csr", "csc"])
+def test_anndata_objects_are_their_matrix(form: str, samples: Any) -> None:
+    """Samples of an AnnData object are those of its X, with the names of its variables."""
+    X, y = samples
+    values = {"dense": np.asarray, "csr": sparse.csr_matrix, "csc": sparse.csc_matrix}[form](X)
+    adata = annotated(values)
+    expected = dhsk.compute_gram(X if form == "dense" else sparse.csr_array(X), "heat")
+    found = dhsk.compute_gram(adata, "heat")
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    assert dhsk.cross_validate(adata, y, C=1).best_score_ > 0.5
+    for door in (dhsk.HeatSVC(), dhsk.NystromFeatures(3), dhsk.HypersphericalMap()):
+        with pytest.raises(dhsk.InputError, match=r"AnnData object.*adata\.X"):
+            door.fit(adata, y)
