@@ -139,12 +139,13 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             mapped = self._fitted_map.blocks(open_samples(X), ROWS)
             return np.concatenate([function(rows) for _, rows in mapped])
 
-    def _sums(self, X: Any, fitted: Rows, coef: Floats) -> Floats:
-        """Kernel between samples and fitted rows times coefficients, (rows, k)."""
+    def _sums(self, X: Any, fitted: Rows, coef: Floats, kernel: Kernel | None = None) -> Floats:
+        """Kernel, by default the fitted one, of samples and fitted rows times coefficients."""
+        kernel = kernel or self.kernel_
 
         def of_block(rows: Rows) -> Any:
             parts = blocks(fitted.shape[0], SUPPORT)
-            return sum(self.kernel_.of_rows(rows, fitted[part]) @ coef[part] for part in parts)
+            return sum(kernel.of_rows(rows, fitted[part]) @ coef[part] for part in parts)
 
         return self._by_blocks(X, of_block)
 

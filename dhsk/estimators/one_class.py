@@ -21,6 +21,7 @@ from dhsk.svm.runners import own_room
 from dhsk.svm.simd import BLOCK
 from dhsk.svm.smo import padded
 from dhsk.svm.sources import RowsSource
+from dhsk.svm.units import kernel_in, unit_for
 
 
 class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
@@ -62,6 +63,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         Half of b'Kb, the dual objective that was minimised.
     violation_
         KKT violation of the solution over all samples, computed anew.
+    unit_
+        Power of two near the mean of 1 - K where that is small, else 1: `tol` counts in it.
     kernel_
         The kernel.
     n_features_in_, feature_names_in_
@@ -132,15 +135,20 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         used = np.flatnonzero(weights)
         rows = self._map_to_fit(X)[used]
         _check_fits(len(used), rows.dtype.itemsize, own_room(self._bytes()))
-        K = RowsSource(rows, self.kernel_).block(np.arange(len(used)))
+        # The sum of the coefficients is fixed, so that the kernel may be stretched; see `units`.
+        self.unit_ = unit_for(self.kernel_, len(used), lambda chosen: rows[chosen])
+        kernel = kernel_in(self.kernel_, self.unit_)
+        K = RowsSource(rows, kernel).block(np.arange(len(used)))
         found = solve_one_class(K, weights[used], self.nu, self.tol)
         inside = np.flatnonzero(found.coef)
         self.support_ = used[inside]
         self.support_vectors_ = rows[inside]
         self.dual_coef_ = found.coef[inside]
-        self.offset_ = found.offset
-        self.objective_ = found.objective
-        self.violation_ = found.violation
+        total = self.dual_coef_.sum()
+        self._boundary = found.offset
+        self.offset_ = self._constant + self.unit_ * found.offset
+        self.objective_ = self._constant * total / 2 + self.unit_ * found.objective
+        self.violation_ = self.unit_ * found.violation
         if not found.converged:
             warnings.warn(
                 f"the fit ended after {found.steps} steps with a violation of "
@@ -164,7 +172,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
             (M,).
         """
         check_is_fitted(self)
-        return self._sums(X, self.support_vectors_, self.dual_coef_[:, None])[:, 0]
+        return self._constant + self.unit_ * self._stretched_sums(X)
 
     def decision_function(self, X: Any) -> Floats:
         """Signed distance to the boundary, up to scale.
@@ -179,7 +187,18 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         Floats
             (M,), negative for outliers.
         """
-        return self.score_samples(X) - self.offset_
+        check_is_fitted(self)
+        return self.unit_ * (self._stretched_sums(X) - self._boundary)
+
+    @property
+    def _constant(self) -> float:
+        """What a score has besides the stretched kernel's: K = 1 - unit + unit K_stretched."""
+        return float((1.0 - self.unit_) * self.dual_coef_.sum())
+
+    def _stretched_sums(self, X: Any) -> Floats:
+        """Sums of the stretched kernel, (M,)."""
+        kernel = kernel_in(self.kernel_, self.unit_)
+        return self._sums(X, self.support_vectors_, self.dual_coef_[:, None], kernel)[:, 0]
 
     def predict(self, X: Any) -> Indices:
         """Tell inliers from outliers.

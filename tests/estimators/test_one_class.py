@@ -252,3 +252,26 @@ def test_a_bad_row_is_named(data: Any, value: float) -> None:
         HeatOneClassSVM().fit(X, sample_weight=weights)
     with pytest.raises(InputError, match=match):
         HeatOneClassSVM().fit(data[0]).predict(X)
+
+
+def test_a_nearly_constant_kernel_is_the_linear_one(data: Any) -> None:
+    """At a large time, where values differ from 1 by 1e-13: the outliers are those of LIBSVM.
+
+    On the cosines, to which the kernel is then proportional but for a constant.
+    """
+    X = data[0][:200]
+    kernel = dhsk.HeatKernel.at_scale(X.shape[1], 9.0)
+    assert kernel.nonlinearity < 1e-6
+    rows = np.asarray(dhsk.hyperspherical_map(X))
+    slope = -float(kernel.of_cosine_minus_one(0.0))
+    assert slope < 1e-8
+    model = HeatOneClassSVM(nu=0.2, kernel=kernel, tol=1e-6).fit(X)
+    peer = OneClassSVM(nu=0.2, kernel="precomputed", tol=1e-6).fit(rows @ rows.T)
+    expected = peer.decision_function(rows @ rows.T)
+    np.testing.assert_allclose(model.decision_function(X) / slope, expected, atol=1e-4)
+    clear = np.abs(expected) > 1e-4
+    np.testing.assert_array_equal(model.predict(X)[clear], peer.predict(rows @ rows.T)[clear])
+    assert 0.1 < (model.predict(X) == -1).mean() <= 0.2
+    np.testing.assert_allclose(
+        model.score_samples(X) - model.offset_, model.decision_function(X), atol=1e-13
+    )

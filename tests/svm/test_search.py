@@ -120,18 +120,20 @@ def test_a_grid_leaves_out_what_did_not_converge() -> None:
     assert found.best_["C"] == 1e-3
 
 
-def test_search_ends_where_the_kernel_is_linear() -> None:
-    """Two classes on either side of a hyperplane, in many features: the largest time is best."""
+def test_search_goes_no_further_than_the_linear_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a small time, where all samples look alike, and one that is linear already."""
     rng = np.random.default_rng(0)
-    n, dim = 200, 2000
-    y = rng.integers(0, 2, n)
-    rates = np.full(dim, 0.3)
-    rates = np.where(np.arange(dim) < 30, rates[None] + 0.25 * y[:, None], rates)
+    y = rng.integers(0, 2, 200)
+    rates = np.where(np.arange(2000) < 30, 0.3 + 0.25 * y[:, None], 0.3)
     X = rng.poisson(rates)
+    monkeypatch.setattr("dhsk.validation.FIRST_SCALES", (0.3, 4.0))
     found = dhsk.cross_validate(X, y, time_scale="auto", cv=4)
     assert all(row["converged"] for row in found.results_)
-    tried = [scale for stage in found.data["search"] for scale in stage["time_scales"]]
-    beyond = [scale for scale in tried if is_linear(dim)(scale)]
-    assert len(beyond) <= 1
+    stages = found.data["search"]
+    assert max(scale for stage in stages for scale in stage["time_scales"]) == 4.0
+    assert stages[1]["why"] == (
+        "from 4 on the kernel is linear, and larger times change nothing; between 4 and its "
+        "neighbours"
+    )
     best = max(found.summary_, key=lambda row: row["mean"])
     assert found.best_score_ >= best["mean"] - found.data["choice"]["standard_error"]
