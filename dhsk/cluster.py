@@ -16,6 +16,7 @@ from distributed import Client
 from dhsk.errors import InputError
 from dhsk.gram.limits import core_count, memory_limit
 from dhsk.gram.local import LocalClient, thread_client
+from dhsk.gram.settings import SharedSetting
 from dhsk.kernels.base import whole_parameter
 from dhsk.processes import (
     UNGUARDED,
@@ -36,6 +37,9 @@ _QUIET = {
     "distributed.admin.tick.interval": "1s",
 }
 """Watching two idle workers a hundred times a second was seen to take 4 % of two cores."""
+
+_quiet = SharedSetting(lambda: dask.config.set(_QUIET))
+
 
 WAIT_SECONDS = 60
 """How long to wait for a scheduler that was named, and for its first worker."""
@@ -119,7 +123,7 @@ def _local(**options: Any) -> Client:
     if hindrance is not None:
         return _threads_instead(hindrance, chosen)
     try:
-        with _signals_blocked(), dask.config.set(_QUIET):
+        with _signals_blocked(), _quiet():
             return LocalClient(**chosen)
     except (OSError, RuntimeError) as error:
         refused = refusal(error)

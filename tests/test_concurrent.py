@@ -53,7 +53,7 @@ def calls() -> Calls:
         return [model.dual_coef_, model.intercept_]
 
     def nystrom() -> Any:
-        model = dhsk.NystromSVC(n_components=250, random_state=0).fit(X, y)
+        model = dhsk.NystromSVC(n_components=250, dtype="float64", random_state=0).fit(X, y)
         return [model.model_.coef, model.model_.intercepts]
 
     def validated(**options: Any) -> Any:

@@ -156,7 +156,7 @@ def _made(
         root = None if Z.root is None else Z.root.astype(Z.dtype)
         given = (Z.into(V), columns, loss, share, root)
         found = list(sum_of(Z.map(hessians, (codes, weights), *given)))
-    # LAPACK has all cores now that the tasks have ended.
+    # LAPACK on one thread: on several it rounds differently, whatever else the process does.
     for j, C in enumerate(columns.C):
         yield _factor(found[j], C)
         found[j] = None

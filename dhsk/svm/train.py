@@ -177,17 +177,18 @@ def _in_memory(
     matrix = matrix_bytes(most, rows.dtype)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
     kernel = kernel_in(row_map.kernel, unit)
-    source: Source = RowsSource(rows, kernel)
     all_at_once = core_count() * (matrix + copied)
     kept = ClassesSource.bytes_of(problem.codes, rows.dtype.itemsize)
     left = own_room(means.memory)
-    if len(pairs) > 1 and kept + all_at_once <= left:
-        source = ClassesSource(rows, kernel, problem.codes)
-        left -= kept
-    else:
+    keep = len(pairs) > 1 and kept + all_at_once <= left
+    if not keep:
         kept = 0
-    room, at_once = _share(left, matrix, copied)
+    room, at_once = _share(left - kept, matrix, copied)
     at_once = min(at_once, len(pairs))
+    threads = max(1, core_count() // at_once)  # of each task, for its kernel values
+    source: Source = RowsSource(rows, kernel, threads)
+    if keep:
+        source = ClassesSource(rows, kernel, problem.codes, threads)
     planned = psutil.Process().memory_info().rss + FIT_BASE_BYTES + kept
     planned += at_once * (min(room, matrix) + copied)
     return _Engine(source, room, in_threads(at_once), lambda chosen: rows[chosen], unit, planned)

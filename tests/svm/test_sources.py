@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import dhsk
+from dhsk.gram.settings import one_blas_thread
 from dhsk.samples import open_samples
 from dhsk.svm.smo import padded
 from dhsk.svm.sources import ArraySource, ClassesSource, GramSource, RowsSource, Source
@@ -200,3 +201,22 @@ def test_kept_classes_give_the_same_blocks(sparse: bool) -> None:
         np.testing.assert_allclose(kept.block(members), expected, rtol=0, atol=atol)
     sizes = np.bincount(codes)
     assert ClassesSource.bytes_of(codes, 8) >= 8 * (sizes**2).sum()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_values_are_the_same_bits_on_any_number_of_threads(
+    sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks are the same, and are added in the same order."""
+    monkeypatch.setattr("dhsk.svm.sources._EDGE", 32)
+    X = dhsk.hyperspherical_map(samples(150))
+    rows = csr_array(X) if sparse else X
+    kernel, codes = dhsk.HeatKernel(dim=40, time=0.1), np.arange(150) % 3
+    members = np.concatenate([np.flatnonzero(codes == c) for c in (0, 2)])
+    V = np.random.default_rng(0).normal(size=(150, 3))
+    with one_blas_thread():
+        alone, several = RowsSource(rows, kernel), RowsSource(rows, kernel, threads=4)
+        np.testing.assert_array_equal(alone.block(members), several.block(members))
+        np.testing.assert_array_equal(alone.product(V), several.product(V))
+        kept = ClassesSource(rows, kernel, codes), ClassesSource(rows, kernel, codes, threads=4)
+        np.testing.assert_array_equal(*(source.block(members) for source in kept))
