@@ -264,14 +264,39 @@ def test_earlier_model_files_have_their_names_in_the_notes(data: Any, tmp_path: 
         assert load_model(tmp_path / "m").feature_names == (None if names is None else tuple(NAMES))
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"feature_names": 5}, {"feature_names": ["a"]}, {"feature_names": [1] * DIM}, {"notes": []}],
+)
+def test_damaged_names_of_a_model_are_one_sentence(
+    run: Any, data: Any, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """Exit code 2, whatever the header holds in their place."""
+    X, y = data
+    dhsk.HeatSVC().fit(X, y).save("m")
+    np.save("x.npy", X)
+    _rewrite(tmp_path / "m", lambda header: header.update(changes))
+    code, _, err = run("predict", "m", "x.npy", "--out", "o.csv")
+    if "feature_names" in changes:
+        assert (code, err.count("\n")) == (BAD_INPUT, 1)
+        assert "m is a damaged model" in err
+    else:  # nothing of a prediction is in the notes
+        assert (code, err) == (DONE, "")
+
+
 def _without_names(path: Path) -> None:
     """Take the new key out of the header of a model file."""
+    _rewrite(path, lambda header: header.pop("feature_names"))
+
+
+def _rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the header of a model file."""
     import json
 
     with np.load(path) as archive:
         parts = {name: archive[name] for name in archive.files}
     header = json.loads(parts["header"].tobytes())
-    del header["feature_names"]
+    change(header)
     parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with path.open("wb") as file:
         np.savez(file, **parts)

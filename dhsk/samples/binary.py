@@ -299,15 +299,16 @@ def member_names(origin: Origin, keys: Sequence[str], count: int) -> tuple[str, 
         if key in present:
             header = member_header(origin, key)
             if header.shape == (count,) and header.dtype.kind in "US":
-                names = load_member(origin, key)
-                with origin.reading():
-                    return as_text(names)
+                return as_text(load_member(origin, key))
     return None
 
 
 def as_text(names: NDArray[Any]) -> tuple[str, ...]:
-    """Names as strings; bytes are UTF-8."""
-    return tuple(n.decode() if isinstance(n, bytes) else str(n) for n in names.tolist())
+    """Names as strings; bytes are UTF-8, and what is not is written in hexadecimal digits."""
+    return tuple(
+        n.decode("utf-8", "backslashreplace") if isinstance(n, bytes) else str(n)
+        for n in names.tolist()
+    )
 
 
 def in_blocks(names: Sequence[str] | None, rows: int) -> Iterator[Sequence[str]] | None:

@@ -61,7 +61,9 @@ def read_index(origin: Origin, root: Any, table: str | None) -> tuple[str, ...] 
         return None
     node = root[table]
     name = node.attrs.get("_index")
-    return as_text(_column(origin, node[name])) if name in node else None
+    if hasattr(node, "shape") or not isinstance(name, str) or name not in node:
+        return None
+    return as_text(_column(origin, node[name]))
 
 
 def features_of(key: str | None) -> str | None:

@@ -168,6 +168,6 @@ def _difference(
     if unknown:
         parts.append(f"has {len(unknown):,} that {of} does not know ({_listed(unknown)})")
     return (
-        f"{source} {' and '.join(parts)}: give the same features, in any order, and leave other "
-        "columns out, of a table with --drop-column NAME"
+        f"{source} {' and '.join(parts)}: give the same features, in any order, and leave others "
+        "out: with --drop-column NAME of a table, as adata[:, names] of AnnData"
     )

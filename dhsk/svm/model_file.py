@@ -229,7 +229,9 @@ def common_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[s
 
 def _feature_names(header: dict[str, Any], dim: int) -> tuple[str, ...] | None:
     """Names of the features; earlier files have those of DataFrames, in the notes."""
-    names = header.get("feature_names", header["notes"].get("feature_names"))
+    notes = header["notes"]
+    earlier = notes.get("feature_names") if isinstance(notes, dict) else None
+    names = header.get("feature_names", earlier)
     if names is None:
         return None
     if len(names) != dim or not all(isinstance(name, str) for name in names):

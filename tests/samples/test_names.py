@@ -159,6 +159,25 @@ def test_an_index_of_the_wrong_length_is_refused(tmp_path: Path) -> None:
         open_samples(h5ad(tmp_path / "x.h5ad", names=NAMES[1:]))
 
 
+def test_what_is_no_index_of_anndata_gives_no_names(tmp_path: Path) -> None:
+    """Tables of other programs, and the compound ones of AnnData before 0.7."""
+    path = tmp_path / "x.h5ad"
+    for index in (3, "absent"):
+        with h5py.File(path, "w") as file:
+            file.create_dataset("X", data=X)
+            file.create_group("var").attrs["_index"] = index
+            file.create_dataset("obs", data=np.zeros(len(X), [("index", "S4")]))
+        samples = open_samples(path)
+        assert (samples.feature_names, samples.ids(3)) == (None, None)
+
+
+def test_names_that_are_not_utf8_are_kept_apart(tmp_path: Path) -> None:
+    """They are no reason to refuse the values."""
+    np.savez(tmp_path / "x.npz", X=X, genes=np.array([b"g\xe9%d" % i for i in range(DIM)]))
+    samples = open_samples(tmp_path / "x.npz")
+    assert samples.feature_names == tuple(f"g\\xe9{i}" for i in range(DIM))
+
+
 @pytest.mark.parametrize(
     ("names", "words"),
     [
