@@ -6,6 +6,7 @@ its entries in C order, padded to full size, and four bytes of checksum. Through
 """
 
 import errno
+import math
 import os
 import sys
 import uuid
@@ -127,9 +128,16 @@ def write_chunk(path: Path, values: NDArray[Any], shape: tuple[int, int]) -> Non
         writer.discard()
 
 
-def chunk_size(shape: tuple[int, int], dtype: "np.dtype[Any]") -> int:
+def chunk_size(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> int:
     """Bytes of a chunk file."""
-    return shape[0] * shape[1] * dtype.itemsize + CHECKSUM_BYTES
+    return math.prod(shape) * dtype.itemsize + CHECKSUM_BYTES
+
+
+def stored_checksum(path: Path) -> int:
+    """Checksum at the end of a chunk file, whatever its content."""
+    with path.open("rb", buffering=0) as file:
+        file.seek(-CHECKSUM_BYTES, os.SEEK_END)
+        return int.from_bytes(file.read(CHECKSUM_BYTES), "little")
 
 
 def read_chunk(path: Path, out: NDArray[Any]) -> NDArray[Any]:
@@ -154,6 +162,12 @@ def read_chunk(path: Path, out: NDArray[Any]) -> NDArray[Any]:
     CorruptTileError
         Its size or its checksum is wrong, or the disk cannot read it.
     """
+    read_checked(path, out)
+    return out
+
+
+def read_checked(path: Path, out: NDArray[Any]) -> int:
+    """Read a whole chunk as `read_chunk` does; its checksum."""
     flat = out.reshape(-1).view(np.uint8)
     stored = np.empty(1, dtype="<u4")
     try:
@@ -171,12 +185,12 @@ def read_chunk(path: Path, out: NDArray[Any]) -> NDArray[Any]:
         if error.errno == errno.EIO:
             raise CorruptTileError("the disk cannot read it") from error
         raise
-    found = google_crc32c.value(flat)
+    found: int = google_crc32c.value(flat)
     if found != int(stored[0]):
         raise CorruptTileError(f"its checksum is {int(stored[0]):08x}, its content's {found:08x}")
     if sys.byteorder == "big":
         out.byteswap(inplace=True)
-    return out
+    return found
 
 
 def _read_all(file: Any, into: NDArray[np.uint8]) -> None:

@@ -245,6 +245,7 @@ def compute_tiles(
     """
     total = store.header.tiling.n_tiles
     missing = store.missing_tiles()
+    store.forget(missing)
     done = total - len(missing)
     report(Progress("tiles", done, total))
     source = TileSource(store.path.absolute(), kernels, compute=True)
@@ -261,6 +262,7 @@ def compute_tiles(
     deque(staging, maxlen=0)
     store.remove_leftovers()  # of workers that were killed meanwhile
     store.check_complete()
+    store.record()
 
 
 def _when_staged(

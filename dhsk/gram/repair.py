@@ -107,7 +107,7 @@ def _repair(
     for tile in damaged:
         store.remove_tile(*tile)
     store.remove_leftovers()
-    store.describe_arrays()
+    store.describe()
     for side in store.damaged_sides():
         store.samples.start(side)
     staging = stage_samples(store, sides, report)

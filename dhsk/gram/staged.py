@@ -1,19 +1,25 @@
 """The samples of a store, mapped to the sphere: what every task reads its rows from."""
 
+import shutil
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import zarr
 from scipy.sparse import csr_array, vstack
-from zarr.codecs import Crc32cCodec
 
 from dhsk.arrays import Indices, Rows
-from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError
-from dhsk.files import parse_json
-from dhsk.gram.chunks import read_chunk, write_chunk
+from dhsk.errors import CorruptTileError, IncompleteStoreError
+from dhsk.gram.chunks import write_chunk
+from dhsk.gram.descriptions import (
+    attributes_of,
+    group_text,
+    is_group_text,
+    write_description,
+)
 from dhsk.gram.header import Header
 from dhsk.gram.indexing import by_block
+from dhsk.gram.stored_array import StoredArray
 
 CSR_CHUNK: Final = 1 << 18
 """Most entries in a chunk of the CSR arrays."""
@@ -39,6 +45,7 @@ class StagedSamples:
         self.path = path
         self._header = header
         self._dtype = np.dtype(header.product_dtype)
+        self._arrays = {side: self._arrays_of(side) for side in self.sides}
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -47,21 +54,52 @@ class StagedSamples:
 
     def has(self, side: Side) -> bool:
         """Whether all samples of a side are stored."""
-        try:
-            attributes = parse_json((self.path / side / "zarr.json").read_text())["attributes"]
-            return attributes.get("complete") is True
-        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
-            return False  # never begun, or damaged
+        return attributes_of(self.path / side).get("complete") is True
 
     def is_sound(self, side: Side) -> bool:
         """Read all samples of a side; whether they are there with the right checksums."""
-        count = self._header.n_rows if side == "rows" else self._header.n_cols
-        try:
-            for start in range(0, count, self._header.tile):
-                self.read(side, slice(start, min(start + self._header.tile, count)))
-        except CorruptTileError:
-            return False
-        return self.has(side)
+        return self.has(side) and all(array.is_sound() for array in self.arrays(side).values())
+
+    def damaged_descriptions(self) -> list[Path]:
+        """Folders whose description is not what follows from the samples in them."""
+        damaged = []
+        for side in self.sides:
+            if not is_group_text(self.path / side, self._group_text(side)):
+                damaged.append(self.path / side)
+            damaged += [a.folder for a in self.arrays(side).values() if not a.is_described()]
+        return damaged
+
+    def describe(self) -> None:
+        """Write the descriptions again; whether a side is complete stays as it was."""
+        for side in self.sides:
+            if not is_group_text(self.path / side, self._group_text(side)):
+                write_description(self.path / side, self._group_text(side))
+            for array in self.arrays(side).values():
+                if not array.is_described():
+                    array.describe()
+
+    def _group_text(self, side: Side) -> bytes:
+        return group_text({"complete": True} if self.has(side) else {})
+
+    def arrays(self, side: Side) -> dict[str, StoredArray]:
+        """The arrays of a side by their names."""
+        return self._arrays[side]
+
+    def _arrays_of(self, side: Side) -> dict[str, StoredArray]:
+        h = self._header
+        count, nnz = (h.n_rows, h.nnz[0]) if side == "rows" else (h.n_cols, h.nnz[1])
+        folder = self.path / side
+        if nnz is None:
+            shape = (count, h.dim)
+            return {
+                "dense": StoredArray(folder / "dense", shape, self._dense_shape, self._dtype, 0)
+            }
+        chunk, pointers = min(CSR_CHUNK, max(1, nnz)), min(CSR_CHUNK, count + 1)
+        return {
+            "indptr": StoredArray(folder / "indptr", (count + 1,), (pointers,), np.int64, 0),
+            "indices": StoredArray(folder / "indices", (nnz,), (chunk,), np.int64, 0),
+            "data": StoredArray(folder / "data", (nnz,), (chunk,), self._dtype, 0),
+        }
 
     @property
     def chunk_rows(self) -> int:
@@ -71,29 +109,12 @@ class StagedSamples:
 
     def start(self, side: Side) -> None:
         """Make empty arrays for the samples of a side, in place of any half-written ones."""
-        h = self._header
-        count, nnz = (h.n_rows, h.nnz[0]) if side == "rows" else (h.n_cols, h.nnz[1])
-        parent = zarr.open_group(str(self.path), mode="r+")
-        group = parent.create_group(side, overwrite=True)
-
-        def create(name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any) -> None:
-            group.create_array(
-                name,
-                shape=shape,
-                chunks=chunks,
-                dtype=dtype,
-                filters=None,
-                compressors=[Crc32cCodec()],
-                config={"write_empty_chunks": True},
-            )
-
-        if nnz is None:
-            create("dense", (count, h.dim), (self.chunk_rows, h.dim), self._dtype)
-        else:
-            create("indptr", (count + 1,), (min(CSR_CHUNK, count + 1),), "int64")
-            chunk = min(CSR_CHUNK, max(1, nnz))
-            create("indices", (nnz,), (chunk,), "int64")
-            create("data", (nnz,), (chunk,), self._dtype)
+        folder = self.path / side
+        if folder.exists():
+            shutil.rmtree(folder)
+        write_description(folder, group_text({}))
+        for array in self.arrays(side).values():
+            array.begin()
 
     def write(self, side: Side, first: int, entry: int, block: Rows) -> None:
         """Write a block of samples, rounded to the type in which they are multiplied.
@@ -112,18 +133,21 @@ class StagedSamples:
         count = block.shape[0]
         if not isinstance(block, csr_array):
             rows: Any = block.astype(self._dtype, copy=False)
+            dense = self.arrays(side)["dense"]
             for start in range(0, count, self.chunk_rows):
-                path = self._chunk_path(side, "dense", (first + start) // self.chunk_rows)
+                path = dense.path_of(((first + start) // self.chunk_rows, 0))
                 write_chunk(path, rows[start : start + self.chunk_rows], self._dense_shape)
             return
-        group = self._group(side, "r+")
-        array(group, "indptr")[first : first + count + 1] = block.indptr + np.int64(entry)
-        array(group, "indices")[entry : entry + block.nnz] = block.indices
-        array(group, "data")[entry : entry + block.nnz] = block.data
+        opened = {name: _writable(array) for name, array in self.arrays(side).items()}
+        opened["indptr"][first : first + count + 1] = block.indptr + np.int64(entry)
+        opened["indices"][entry : entry + block.nnz] = block.indices
+        opened["data"][entry : entry + block.nnz] = block.data
 
     def finish(self, side: Side) -> None:
-        """Record that all samples of a side are stored."""
-        self._group(side, "r+").attrs["complete"] = True
+        """Record that all samples of a side are stored, and the checksums of their places."""
+        for array in self.arrays(side).values():
+            array.complete()
+        write_description(self.path / side, group_text({"complete": True}))
 
     def read(self, side: Side, part: slice) -> Rows:
         """Read samples as the tasks use them.
@@ -213,13 +237,13 @@ class StagedSamples:
 
         Whole chunks are read in place; the result is the part of them that was asked for.
         """
-        metadata = parse_json((self.path / side / name / "zarr.json").read_text())
-        step, *others = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+        array = self.arrays(side)[name]
+        step, *others = array.chunks
         chunks = range(part.start // step, -(-part.stop // step))
         out: Any = np.empty((len(chunks) * step, *others), dtype)
         for place, number in enumerate(chunks):
-            path = self._chunk_path(side, name, number)
-            read_chunk(path, out[place * step : (place + 1) * step])
+            index = (number, *(0 for _ in others))
+            array.read(index, out[place * step : (place + 1) * step])
         first = part.start - chunks.start * step
         return out[first : first + part.stop - part.start]
 
@@ -227,17 +251,7 @@ class StagedSamples:
     def _dense_shape(self) -> tuple[int, int]:
         return self.chunk_rows, self._header.dim
 
-    def _chunk_path(self, side: Side, name: str, number: int) -> Path:
-        folder = self.path / side / name / "c" / str(number)
-        return folder / "0" if name == "dense" else folder
 
-    def _group(self, side: Side, mode: Literal["r", "r+"] = "r") -> zarr.Group:
-        return zarr.open_group(str(self.path / side), mode=mode)
-
-
-def array(group: zarr.Group, name: str) -> "zarr.Array[Any]":
-    """Array of a group."""
-    found = group[name]
-    if not isinstance(found, zarr.Array):
-        raise StoreError(f"{group.store_path} has no array {name}: it is not a store of dhsk")
-    return found
+def _writable(array: StoredArray) -> "zarr.Array[Any]":
+    """An array for zarr to write to, which else would leave out chunks of zeros."""
+    return zarr.open_array(str(array.folder), mode="r+", config={"write_empty_chunks": True})

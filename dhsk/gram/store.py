@@ -10,22 +10,18 @@ checksum of its JSON with sorted keys, which stores of earlier versions lack)::
                      (samples, dim), or `data`, `indices`, `indptr` of CSR; cols only if rectangular
 
 A chunk appears in one step (written beside, then renamed), so its presence at full size is the
-record of a finished tile; its checksum is tested whenever it is read. This module and `staged` know
-zarr, `chunks` knows its chunk files; no other room does.
+record of a finished tile; its checksum is tested whenever it is read. A finished array records in
+its attributes which checksum belongs to which place (`stored_array`), so that whole tiles that lie
+in the place of others are found. All of zarr.json follows from the header (`descriptions`).
 """
 
-import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import google_crc32c
 import numpy as np
-import zarr
 from numpy.typing import NDArray
-from zarr.codecs import Crc32cCodec
-from zarr.storage import MemoryStore
 
 from dhsk.errors import (
     CorruptTileError,
@@ -34,14 +30,22 @@ from dhsk.errors import (
     StoreMismatchError,
 )
 from dhsk.files import REFUSED, parse_json, refusal_of
-from dhsk.gram.chunks import ChunkWriter, chunk_size, read_chunk
+from dhsk.gram.chunks import ChunkWriter
+from dhsk.gram.descriptions import (
+    DESCRIPTION,
+    SUM,
+    checksum_of,
+    group_text,
+    is_group_text,
+    write_description,
+)
 from dhsk.gram.header import Header
 from dhsk.gram.lock import LOCK_NAME
 from dhsk.gram.names import NAMES_FILE, digest_of_names, read_names, write_names
 from dhsk.gram.staged import Side, StagedSamples
+from dhsk.gram.stored_array import StoredArray
 from dhsk.kernels import Kernel, kernel_from_spec
 
-_SUM: Final = "dhsk_crc32c"
 _DESCRIPTION: Final = (
     "the description of {} is damaged (zarr.json): restore that file from a copy, or compute the "
     "store again in another folder"
@@ -57,13 +61,17 @@ class GramStore:
         Folder of the zarr group.
     header
         What it holds.
+    described
+        The header as it was written, perhaps by an earlier version; None for `header` itself.
     """
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Path, header: Header, described: dict[str, Any] | None = None) -> None:
         self.path = path
         self.header = header
+        self._described = header.to_json() if described is None else described
         self.samples = StagedSamples(path, header)
         self.kernels: list[Kernel] = [kernel_from_spec(spec) for spec in header.kernels]
+        self.arrays: list[StoredArray] = self._arrays()
 
     @classmethod
     def create(
@@ -101,13 +109,12 @@ class GramStore:
                     "choose another path, or delete it first"
                 )
         else:
-            described = header.to_json()
-            attributes = {"dhsk": described, _SUM: _checksum(described)}
-            zarr.create_group(str(path), attributes=attributes)
             store = cls(path, header)
+            write_description(path, store._group_text())
         store.remove_leftovers()
         store.ensure_names(feature_names)
-        store._ensure_arrays()
+        for array in store.arrays:
+            array.begin()
         return store
 
     @classmethod
@@ -144,20 +151,21 @@ class GramStore:
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{path} is not a Gram store of dhsk: check the path") from error
         try:
-            store = cls(path, Header.of_json(described))
+            store = cls(path, Header.of_json(described), described)
         except StoreMismatchError as error:
             raise StoreMismatchError(f"{path} cannot be read: {error}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptTileError(_DESCRIPTION.format(path)) from error
-        if attributes.get(_SUM, _checksum(described)) != _checksum(described):
+        if attributes.get(SUM, checksum_of(described)) != checksum_of(described):
             raise CorruptTileError(_DESCRIPTION.format(path))
         return store
 
     def remove(self) -> None:
         """Delete the store; the description goes last, so that half of it is an incomplete one."""
-        for name in (*self._array_names, *self.samples.sides):
-            if (self.path / name).exists():
-                shutil.rmtree(self.path / name)
+        folders = [array.folder for array in self.arrays]
+        for folder in (*folders, *map(self.path.joinpath, self.samples.sides)):
+            if folder.exists():
+                shutil.rmtree(folder)
         (self.path / NAMES_FILE).unlink(missing_ok=True)
         (self.path / "zarr.json").unlink()
 
@@ -202,42 +210,41 @@ class GramStore:
             )
         write_names(self.path, feature_names)
 
-    def _ensure_arrays(self) -> None:
-        """Make the arrays of tiles unless an earlier run, killed or not, has made them."""
-        for name in self._array_names:
-            if not (self.path / name / "zarr.json").exists():
-                self._create_array(str(self.path), name)
-
-    @property
-    def _array_names(self) -> list[str]:
-        stored = self.header.layout != "none"
-        return [_array_name(index) for index in range(len(self.kernels))] if stored else []
-
-    def _create_array(self, place: Any, name: str) -> "zarr.Array[Any]":
+    def _arrays(self) -> list[StoredArray]:
+        """The arrays of tiles, one a kernel."""
         h = self.header
-        return zarr.create_array(
-            place,
-            name=name,
-            shape=(h.n_rows, h.n_cols),
-            chunks=(h.tile, h.tile),
-            dtype=h.dtype,
-            fill_value=float("nan"),
-            filters=None,
-            compressors=[Crc32cCodec()],
-        )
+        if h.layout == "none":
+            return []
+        shape, chunks = (h.n_rows, h.n_cols), (h.tile, h.tile)
+        triangle = h.symmetric and h.layout == "triangle"
+        return [
+            StoredArray(self.path / _array_name(k), shape, chunks, h.dtype, float("nan"), triangle)
+            for k in range(len(self.kernels))
+        ]
 
-    def damaged_arrays(self) -> list[str]:
-        """Names of arrays whose description, for other readers of zarr, is missing or wrong."""
-        return [name for name in self._array_names if not self._is_described(name)]
+    def damaged_descriptions(self) -> list[Path]:
+        """Files whose content is not what follows from the header, and what is stored."""
+        folders = [] if self._is_described() else [self.path]
+        folders += [array.folder for array in self.arrays if not array.is_described()]
+        return [f / DESCRIPTION for f in (*folders, *self.samples.damaged_descriptions())]
 
-    def _is_described(self, name: str) -> bool:
-        return is_described(self.path / name, self._create_array(MemoryStore(), name))
+    def describe(self) -> None:
+        """Write the damaged descriptions again; tiles and samples stay."""
+        if not self._is_described():
+            write_description(self.path, self._group_text())
+        for array in self.arrays:
+            if not array.is_described():
+                array.describe()
+        self.samples.describe()
 
-    def describe_arrays(self) -> None:
-        """Write the missing and wrong descriptions of arrays again; their tiles stay."""
-        for name in self.damaged_arrays():
-            (self.path / name / "zarr.json").unlink(missing_ok=True)
-        self._ensure_arrays()
+    def _group_text(self, *, summed: bool = True) -> bytes:
+        sums = {SUM: checksum_of(self._described)} if summed else {}
+        return group_text({"dhsk": self._described, **sums})
+
+    def _is_described(self) -> bool:
+        """Whether the description of the whole has nothing beside the header; perhaps no sum."""
+        texts = (self._group_text(summed=summed) for summed in (True, False))
+        return any(is_group_text(self.path, text) for text in texts)
 
     def damaged_sides(self) -> list[Side]:
         """Read all staged samples; sides that are missing or fail a checksum."""
@@ -252,7 +259,8 @@ class GramStore:
 
     def chunk_writer(self, i: int, j: int, index: int = 0) -> ChunkWriter:
         """Writer of chunk (i, j) of a kernel, strip by strip."""
-        return ChunkWriter(self._chunk_path(i, j, index), self._chunk_shape, self.header.dtype)
+        path = self.arrays[index].path_of((i, j))
+        return ChunkWriter(path, self._chunk_shape, self.header.dtype)
 
     def read_tile(self, i: int, j: int, index: int = 0) -> NDArray[Any]:
         """Read tile (i, j) of a kernel and test its checksum.
@@ -274,12 +282,12 @@ class GramStore:
         IncompleteStoreError
             The tile is not there.
         CorruptTileError
-            Its checksum or size is wrong.
+            Its checksum or size is wrong, or it is that of another place.
         """
         tiling = self.header.tiling
         whole: NDArray[Any] = np.empty(self._chunk_shape, self.header.dtype)
         try:
-            read_chunk(self._chunk_path(i, j, index), whole)
+            self.arrays[index].read((i, j), whole)
         except IncompleteStoreError as error:
             raise IncompleteStoreError(
                 f"tile ({i}, {j}) of {self.path} is missing: run the command that made it again"
@@ -294,27 +302,39 @@ class GramStore:
 
     def remove_tile(self, i: int, j: int) -> None:
         """Delete tile (i, j), so that a computation makes it again."""
-        for index in range(len(self.kernels)):
+        for array in self.arrays:
             for chunk in self.header.chunks_of(i, j):
-                self._chunk_path(*chunk, index).unlink(missing_ok=True)
+                array.path_of(chunk).unlink(missing_ok=True)
+
+    def forget(self, tiles: Iterable[tuple[int, int]]) -> None:
+        """Take tiles that are to be computed anew out of the record of checksums."""
+        places = [chunk for tile in tiles for chunk in self.header.chunks_of(*tile)]
+        for array in self.arrays:
+            array.forget(places)
+
+    def record(self) -> None:
+        """Record the checksums of all tiles by their places; they must be there."""
+        for array in self.arrays:
+            array.complete()
 
     def missing_tiles(self) -> list[tuple[int, int]]:
         """Indices of the tiles that are not there in full size, of every kernel."""
         header = self.header
-        present = [self._present_chunks(index) for index in range(len(self.kernels))]
+        if not self.arrays:
+            return list(header.tiling.tiles())
+        present = [self._present_chunks(array) for array in self.arrays]
         return [
             tile
             for tile in header.tiling.tiles()
             if not all(chunks.issuperset(header.chunks_of(*tile)) for chunks in present)
         ]
 
-    def _present_chunks(self, index: int) -> set[tuple[int, int]]:
-        size = chunk_size(self._chunk_shape, np.dtype(self.header.dtype))
+    def _present_chunks(self, array: StoredArray) -> set[tuple[int, int]]:
         return {
             (int(file.parent.name), int(file.name))
-            for file in (self.path / _array_name(index) / "c").glob("*/*")
+            for file in (array.folder / "c").glob("*/*")
             # A write in progress, or killed, has a longer name until it is renamed.
-            if file.name.isdigit() and file.stat().st_size == size
+            if file.name.isdigit() and file.stat().st_size == array.chunk_bytes
         }
 
     def damaged_tiles(self) -> list[tuple[int, int]]:
@@ -323,8 +343,6 @@ class GramStore:
 
     def check_sound(self) -> None:
         """Read all tiles, samples and descriptions.
-
-        A sound chunk in the place of another is not noticed: checksums are of the content alone.
 
         Raises
         ------
@@ -335,9 +353,9 @@ class GramStore:
         """
         missing = self.missing_tiles()
         damaged = [tile for tile in self.damaged_tiles() if tile not in set(missing)]
-        sides, arrays = self.damaged_sides(), self.damaged_arrays()
+        sides, files = self.damaged_sides(), self.damaged_descriptions()
         sound_names = self.has_sound_names()
-        if not (damaged or sides or arrays) and sound_names:
+        if not (damaged or sides or files) and sound_names:
             self.check_complete()
             return
         total, parts = self.header.tiling.n_tiles, []
@@ -347,7 +365,7 @@ class GramStore:
         if missing:
             parts.append(f"{len(missing)} of {total} tiles of {self.path} are missing")
         parts += [f"the samples ({side}) in {self.path} are damaged" for side in sides]
-        parts += [f"{self.path / name / 'zarr.json'} is damaged" for name in arrays]
+        parts += [f"{file} is damaged" for file in files]
         parts += [] if sound_names else [f"{self.path / NAMES_FILE} is damaged"]
         raise CorruptTileError(
             f"{', and '.join(parts)}; recompute them with dhsk verify --repair SAMPLES"
@@ -381,32 +399,12 @@ class GramStore:
     def _chunk_shape(self) -> tuple[int, int]:
         return self.header.tile, self.header.tile
 
-    def _chunk_path(self, i: int, j: int, index: int) -> Path:
-        return self.path / _array_name(index) / "c" / str(i) / str(j)
-
 
 def is_occupied(path: Path) -> bool:
     """Whether there is anything at a path but an empty folder, or one that is just being locked."""
     if not path.is_dir():
         return path.exists()
     return any(entry.name != LOCK_NAME for entry in path.iterdir())
-
-
-def is_described(path: Path, expected: "zarr.Array[Any]") -> bool:
-    """Whether zarr says of a folder what it says of an array; as text, where NaN equals itself."""
-    try:
-        found = zarr.open_array(str(path), mode="r", zarr_format=3)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return False
-    both = (found, expected)
-    texts = {json.dumps(a.metadata.to_dict(), sort_keys=True, default=str) for a in both}
-    return len(texts) == 1
-
-
-def _checksum(described: object) -> str:
-    """CRC-32C of what describes a store, as eight hexadecimal digits."""
-    text = json.dumps(described, sort_keys=True, separators=(",", ":"))
-    return f"{google_crc32c.value(text.encode()):08x}"
 
 
 def _array_name(index: int) -> str:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Final
 
 from dhsk.arrays import Rows
-from dhsk.errors import InputError
+from dhsk.errors import InputError, SamplesChangedError
 from dhsk.gram.limits import core_count
 from dhsk.gram.lock import sole_writer
 from dhsk.gram.prepare import scan_side
 from dhsk.gram.settings import one_blas_thread
+from dhsk.gram.store import is_occupied
 from dhsk.gram.workers import full_disk_is_budget
 from dhsk.lowrank.feature_store import FeatureStore
 from dhsk.lowrank.features import FeatureMap
@@ -63,6 +64,10 @@ def store_features(
         The path holds features of other samples, landmarks or kernels.
     StoreError
         The path holds something else, cannot be written, or is being written.
+    CorruptTileError
+        The path holds features whose description is damaged.
+    SamplesChangedError
+        Samples changed while they were read; what this call has written is removed.
     """
     if "://" in str(path):
         raise InputError(f"{path}: object stores are not supported yet, give a local folder")
@@ -76,14 +81,22 @@ def store_features(
         row_map = features.row_map
         found = scan_side(samples, [row_map.kernel], row_map.sphere_map, report)
         described = {"samples": found.fingerprint, **features.described()}
+        new = not is_occupied(store.path)
         store.take_up(described, features.feature_names)
         missing = store.missing()
+        store.forget(missing)
         done = store.n_blocks - len(missing)
         report(Progress("features", done, store.n_blocks))
         tasks = _tasks(samples, features, store, missing)
-        for _ in in_threads(threads)(_write_block, tasks):
-            done += 1
-            report(Progress("features", done, store.n_blocks))
+        try:
+            for _ in in_threads(threads)(_write_block, tasks):
+                done += 1
+                report(Progress("features", done, store.n_blocks))
+        except SamplesChangedError:
+            if new:
+                store.remove()
+            raise
+        store.record()
 
 
 def _rows_of(samples: Samples, features: FeatureMap) -> int:

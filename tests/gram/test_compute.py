@@ -150,7 +150,7 @@ def test_restart_computes_only_what_is_missing(tmp_path: Path, counts: Any, clie
     dhsk.compute_gram(X, KERNEL, tile=16, store=path, client=client, progress=events.append)
     assert contents(path) == whole
     touched = {n for n in stamps if (path / n).stat().st_mtime_ns != stamps[n]}
-    assert not touched
+    assert touched == {"gram/zarr.json"}  # whose record they leave first
     tiles = [(e.done, e.total) for e in events if e.stage == "tiles"]
     assert tiles == [(7, 10), (8, 10), (9, 10), (10, 10)]
 

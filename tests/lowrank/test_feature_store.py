@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 import dhsk
-from dhsk.errors import BudgetError, InputError, StoreError, StoreMismatchError
+from dhsk.errors import BudgetError, CorruptTileError, InputError, StoreError, StoreMismatchError
 from dhsk.estimators.nystrom import NystromFeatures
 from dhsk.gram.lock import sole_writer
 from dhsk.lowrank import feature_blocks, features
@@ -290,7 +290,9 @@ def test_what_is_no_store_of_features_is_refused(
     assert {p.name for p in (tmp_path / "folder").iterdir()} == {"mine.txt"}
     described = tmp_path / "z" / "zarr.json"
     described.write_text(described.read_text().replace('"crc32c"', '"gzip"'))
-    with pytest.raises(StoreMismatchError, match=r"description of .* is damaged \(zarr.json\)"):
+    with pytest.raises(
+        CorruptTileError, match=r"description of the features in .* is damaged \(zarr.json\)"
+    ):
         model.write(X, tmp_path / "z")
     with (
         sole_writer(tmp_path / "other"),

@@ -1,0 +1,129 @@
+"""What zarr writes of arrays and groups, zarr.json: derived from what they hold, compared whole."""
+
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any, Final
+
+import google_crc32c
+import zarr
+from zarr.codecs import Crc32cCodec
+from zarr.storage import MemoryStore
+
+from dhsk.files import parse_json
+
+DESCRIPTION: Final = "zarr.json"
+
+SUM: Final = "dhsk_crc32c"
+"""Attribute with the checksum of a header in another attribute."""
+
+
+class ArrayDescription:
+    """Description of an array of chunks with checksums.
+
+    Parameters
+    ----------
+    shape, chunks, dtype, fill_value, attributes
+        As for `zarr.create_array`.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        chunks: tuple[int, ...],
+        dtype: Any,
+        fill_value: float | None,
+        attributes: dict[str, Any],
+    ) -> None:
+        written: dict[str, Any] = {}
+        self._array = zarr.create_array(
+            MemoryStore(written),
+            shape=shape,
+            chunks=chunks,
+            dtype=dtype,
+            fill_value=fill_value,
+            filters=None,
+            compressors=[Crc32cCodec()],
+            attributes=attributes,
+        )
+        self.text: bytes = written[DESCRIPTION].to_bytes()
+
+    def is_that_of(self, folder: Path) -> bool:
+        """Whether a folder has this description, perhaps in the words of another version of zarr.
+
+        Other words may lack what is the same by default; they may not say more.
+        """
+        said = read_description(folder)
+        if said is None:
+            return False
+        if said == json.loads(self.text):
+            return True
+        try:
+            found = zarr.open_array(str(folder), mode="r", zarr_format=3)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):  # by what is wrong in it
+            return False
+        understood, expected = (_plain(array) for array in (found, self._array))
+        return understood == expected and _is_within(said, json.loads(understood))
+
+
+def group_text(attributes: dict[str, Any]) -> bytes:
+    """Description of a group."""
+    written: dict[str, Any] = {}
+    zarr.create_group(MemoryStore(written), attributes=attributes)
+    text: bytes = written[DESCRIPTION].to_bytes()
+    return text
+
+
+def is_group_text(folder: Path, text: bytes) -> bool:
+    """Whether a folder has the description of a group."""
+    return bool(read_description(folder) == json.loads(text))
+
+
+def read_description(folder: Path) -> dict[str, Any] | None:
+    """The description of a folder; None if there is none, or it is damaged."""
+    try:
+        said = parse_json((folder / DESCRIPTION).read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def attributes_of(folder: Path) -> dict[str, Any]:
+    """Attributes in the description of a folder; none where it is damaged."""
+    attributes = (read_description(folder) or {}).get("attributes")
+    return attributes if isinstance(attributes, dict) else {}
+
+
+def write_description(folder: Path, text: bytes) -> None:
+    """Write the description of a folder, in one step."""
+    folder.mkdir(parents=True, exist_ok=True)
+    beside = folder / f"{DESCRIPTION}.{uuid.uuid4().hex}.partial"
+    try:
+        with beside.open("wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(folder / DESCRIPTION)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def checksum_of(described: object) -> str:
+    """CRC-32C of JSON, as eight hexadecimal digits."""
+    text = json.dumps(described, sort_keys=True, separators=(",", ":"))
+    return f"{google_crc32c.value(text.encode()):08x}"
+
+
+def _plain(array: "zarr.Array[Any]") -> str:
+    """What zarr understands of an array, as text, where NaN equals itself."""
+    return json.dumps(array.metadata.to_dict(), sort_keys=True, default=str)
+
+
+def _is_within(said: Any, understood: Any) -> bool:
+    """Whether zarr has understood every key that a description has."""
+    if isinstance(said, dict) and isinstance(understood, dict):
+        return all(k in understood and _is_within(v, understood[k]) for k, v in said.items())
+    if isinstance(said, list) and isinstance(understood, list):
+        return len(said) == len(understood) and all(map(_is_within, said, understood))
+    return not isinstance(said, dict | list)
