@@ -52,6 +52,25 @@ def table(path: str) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
+def test_train_at_a_large_time(run: Any, samples: Any) -> None:
+    """Where kernel values differ from 1 by 1e-19: trained, read back and scored as the linear one.
+
+    Standard error stays empty, so there is no word of fits that did not converge.
+    """
+    _, y = samples
+    kernel = dhsk.HeatKernel.at_scale(12, 20.0)
+    assert -float(kernel.of_cosine_minus_one(0.0)) < 1e-15
+    C = 5.0 / -float(kernel.of_cosine_minus_one(0.0))
+    words = ("--labels", "y.txt", "--C", C, "--time-scale", 20)
+    code, _, err = run("train", "x.npy", *words, "--out", "m.model")
+    assert (code, err) == (DONE, "")
+    code, _, err = run("predict", "m.model", "x.npy", "--out", "p.csv")
+    assert (code, err) == (DONE, "")
+    header, rows = table("p.csv")
+    found = np.array([row[header.index("label")] for row in rows])
+    assert np.mean(found == y) > 0.95
+
+
 def test_train_then_predict(run: Any, samples: Any) -> None:
     """Numbers of the fit, what comes next, accuracy, and the labels that the library predicts."""
     X, y = samples

@@ -102,7 +102,7 @@ def warn_of_few_digits(G: GramMatrix, spread: float) -> None:
         warnings.warn(
             f"the stored values of {G.kernel.label} differ from 1 by {spread:.1g} on average and "
             f"are rounded at {np.finfo(G.dtype).eps:.1g}: few of their digits tell samples apart. "
-            "Store cosines instead (kernel='cosine'), or give the samples",
+            "Store cosines instead (kernel='cosine'), or take a smaller time or width",
             UserWarning,
             stacklevel=2,
         )
