@@ -115,13 +115,9 @@ def flat_shape(source: str, shape: tuple[int, ...]) -> tuple[int, int]:
 
 def check_real(source: str, dtype: np.dtype[Any]) -> None:
     """Refuse a dtype that is not boolean, integer or real."""
-    if dtype.hasobject:
-        raise InputError(
-            f"{source} holds Python objects (dtype {dtype}), which are never unpickled because "
-            "that can run foreign code: convert it with X.astype(float) and save it again"
-        )
     if dtype.kind not in "biuf":
-        raise InputError(f"{source} has dtype {dtype}, but samples must be real numbers")
+        convert = ": convert it with X.astype(float)" if dtype.kind in "SUTO" else ""
+        raise InputError(f"{source} has dtype {dtype}, but samples must be real numbers{convert}")
 
 
 def dense_block(values: NDArray[Any]) -> NDArray[np.float64]:

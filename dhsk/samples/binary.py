@@ -4,7 +4,7 @@ import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.lib import format as npy
@@ -174,7 +174,7 @@ def open_npy(origin: Origin) -> NpySamples:
     with origin.reading(), origin.path.open("rb") as handle:
         header = read_header(handle)
         offset = handle.tell()
-    check_real(source, header.dtype)
+    _check_stored(source, header)
     shape = flat_shape(source, header.shape)
     _check_size(origin, offset + shape[0] * shape[1] * header.dtype.itemsize)
     return NpySamples(source, shape, origin, header, offset)
@@ -183,12 +183,14 @@ def open_npy(origin: Origin) -> NpySamples:
 def open_npz(origin: Origin) -> Samples:
     """Open a dense array of an archive, or a CSR matrix as `scipy.sparse.save_npz` writes it."""
     keys = archive_keys(origin)
-    if origin.key is None and keys >= CSR_KEYS:
-        return _open_csr(origin)
+    if origin.key is None:
+        if keys >= CSR_KEYS:
+            return _open_csr(origin)
+        _refuse_sparse(origin, keys)
     member = choose_key(origin, keys, ("X",), "samples")
     source = f"{origin.path}:{member}"
     header = member_header(origin, member)
-    check_real(source, header.dtype)
+    _check_stored(source, header)
     shape = flat_shape(source, header.shape)
     if header.fortran:
         raise InputError(
@@ -203,7 +205,7 @@ def _open_csr(origin: Origin) -> NpzCsrSamples:
     source = str(origin.path)
     _check_format(origin)
     data, indices = member_header(origin, "data"), member_header(origin, "indices")
-    check_real(f"{source}:data", data.dtype)
+    _check_stored(f"{source}:data", data)
     shape, indptr = check_csr(
         source, load_member(origin, "shape"), data, indices, load_member(origin, "indptr")
     )
@@ -218,10 +220,45 @@ def _check_format(origin: Origin) -> None:
     name = load_member(origin, "format").item()
     name = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
     if name != "csr":
+        _refuse_format(origin, name.upper())
+
+
+def _refuse_sparse(origin: Origin, keys: frozenset[str]) -> None:
+    """Refuse sparse matrices of other arrays than CSR's, by which they are known."""
+    if keys >= {"row", "col", "data"}:
+        _refuse_format(origin, "COO")
+    if keys >= {"offsets", "data", "shape"}:
+        _refuse_format(origin, "DIA")
+    if keys >= CSR_KEYS - {"shape"}:
         raise InputError(
-            f"{origin.path} is a sparse matrix in {name} format, but rows are read from CSR: "
-            "save it again with scipy.sparse.save_npz(file, X.tocsr())"
+            f"{origin.path} has the arrays of a CSR matrix but for 'shape', (samples, features): "
+            "write it with scipy.sparse.save_npz(FILE, X)"
         )
+
+
+def _refuse_format(origin: Origin, name: str) -> NoReturn:
+    raise InputError(
+        f"{origin.path} is a sparse matrix in {name} format, but rows are read from CSR: "
+        "convert it with scipy.sparse.save_npz(FILE, scipy.sparse.load_npz(FILE).tocsr())"
+    )
+
+
+def _check_stored(source: str, header: Header) -> None:
+    """Refuse what is no array of real numbers, with the way to make it one."""
+    if header.dtype.hasobject:
+        _refuse_objects(source, header, "X.astype(float)")
+    check_real(source, header.dtype)
+
+
+def _refuse_objects(source: str, header: Header, conversion: str) -> NoReturn:
+    if header.shape == ():
+        what, way_out = "one Python object", "a sparse matrix is saved by scipy.sparse.save_npz"
+    else:
+        what, way_out = f"Python objects (dtype {header.dtype})", f"save {conversion} instead"
+    raise InputError(
+        f"{source} holds {what}, which numpy pickled and dhsk never unpickles, because that can "
+        f"run foreign code: {way_out}"
+    )
 
 
 def archive_keys(origin: Origin) -> frozenset[str]:
@@ -278,7 +315,7 @@ def _read_whole(handle: IO[bytes], source: str, size: int) -> NDArray[Any]:
     """Read an array of numpy's format, of a file of some bytes, of which the header may lie."""
     header = read_header(handle)
     if header.dtype.hasobject:
-        check_real(source, header.dtype)
+        _refuse_objects(source, header, "y.astype(str)")
     count = math.prod(header.shape)
     announced = handle.tell() + count * header.dtype.itemsize
     if announced > size or min(header.shape, default=0) < 0:

@@ -117,8 +117,36 @@ def from_memory(
     except ValueError as error:
         raise InputError(f"{source} is not an array: {' '.join(str(error).split())}") from error
     shape = flat_shape(source, array.shape)
+    if array.dtype.kind == "O":
+        array = _from_objects(array, source, getattr(X, "columns", None))
     check_real(source, array.dtype)
     return DenseSamples(source, shape, array, names)
+
+
+def _from_objects(array: NDArray[Any], source: str, columns: Any) -> NDArray[np.float64]:
+    """Take objects for numbers if all are, as scikit-learn does, or name a column that is not."""
+    try:
+        return array.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        if array.ndim != 2 or columns is None:
+            raise InputError(
+                f"{source} holds Python objects that are no numbers ({error}): leave columns of "
+                "text out, and convert the rest with X.astype(float)"
+            ) from error
+        pairs = zip(columns, array.T, strict=True)
+        name = next(name for name, values in pairs if not _all_numbers(values))
+        raise InputError(
+            f"column {name!r} of {source} holds what is no number ({error}): leave it out, with "
+            f"X.drop(columns={name!r})"
+        ) from error
+
+
+def _all_numbers(values: NDArray[Any]) -> bool:
+    try:
+        values.astype(np.float64)
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def _from_sparse(X: Any, source: str, names: tuple[str, ...] | None) -> CsrSamples:

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -29,8 +30,8 @@ BAD_CSR = {
     "short indices": ({"indices": np.arange(3)}, r"'indices' \(3,\)"),
     "float indices": ({"indices": np.zeros(np.count_nonzero(X))}, "indices has dtype float64"),
     "bad shape": ({"shape": np.array([23])}, r"two non-negative integers .* got \[23\]"),
-    "csc": ({"format": np.array(b"csc")}, r"in csc format.*X\.tocsr\(\)"),
-    "objects": ({"data": np.array([None, 1])}, "never unpickled"),
+    "csc": ({"format": np.array(b"csc")}, r"in CSC format.*load_npz\(FILE\)\.tocsr\(\)"),
+    "objects": ({"data": np.array([None, 1])}, "never unpickles"),
 }
 
 
@@ -77,7 +78,7 @@ BAD_ARRAYS = {
     "no columns": (np.ones((4, 0)), "4 samples of 0 features"),
     "complex": (np.ones((2, 2), complex), "dtype complex128"),
     "text": (np.full((2, 2), "a"), "dtype <U1"),
-    "objects": (np.full((2, 2), None), r"Python objects.*astype\(float\)"),
+    "objects": (np.full((2, 2), "a", object), r"Python objects.*astype\(float\)"),
     "ragged": ([[1, 2], [3]], "not an array"),
     "empty sparse": (sp.csr_array((0, 3)), "0 samples of 3 features"),
     "complex sparse": (sp.csr_array(np.ones((2, 2), complex)), "dtype complex128"),
@@ -89,3 +90,13 @@ def test_unusable_arrays_are_refused(source, message):
     """Arrays that cannot be samples are refused with what is wrong."""
     with pytest.raises(InputError, match=message):
         open_samples(source)
+
+
+def test_objects_in_memory_are_numbers_or_named():
+    """Numbers of mixed types are taken, as scikit-learn takes them; a column of text is named."""
+    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, 3.0]})
+    (block,) = open_samples(frame.astype(object)).blocks(9)
+    np.testing.assert_array_equal(block, [[1, 0.5], [2, 3]])
+    frame["kind"] = ["x", "y"]
+    with pytest.raises(InputError, match=r"column 'kind' of X .*X\.drop\(columns='kind'\)"):
+        open_samples(frame)

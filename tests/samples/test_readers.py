@@ -302,8 +302,35 @@ def test_pickled_arrays_are_refused(tmp_path):
     np.save(tmp_path / "x.npy", objects)
     np.savez(tmp_path / "x.npz", objects)
     for name in ("x.npy", "x.npz"):
-        with pytest.raises(InputError, match="never unpickled"):
+        with pytest.raises(InputError, match=r"never unpickles.*save X\.astype\(float\) instead"):
             open_samples(tmp_path / name)
+    np.save(tmp_path / "x.npy", np.array(sp.csr_array(X), dtype=object))
+    with pytest.raises(InputError, match=r"one Python object, .*scipy\.sparse\.save_npz"):
+        open_samples(tmp_path / "x.npy")
+    np.save(tmp_path / "x.npy", X.astype(str))
+    with pytest.raises(InputError, match=r"dtype <U\d+, .*X\.astype\(float\)"):
+        open_samples(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("layout", ["coo", "csc", "bsr", "dia"])
+def test_other_sparse_formats_are_named_with_their_conversion(layout, tmp_path):
+    """What `scipy.sparse.save_npz` wrote of another format becomes CSR by the line given."""
+    path = tmp_path / "x.npz"
+    sp.save_npz(path, getattr(sp, f"{layout}_array")(X))
+    with pytest.raises(InputError, match=rf"in {layout.upper()} format, .* convert it") as told:
+        open_samples(path)
+    line = str(told.value).partition("convert it with ")[2]
+    assert line == "scipy.sparse.save_npz(FILE, scipy.sparse.load_npz(FILE).tocsr())"
+    sp.save_npz(path, sp.load_npz(path).tocsr())
+    assert open_samples(path).shape == X.shape
+
+
+def test_parts_of_a_csr_matrix_without_shape_are_named(tmp_path):
+    """Three arrays of a CSR matrix do not say how many columns there are."""
+    A = sp.csr_array(X)
+    np.savez(tmp_path / "x.npz", data=A.data, indices=A.indices, indptr=A.indptr)
+    with pytest.raises(InputError, match="but for 'shape'"):
+        open_samples(tmp_path / "x.npz")
 
 
 def test_missing_and_unknown_files_are_refused(tmp_path):
