@@ -63,7 +63,7 @@ def make_problem(
     Raises
     ------
     InputError
-        There are not two classes with a weight, or one has too few samples for the folds.
+        There are not two classes with a weight.
     """
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
@@ -83,7 +83,7 @@ def make_problem(
         weights=sample_weights * factors[codes],
         C=C,
         tol=tol,
-        fold_of=None if folds is None else _folds(classes, codes, used, folds, random_state),
+        fold_of=None if folds is None else _folds(codes, used, folds, random_state),
         sample_weights=sample_weights,
     )
 
@@ -166,20 +166,22 @@ def _check_classes(classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_
         )
 
 
-def _folds(
-    classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_], most: int, random_state: Any
-) -> Indices:
-    """Stratified fold of each sample, (N,); -1 of those without weight."""
+def _folds(codes: Indices, used: NDArray[np.bool_], most: int, random_state: Any) -> Indices:
+    """Stratified fold of each sample, (N,); -1 of those without weight.
+
+    Where the only sample of a class is held out, all pairs of the class decide against it, as in
+    LIBSVM.
+    """
     counts = np.bincount(codes[used])
-    smallest = int(counts.argmin())
-    if counts[smallest] < 2:
-        raise InputError(
-            f"class {classes[smallest]} has one sample, but probability=True fits sigmoids to "
-            "decisions of samples held out and needs two: drop the class, or probability"
-        )
-    seed = random_numbers(random_state)
-    splitter = StratifiedKFold(min(most, counts[smallest]), shuffle=True, random_state=seed)
-    numbers, fold_of = np.flatnonzero(used), np.full(len(codes), -1)
-    for fold, (_, held_out) in enumerate(splitter.split(numbers[:, None], codes[used])):
-        fold_of[numbers[held_out]] = fold
+    several = counts[counts > 1]
+    folds = min(most, int(several.min())) if several.size else 2
+    fold_of = np.full(len(codes), -1)
+    alone = np.flatnonzero(used & (counts[codes] == 1))
+    fold_of[alone] = np.arange(len(alone)) % folds
+    numbers = np.flatnonzero(used & (counts[codes] > 1))
+    if numbers.size:
+        seed = random_numbers(random_state)
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        for fold, (_, held_out) in enumerate(splitter.split(numbers[:, None], codes[numbers])):
+            fold_of[numbers[held_out]] = fold
     return fold_of

@@ -14,7 +14,6 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dhsk
-from dhsk.errors import InputError
 from dhsk.svm import pairs as pairs_module
 
 TOL = 1e-9
@@ -250,10 +249,15 @@ def test_probabilities_are_there_only_if_asked_for() -> None:
         model.set_params(probability=True).predict_proba(X)
 
 
-def test_a_class_of_one_sample_has_no_probability() -> None:
-    """It cannot be held out."""
-    X, y = digits(3)
-    keep = np.r_[np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:1]]
-    with pytest.raises(InputError, match="class 2 has one sample, but probability=True"):
-        heat(probability=True).fit(X[keep], y[keep])
-    heat().fit(X[keep], y[keep])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_class_of_one_sample_has_probabilities(classes: int) -> None:
+    """Held out, it is decided against, as LIBSVM does; most probable it is where its sample is."""
+    X, y = digits(classes)
+    lone = classes - 1
+    keep = np.r_[np.flatnonzero(y < lone), np.flatnonzero(y == lone)[:1]]
+    model = heat(probability=True, random_state=0).fit(X[keep], y[keep])
+    P = model.predict_proba(X[keep])
+    assert np.abs(P.sum(axis=1) - 1).max() < 1e-12  # a few roundings of numbers below 1
+    assert 0 < P[:-1, lone].max() < P[-1, lone] < 1
+    one_each = heat(probability=True).fit(X[keep[[0, -1]]], y[keep[[0, -1]]])
+    assert np.isfinite(one_each.predict_proba(X[keep])).all()
