@@ -277,9 +277,9 @@ def _print_result(result: "CvResult") -> None:
         f"best:   {best['label']}, {_penalty(best)}: mean {word} {best['mean']:.4f} "
         f"over {folds} folds"
     )
-    choice = result.data["choice"]
-    highest = choice["highest"]
-    if (highest["label"], highest["C"]) != (best["label"], best["C"]):
+    choice = result.data.get("choice")  # none in older results
+    highest = best if choice is None else choice["highest"]
+    if choice and (highest["label"], highest["C"]) != (best["label"], best["C"]):
         say(
             f"        with {best['n_support']:.0f} support vectors the fewest within one standard "
             f"error ({choice['standard_error']:.4f}) of the highest mean, {highest['mean']:.4f} "
