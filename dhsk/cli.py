@@ -6,13 +6,11 @@ from typing import Any
 import click
 
 from dhsk.connecting import connected, wrong_out
-from dhsk.console import print_pairs, say, show_progress
+from dhsk.console import say, show_progress
 from dhsk.cv_command import cv
 from dhsk.gram import compute_gram
 from dhsk.gram.prepare import check_kernels
-from dhsk.gram.repair import repair_gram
-from dhsk.gram.sizes import human_bytes, human_seconds, parse_bytes
-from dhsk.gram.store import GramStore
+from dhsk.gram.sizes import human_seconds, parse_bytes
 from dhsk.gram.workers import resources_of
 from dhsk.kernel_command import kernel
 from dhsk.options import (
@@ -31,6 +29,7 @@ from dhsk.plan_command import plan
 from dhsk.predict_command import predict
 from dhsk.samples import SphereMap
 from dhsk.train_command import train
+from dhsk.verify_command import info, verify
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,6 +46,8 @@ commands.add_command(plan)
 commands.add_command(cv)
 commands.add_command(train)
 commands.add_command(predict)
+commands.add_command(info)
+commands.add_command(verify)
 
 
 @commands.command()
@@ -132,67 +133,3 @@ def gram(
     outcome.show(G, opened, resources)
     say(f"output: {out}")
     say(f"next:   dhsk cv {out} --labels LABELS --C 0.1,1,10 --out DIR, or dhsk info {out}")
-
-
-@commands.command()
-@click.argument("store", type=Place())
-def info(store: Path) -> None:
-    """Say what a Gram store holds, complete or not."""
-    opened = GramStore.open(store)
-    header, missing = opened.header, len(opened.missing_tiles())
-    total = header.tiling.n_tiles
-    size = sum(file.stat().st_size for file in store.rglob("*") if file.is_file())
-    rows = [
-        ("matrix", f"{header.n_rows:,} x {header.n_cols:,} {header.dtype}, {header.layout}"),
-        ("kernel", ", ".join(kernel.label for kernel in opened.kernels)),
-        (
-            "samples",
-            f"dim {header.dim:,}, map {header.sphere_map}, "
-            f"fingerprint {'+'.join(header.fingerprints)}",
-        ),
-        *([] if opened.header.feature_names is None else [("features", _named(opened))]),
-        ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
-        ("on disk", human_bytes(size)),
-    ]
-    print_pairs(f"Gram store {store}, schema {header.schema}", rows)
-    if missing:
-        say("next:   run the command that made it again: it computes the missing tiles only")
-    else:
-        say(f"next:   dhsk verify {store}, or dhsk cv {store} --labels LABELS --out DIR")
-
-
-def _named(store: GramStore) -> str:
-    """The first names of its features."""
-    if not store.has_sound_names():
-        return "named, but the names are damaged: see dhsk verify"
-    names = store.feature_names or ()
-    return ", ".join(names[:5]) + (f", ... ({len(names):,})" if len(names) > 5 else "")
-
-
-@commands.command()
-@click.argument("store", type=Place())
-@click.option("--repair", metavar="SAMPLES", help="Recompute what is damaged from these samples.")
-@table_options
-@cluster_options
-def verify(
-    store: Path,
-    repair: str | None,
-    table: TableOptions,
-    cluster: str,
-    workers: int | None,
-    memory: str | None,
-) -> None:
-    """Test every checksum of a store: of its tiles, of the samples in it, of its description."""
-    opened = GramStore.open(store)
-    if repair is None:
-        opened.check_sound()
-    else:
-        samples = open_samples_of(repair, table)
-        with connected(cluster, workers) as client, show_progress() as progress:
-            made = repair_gram(store, samples, memory=memory, client=client, progress=progress)
-        say(
-            f"{len(made)} damaged or missing tiles computed again{': ' if made else ''}"
-            + ", ".join(map(str, made))
-        )
-    say(f"{store}: all {opened.header.tiling.n_tiles} tiles are sound")
-    say(f"next:   dhsk cv {store} --labels LABELS --out DIR")

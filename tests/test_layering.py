@@ -32,6 +32,7 @@ ROOMS = (
     "predict_command",
     "earlier_run",
     "cv_command",
+    "verify_command",
     "cli",
     "__main__",
 )

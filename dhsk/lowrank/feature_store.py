@@ -294,6 +294,11 @@ def _described(path: Path) -> dict[str, Any]:
     )
 
 
+def is_of_features(path: Path) -> bool:
+    """Whether a folder holds features, their description damaged or not."""
+    return "dhsk" not in attributes_of(path) and _was_of_features(path)
+
+
 def _was_of_features(path: Path) -> bool:
     """Whether a description that is not one of features was one before it was damaged."""
     try:

@@ -52,6 +52,13 @@ def read_arrays(path: Path, room: int) -> dict[str, NDArray[Any]]:
             return {name: arrays[name] for name in arrays.files}
 
 
+def was_written_here(path: Path) -> bool:
+    """Whether a file begins as model files do, damaged or not: with the array of their header."""
+    with path.open("rb") as file:
+        begin = file.read(64)
+    return begin.startswith(b"PK") and b"header.npy" in begin
+
+
 def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     """Bytes of an array, unpacked, as two headers say it: the archive's and its own.
 
