@@ -129,7 +129,7 @@ def test_samples_of_a_file_are_fitted_the_same(tmp_path: Path) -> None:
         ({"tol": -1.0}, "tol must be above 0"),
         ({"time_scale": "1"}, "time_scale must be a finite number"),
         ({"sphere_map": "spherical"}, "there is no map 'spherical'"),
-        ({"kernel": "heat"}, "kernel must be a kernel of dhsk or None, but it is 'heat'"),
+        ({"kernel": "heated"}, "kernel must be a kernel of dhsk or one of heat, .* 'heated'"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64'"),
         ({"memory": "much"}, "memory must be a positive size"),
     ],
