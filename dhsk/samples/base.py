@@ -63,7 +63,7 @@ class Samples(ABC):
         # Not a field: two objects of the same file are equal whether they were read or not.
         seen: SeenRows = vars(self).setdefault("_seen", SeenRows(self.shape[0]))
         first = 0
-        for block in self._blocks(rows):
+        for block in seen.readable(self._blocks(rows)):
             seen.check(self.source, block, first)
             first += block.shape[0]
             yield block

@@ -1,12 +1,13 @@
 """Samples are read several times: every row must be the one that was read first."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Rows
-from dhsk.errors import SamplesChangedError
+from dhsk.errors import InputError, SamplesChangedError
 from dhsk.kernels.duplicates import row_hashes
 
 _UNREAD: Final = np.uint32(0)
@@ -27,6 +28,25 @@ class SeenRows:
 
     def __init__(self, n: int) -> None:
         self._seen: NDArray[np.uint32] = np.zeros(n, np.uint32)  # pages of it cost when written
+
+    def readable(self, blocks: Iterator[Rows]) -> Iterator[Rows]:
+        """The same blocks.
+
+        Raises
+        ------
+        SamplesChangedError
+            They cannot be read, and once they could.
+        """
+        before = bool(self._seen[-1] != _UNREAD)
+        try:
+            yield from blocks
+        except InputError as error:
+            if not before:
+                raise
+            raise SamplesChangedError(
+                f"{error}: it changed while it was read; run the same again when nothing writes to "
+                "it"
+            ) from error
 
     def check(self, source: str, block: Rows, first: int) -> None:
         """Note rows that are read for the first time, and compare the others.

@@ -1,5 +1,6 @@
 """Samples in zarr folders and h5ad files, in files as AnnData 0.12 lays them out."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -360,6 +361,34 @@ def test_arrays_that_shrink_are_refused() -> None:
     samples = open_samples(array)
     array.values = X[:9]
     with pytest.raises(InputError, match=r"X cannot be read.*ends after 9"):
+        list(samples.blocks(5))
+
+
+@pytest.mark.parametrize("write", [h5ad, h5ad_csr], ids=["dense", "csr"])
+@pytest.mark.parametrize("other", ["dense", "csr", "rows", "strings", "no file of HDF5", "no X"])
+def test_a_rewritten_h5ad_has_changed(write: Any, other: str, tmp_path: Path) -> None:
+    """Whatever it became, with the same size and time: what was read once is not damaged."""
+    path, new = tmp_path / "x.h5ad", tmp_path / "new.h5ad"
+    samples = open_samples(write(path))
+    list(samples.blocks(5))
+    status = path.stat()
+    match other:
+        case "dense":
+            h5ad(new, X[::-1])
+        case "csr":
+            h5ad_csr(new, A=sp.csr_array(X[::-1]))
+        case "rows":
+            h5ad(new, X[:3])
+        case "strings":
+            h5ad(new, np.full(X.shape, b"a"))
+        case "no X":
+            h5py.File(new, "w").close()
+        case _:
+            new.write_bytes(b"x" * status.st_size)
+    new.replace(path)
+    os.truncate(path, status.st_size)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(SamplesChangedError, match="changed"):
         list(samples.blocks(5))
 
 
