@@ -1,6 +1,7 @@
 """Options that several commands share, and how their words are parsed."""
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -268,6 +269,7 @@ def open_samples_of(
     Samples
         The samples.
     """
+    _refuse_bare_column(source, labels)
     drop = (*table.drop_columns, *own_label_column(source, labels))
     samples = open_samples(
         source,
@@ -319,6 +321,19 @@ def check_out(out: Path) -> None:
     if not out.absolute().parent.is_dir():
         raise InputError(f"the folder {out.absolute().parent} for --out does not exist: create it")
     check_writable(out.absolute().parent)
+
+
+def _refuse_bare_column(source: str, labels: str | None) -> None:
+    """Say how a column of the samples' own file is named, where labels are no file."""
+    own = {".h5ad": "obs/"} | dict.fromkeys(TABLES, "")
+    place = next((own[end] for end in own if source.lower().endswith(end)), None)
+    if labels is None or place is None or ":" in labels or Path(labels).exists():
+        return
+    if not Path(labels).suffix:
+        raise InputError(
+            f"there is no file {labels}: labels in a column of {source} are named as "
+            f"--labels {shlex.quote(f'{source}:{place}{labels}')}"
+        )
 
 
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:

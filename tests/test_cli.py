@@ -206,6 +206,10 @@ def bad(name: str) -> list[Any]:
         "missing file": (["gram", "none.npy", "--out", "g"], "none.npy"),
         "unknown format": (["gram", "y.txt.zip", "--out", "g"], "zip"),
         "missing labels": ([*cv, "none.txt"], "none.txt"),
+        "bare column": (
+            ["cv", "z.csv", "--out", "o", "--labels", "kind"],
+            "no file kind: .* named as --labels z.csv:kind",
+        ),
         "other length": ([*cv, "short.txt"], "3 labels.*80 samples|80 samples.*3 labels"),
         "one class": ([*cv, "same.txt"], "all 80 labels are a"),
         "nan": (["gram", "nan.npy", "--out", "g"], "row 7.*column 3|column 3.*row 7"),
@@ -236,6 +240,7 @@ def bad_files(samples: Any) -> None:
         X[row, column] = value
         np.save(f"{name}.npy", X)
     Path("y.txt.zip").write_text("x")
+    Path("z.csv").write_text("a,b,kind\n1,2,x\n")
     Path("short.txt").write_text("a\nb\na\n")
     Path("same.txt").write_text("a\n" * 80)
     Path("folder").mkdir()
@@ -243,7 +248,7 @@ def bad_files(samples: Any) -> None:
 
 @pytest.mark.usefixtures("bad_files")
 @pytest.mark.parametrize("name", [
-    "missing file", "unknown format", "missing labels", "other length", "one class",
+    "missing file", "unknown format", "missing labels", "bare column", "other length", "one class",
     "nan", "inf", "negative", "zero row", "time zero", "negative scale",
     "two times", "time nan", "unknown kernel", "unknown kernels", "no numbers", "no size", "folder",
     "no cluster",

@@ -212,8 +212,8 @@ def _load(origin: Origin, n_samples: int, header: bool | None) -> NDArray[Any]:
             return h5ad_labels(origin)
         case suffix if suffix in _TEXT:
             origin.refuse_key("one label a line")
-            with origin.reading(), origin.open_bytes() as handle:
-                return _numbers_or_text(handle.read().decode("utf-8-sig").splitlines())
+            with origin.reading(), origin.open_text() as text:
+                return _numbers_or_text(text.read().splitlines())
         case suffix if suffix in TABLES:
             return _numbers_or_text(_read_column(origin, n_samples, header))
         case suffix if suffix in SVMLIGHT:

@@ -1,5 +1,6 @@
 """`FILE` and `FILE:KEY` arguments: which file, which part of it, and unchanged since opened."""
 
+import codecs
 import csv
 import gzip
 import os
@@ -8,8 +9,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TextIO, cast
 
 from dhsk.errors import DhskError, InputError, SamplesChangedError, StoreError
 from dhsk.files import REFUSED
@@ -30,6 +32,8 @@ _UNREADABLE = (
     OverflowError,
     MemoryError,  # a length that no memory holds
 )
+
+_TEXTS = (*TABLES, ".txt", ".txt.gz")
 
 _ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")
 
@@ -54,6 +58,12 @@ def reading(name: str) -> Iterator[None]:
             raise StoreError(
                 f"{name} cannot be read ({os.strerror(error.errno)}): make it readable, or give "
                 "another file"
+            ) from error
+        text = name.lower().endswith(_TEXTS)
+        if text and isinstance(error, UnicodeDecodeError) and error.encoding.startswith("utf-8"):
+            raise InputError(
+                f"{name} is not UTF-8 text (byte {error.object[error.start]:#x}): save it as "
+                "UTF-8, as iconv -f WINDOWS-1252 -t UTF-8 does"
             ) from error
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{name} cannot be read, is it complete? ({reason})") from error
@@ -125,6 +135,15 @@ class Origin:
         if self.suffix.endswith(".gz"):
             return cast("BinaryIO", gzip.open(self.path, "rb"))
         return self.path.open("rb")
+
+    def open_text(self) -> TextIO:
+        """Open the file for reading as text: UTF-8, or what its byte order mark says."""
+        handle = self.open_bytes()
+        # Spreadsheets write a byte order mark, which would become part of a name: UTF-8's in CSV,
+        # UTF-16's in what they call Unicode text.
+        begin = cast("BufferedReader", handle).peek(2)[:2]
+        marked = begin in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        return TextIOWrapper(handle, encoding="utf-16" if marked else "utf-8-sig", newline="")
 
     def refuse_key(self, keyed: str) -> None:
         """Refuse a `FILE:KEY` argument whose file has no parts to choose from."""

@@ -5,7 +5,6 @@ parser of pandas before 3.1 does not, and let a message name the cell that is wr
 fields, and whether there is a header, `dialect` tells.
 """
 
-import io
 import shlex
 import warnings
 from collections.abc import Collection, Iterator, Sequence
@@ -219,9 +218,7 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
 def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
     """Yield the fields of each line that is not blank, after the first `skip`."""
     own = "\t" if ".tsv" in origin.suffix else ","
-    with origin.reading(), origin.open_bytes() as handle:
-        # utf-8-sig: spreadsheets write a byte order mark, which would become part of a name.
-        text = io.TextIOWrapper(handle, encoding="utf-8-sig", newline="")
+    with origin.reading(), origin.open_text() as text:
         begin = list(islice(text, LOOKED_AT + 2))
         reader = records_of(chain(begin, text), delimiter_of(begin, own))
         yield from islice((record for record in reader if record), skip, None)

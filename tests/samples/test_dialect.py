@@ -32,6 +32,19 @@ def test_delimiters_are_found(name, text, tmp_path):
     np.testing.assert_array_equal(block, VALUES)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+def test_byte_order_marks_tell_the_encoding(encoding, tmp_path):
+    """What spreadsheets write as CSV and as Unicode text is read, samples and labels."""
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    (tmp_path / "x.csv").write_bytes(f"{mark}Säure\tb\n1.5\t2\n3\t4.25\n".encode(encoding))
+    samples = open_samples(tmp_path / "x.csv")
+    assert samples.feature_names == ("Säure", "b")
+    (block,) = samples.blocks(9)
+    np.testing.assert_array_equal(block, VALUES)
+    (tmp_path / "y.txt").write_bytes(f"{mark}Äpfel\r\nBirnen\r\n".encode(encoding))
+    assert read_labels(tmp_path / "y.txt", 2).tolist() == ["Äpfel", "Birnen"]
+
+
 def test_semicolons_in_texts_divide_nothing(tmp_path):
     """A table that its own delimiter divides evenly keeps it, and one column of names stays one."""
     (tmp_path / "x.csv").write_text("tags;more,a\nx;y,1\nz;w,2\n")

@@ -25,6 +25,7 @@ BAD_CSV = {
     "pandas index": (",a,b\n0,5,6\n1,7,8\n", "column 0 .* has no name.*--drop-column 'Unnamed: 0'"),
     "only a header": ("a,b\n", "0 samples of 2 features"),
     "empty": ("\n", "it has no rows"),
+    "other encoding": ("Säure,b\n1,2\n".encode("latin-1"), r"not UTF-8 text \(byte 0xe4\).*iconv"),
     "not text": (b"\xff\xfe\x00", "cannot be read"),
 }
 
