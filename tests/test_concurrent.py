@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.threads, pytest.mark.timeout(240)]
 
 DOORS = ("compute_gram", "stored", "HeatSVC", "NystromSVC", "cross_validate", "of rank")
 
-Calls = dict[str, Callable[[], Any]]
+Calls = dict[str, Callable[..., Any]]
 
 
 @pytest.fixture(scope="module")
@@ -202,21 +202,23 @@ def test_the_client_of_a_parent_is_refused(calls: Calls) -> None:
         child.join()
 
 
-def test_clients_of_other_threads_come_and_go(calls: Calls, expected: dict[str, bytes]) -> None:
-    """A call goes on where it began when another thread makes a client the default, or ends it."""
-    ended = threading.Event()
+def test_a_call_stays_where_it_began(calls: Calls, expected: dict[str, bytes]) -> None:
+    """A client that another thread makes the default meanwhile gets none of its work."""
+    started: list[Client] = []
 
-    def come_and_go() -> None:
-        while not ended.wait(0.05):
-            Client(processes=False, n_workers=1, dashboard_address=None).close()
+    def another(progress: dhsk.Progress) -> None:
+        if not started:
+            with ThreadPoolExecutor(1) as pool:
+                options = {"processes": False, "n_workers": 1, "dashboard_address": None}
+                started.append(pool.submit(lambda: Client(**options)).result())
 
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(come_and_go)
-        try:
-            assert bits(calls["cross_validate"]()) == expected["cross_validate"]
-        finally:
-            ended.set()
-        other.result()
+    try:
+        assert bits(calls["cross_validate"](progress=another)) == expected["cross_validate"]
+        assert current_client() is started[0]
+        assert started[0].cluster.scheduler.transition_counter == 0
+    finally:
+        for client in started:
+            client.close()
 
 
 @pytest.mark.timeout(60)

@@ -123,7 +123,7 @@ def test_without_a_client_tasks_run_on_threads_here() -> None:
         connections = psutil.Process().net_connections(kind="tcp")
         assert psutil.CONN_LISTEN not in {c.status for c in connections}
     assert blas_threads() == before
-    assert set(threading.enumerate()) == threads
+    assert set(threading.enumerate()) <= threads
 
 
 def test_threads_run_tasks_as_workers_do() -> None:
