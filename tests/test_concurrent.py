@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -140,19 +141,20 @@ def test_tasks_of_threads(threads: int, calls: Calls, expected: dict[str, bytes]
 
 
 @pytest.mark.usefixtures("_as_it_was")
-def test_tasks_may_ask_for_their_own_workers() -> None:
+def test_tasks_may_ask_for_their_own_workers(tmp_path: Path) -> None:
     """A task that gives the client of its workers makes room for the tasks that it waits for."""
     X = np.random.default_rng(0).random((50, 20))
     kernel = dhsk.HeatKernel(dim=20, time=0.1)
 
-    def gram() -> Any:
-        return np.asarray(dhsk.compute_gram(X, kernel, client=get_client(), tile=16))
+    def gram(number: int) -> Any:
+        store = tmp_path / str(number)
+        return np.asarray(dhsk.compute_gram(X, kernel, client=get_client(), store=store, tile=16))
 
     expected = np.asarray(dhsk.compute_gram(X, kernel, tile=16))
     with Client(
         processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
     ) as client:
-        for found in client.gather([client.submit(gram, pure=False) for _ in range(4)]):
+        for found in client.gather(client.map(gram, range(4))):
             np.testing.assert_array_equal(found, expected)
 
 
