@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         SamplesChangedError,
         StoreError,
         StoreMismatchError,
+        ZeroRowsWarning,
     )
     from dhsk.estimators import (
         HeatKernelRidge,
@@ -57,6 +58,7 @@ _HOME = {
     "errors": [
         "AccuracyError", "BudgetError", "CorruptTileError", "DhskError", "IncompleteStoreError",
         "InputError", "InputWarning", "SamplesChangedError", "StoreError", "StoreMismatchError",
+        "ZeroRowsWarning",
     ],
     "estimators": [
         "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "NystromFeatures",
@@ -82,8 +84,8 @@ __all__ = [
     "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LinearKernel",
     "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
     "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "StoreError", "StoreMismatchError",
-    "compute_gram", "connect", "cross_validate", "hyperspherical_map", "multinomial_map",
-    "open_gram", "open_samples", "projective_map", "read_labels",
+    "ZeroRowsWarning", "compute_gram", "connect", "cross_validate", "hyperspherical_map",
+    "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
 ]  # fmt: skip
 
 

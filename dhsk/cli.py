@@ -23,11 +23,12 @@ from dhsk.options import (
     open_samples_of,
     table_options,
     tile_options,
+    zero_rows_option,
 )
 from dhsk.outcome import Outcome
 from dhsk.plan_command import plan
 from dhsk.predict_command import predict
-from dhsk.samples import SphereMap
+from dhsk.samples import SphereMap, ZeroRule
 from dhsk.train_command import train
 from dhsk.verify_command import info, verify
 
@@ -87,6 +88,7 @@ def demo(
 @click.option("--out", type=Place(), required=True, help="Folder of the store.")
 @kernel_options
 @map_option
+@zero_rows_option
 @tile_options
 @table_options
 @cluster_options
@@ -94,6 +96,7 @@ def gram(
     samples: str,
     out: Path,
     sphere_map: SphereMap | None,
+    zero_rows: ZeroRule,
     table: TableOptions,
     cluster: str,
     workers: int | None,
@@ -115,6 +118,7 @@ def gram(
                 opened,
                 made,
                 sphere_map=chosen,
+                zero_rows=zero_rows,
                 store=out,
                 dtype=dtype,
                 product_dtype=product_dtype,

@@ -32,6 +32,7 @@ from dhsk.options import (
     open_samples_of,
     ranks_options,
     table_options,
+    zero_rows_option,
 )
 from dhsk.samples import Samples, is_gram_store, read_labels, scan
 
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     "--overwrite", is_flag=True, help="Replace the results of another run that are in --out."
 )
 @map_option
+@zero_rows_option
 @table_options
 @cluster_options
 def cv(

@@ -39,3 +39,7 @@ class CorruptTileError(StoreError):
 
 class InputWarning(UserWarning):
     """Samples or labels can be used, but perhaps not in the way that was meant."""
+
+
+class ZeroRowsWarning(InputWarning):
+    """Samples are all zero, and take the centre of the positive orthant as their image."""

@@ -192,6 +192,14 @@ map_option = click.option(
     type=click.Choice(MAPS),
     help="How samples become unit vectors. [default: the kernel's]",
 )
+zero_rows_option = click.option(
+    "--zero-rows",
+    type=click.Choice(["center", "error"]),
+    default="center",
+    show_default=True,
+    help="What becomes of samples of zeros, which have no image on the sphere: the centre of the "
+    "positive orthant, or an error.",
+)
 
 
 @dataclass(frozen=True)

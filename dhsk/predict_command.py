@@ -128,7 +128,8 @@ class _Table:
         """Labels, (rows,), and the columns beside them, block by block."""
         from dhsk.svm.model import ROWS
 
-        for _, rows in self.model.row_map.blocks(samples, ROWS, progress):
+        row_map = self.model.row_map
+        for _, rows in row_map.blocks(samples, ROWS, progress):
             decisions = self.model.decisions(rows)
             beside: list[NDArray[Any]] = []
             if self.decision:
@@ -136,6 +137,7 @@ class _Table:
             if self.proba:
                 beside += list(self.model.probabilities_of(decisions).T)
             yield self.model.labels_of(decisions), beside
+        row_map.warn(samples)
 
 
 def _write_predictions(

@@ -10,7 +10,6 @@ import click
 
 from dhsk.connecting import connected_if_asked, wrong_out
 from dhsk.console import print_table, say, show_progress
-from dhsk.gram.prepare import takes_float32
 from dhsk.gram.sizes import human_bytes, human_seconds
 from dhsk.options import (
     Place,
@@ -24,9 +23,10 @@ from dhsk.options import (
     open_samples_of,
     rank_options,
     table_options,
+    zero_rows_option,
 )
 from dhsk.outcome import TreeMemory, peak_resident
-from dhsk.samples import Samples, SphereMap, read_labels
+from dhsk.samples import Samples, SphereMap, ZeroRule, read_labels
 
 if TYPE_CHECKING:
     from dhsk.estimators import HeatSVC, NystromSVC
@@ -66,12 +66,13 @@ if TYPE_CHECKING:
 @click.option(
     "--dtype",
     type=click.Choice(["float32", "float64"]),
-    help="Type of products and kernel values. [default: float64; with --rank: float32 where the "
-    "kernel takes it]",
+    help="Type of products and kernel values. [default: float64; with --rank: float32 where there "
+    "are more than four million features and the kernel takes it]",
 )
 @click.option("--store", type=Place(), help="Folder to keep the Gram matrix in.")
 @kernel_options
 @map_option
+@zero_rows_option
 @table_options
 @cluster_options
 def train(
@@ -90,6 +91,7 @@ def train(
     dtype: str | None,
     store: Path | None,
     sphere_map: SphereMap | None,
+    zero_rows: ZeroRule,
     table: TableOptions,
     cluster: str,
     workers: int | None,
@@ -112,7 +114,8 @@ def train(
     made = make_kernel(dim=opened.shape[1], **kernel)
     chosen: dict[str, Any] = {
         "C": C, "tol": tol, "dtype": dtype, "kernel": made, "sphere_map": sphere_map,
-        "class_weight": class_weight, "memory": memory, "random_state": seed,
+        "zero_rows": zero_rows, "class_weight": class_weight, "memory": memory,
+        "random_state": seed,
     }  # fmt: skip
     if rank is None:
         estimator: HeatSVC | NystromSVC = _exact(chosen, probability=probability, store=store)
@@ -159,8 +162,7 @@ def _low_rank(chosen: dict[str, Any], rank: int, own: dict[str, Any]) -> "Nystro
     """Estimator of a low-rank one."""
     from dhsk.estimators import NystromSVC
 
-    single = takes_float32(chosen["kernel"])
-    defaults = {"tol": 1e-4, "dtype": "float32" if single else "float64"}
+    defaults = {"tol": 1e-4}
     given = {name: value for name, value in own.items() if value is not None}
     return NystromSVC(rank, **_filled(chosen, defaults), **given)
 

@@ -18,7 +18,7 @@ from dhsk.gram.workers import full_disk_is_budget
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.lowrank.validate import LowRank, low_rank_engine
 from dhsk.progress import OnProgress, ignore
-from dhsk.samples import SphereMap
+from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
 from dhsk.svm.choice import choose
 from dhsk.svm.engine import Engine, Means, Outcome, exact_engine
 from dhsk.svm.fitter import NO_MODEL
@@ -51,6 +51,7 @@ def cross_validate(
     oversampling: float = 1.0,
     loss: str = "squared_hinge",
     sphere_map: SphereMap | None = None,
+    zero_rows: ZeroRule = "center",
     memory: int | str | None = None,
     client: Client | None = None,
     store: str | Path | None = None,
@@ -131,6 +132,9 @@ def cross_validate(
         "squared_hinge", or "logistic" for logistic regression. Only with `rank`.
     sphere_map
         Map for the spherical kernels; None for their own. Only for samples.
+    zero_rows
+        What becomes of samples of zeros under such a map: "center", the centre of the positive
+        orthant, with a warning that counts them, or "error". The model of `refit` keeps it.
     memory
         Most bytes that all processes together may hold, as a number or like "2GB".
     client
@@ -167,6 +171,7 @@ def cross_validate(
         The fits do not fit the memory, or the results the disk.
     """
     report = progress or ignore
+    parse_zero_rule(zero_rows)
     source = open_square(G_or_X, precomputed=_is_precomputed(kernels))
     begin = perf_counter()
     look = _is_auto("time_scale", time_scale)
@@ -191,9 +196,9 @@ def cross_validate(
         table=None if table is None else Path(table),
     )
     if low_rank is None:
-        made = exact_engine(source, sphere_map, len(chosen), grid, means, report)
+        made = exact_engine(source, sphere_map, zero_rows, len(chosen), grid, means, report)
     else:
-        made = low_rank_engine(source, sphere_map, low_rank, grid, means, seed, report)
+        made = low_rank_engine(source, sphere_map, zero_rows, low_rank, grid, means, seed, report)
     with full_disk_is_budget(), made as engine:
         found = list(engine.run(chosen, scale_C=scale_C))
         tried: list[dict[str, Any]] = []

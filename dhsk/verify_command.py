@@ -97,6 +97,7 @@ def _show_gram(store: Path) -> None:
             f"fingerprint {'+'.join(header.fingerprints)}",
         ),
         *([] if opened.header.feature_names is None else [("features", _names_of(opened))]),
+        *([] if header.zero_rows is None else [("of zeros", _zeros_of(header.zero_rows))]),
         ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
         ("on disk", human_bytes(_size_of(store))),
     ]
@@ -105,6 +106,11 @@ def _show_gram(store: Path) -> None:
         say("next:   run the command that made it again: it computes the missing tiles only")
     else:
         say(f"next:   dhsk verify {store}, or dhsk cv {store} --labels LABELS --out DIR")
+
+
+def _zeros_of(counts: tuple[int, ...]) -> str:
+    """How many samples were of zeros, on each side of the matrix."""
+    return f"{' and '.join(f'{count:,}' for count in counts)} samples, at the centre"
 
 
 def _names_of(store: GramStore) -> str:

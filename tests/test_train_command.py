@@ -203,6 +203,9 @@ def test_the_truth_may_be_of_one_class(run: Any, samples: Any) -> None:
     assert (code, "of 40 labels are right" in out) == (DONE, True)
 
 
+REFUSE = ("--zero-rows", "error")
+
+
 def zero_row(X: Any) -> None:
     """Write test samples whose last row has no image."""
     X = X.copy()
@@ -213,7 +216,7 @@ def zero_row(X: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("train", "zero.npy", "--labels", "y.txt"), "zero.npy: row 77 .* is all zero"),
+        (("train", "zero.npy", "--labels", "y.txt", *REFUSE), "zero.npy: row 77 .* is all zero"),
         (("train", "x.npy", "--labels", "ty.txt"), "40 labels for 80 samples"),
         (("train", "x.npy", "--labels", "y.txt", "--C", 0), "C must be above 0"),
         (("train", "x.npy", "--labels", "y.txt", "--tol", -1), "tol must be above 0"),
@@ -235,7 +238,7 @@ def test_what_cannot_be_used_ends_in_a_sentence(
     zero_row(X)
     np.save("narrow.npy", X[:, 1:])
     Path("n.txt").write_text("1\n2\n" * 20)
-    assert run("train", "x.npy", "--labels", "y.txt", "--out", "m")[0] == DONE
+    assert run("train", "x.npy", "--labels", "y.txt", *REFUSE, "--out", "m")[0] == DONE
     before = sorted(path.name for path in Path().iterdir())
     monkeypatch.setattr(model_module, "ROWS", 32)  # rows before the bad one are written
     code, _, err = run(*words, "--out", "result")
@@ -262,7 +265,7 @@ def test_a_place_that_cannot_be_written_is_refused_first(
 def test_an_older_result_stays_where_prediction_fails(run: Any, samples: Any) -> None:
     """It is replaced by a complete one only."""
     zero_row(samples[0])
-    assert run("train", "x.npy", "--labels", "y.txt", "--out", "m")[0] == DONE
+    assert run("train", "x.npy", "--labels", "y.txt", *REFUSE, "--out", "m")[0] == DONE
     Path("p.csv").write_text("old")
     assert run("predict", "m", "zero.npy", "--out", "p.csv")[0] == BAD_INPUT
     assert Path("p.csv").read_text() == "old"

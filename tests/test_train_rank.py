@@ -63,7 +63,7 @@ def test_train_then_predict(run: Any, samples: Any) -> None:
     assert "map hyperspherical, C = 3\n" in out
     head, row = (line.split() for line in out.splitlines()[1:3])
     assert " ".join(head).startswith("classes landmarks features trace error worst gradient dual")
-    assert row[:4] == ["3", "20", "20", "float32"]
+    assert row[:4] == ["3", "20", "20", "float64"]
     assert float(row[4]) == pytest.approx(model.trace_error_, rel=0.006)
     assert float(row[5]) == pytest.approx(model.model_.certificates.relative.max(), rel=0.06)
     assert float(row[6]) == pytest.approx(model.duality_gap_, rel=0.06)
@@ -145,7 +145,10 @@ def test_more_landmarks_than_features(run: Any, samples: Any) -> None:
         ((*TRAIN[:4], "--out", "m", "--oversampling", 2), "--oversampling is for --rank"),
         ((*TRAIN, "--rank", 0), "0 is not in the range"),
         ((*TRAIN, "--tol", 0), "tol must be above 0"),
-        (("train", "zero.npy", *TRAIN[2:]), "zero.npy: row 77 .* is all zero"),
+        (
+            ("train", "zero.npy", *TRAIN[2:], "--zero-rows", "error"),
+            "zero.npy: row 77 .* is all zero",
+        ),
         (("train", "t.npy", *TRAIN[2:]), "120 labels for 60 samples"),
         (("train", "none.npy", *TRAIN[2:]), "there is no file none.npy"),
         ((*TRAIN, "--labels", "one.txt"), "one.txt"),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from distributed import Client
@@ -18,7 +18,15 @@ from dhsk.gram.prepare import check_kernels
 from dhsk.gram.sizes import parse_bytes
 from dhsk.kernels import NAMED, HeatKernel, Kernel, named_family, parse_kernel
 from dhsk.kernels.base import positive_parameter
-from dhsk.samples import Samples, SphereMap, open_samples, parse_sphere_map
+from dhsk.samples import (
+    Samples,
+    SphereMap,
+    ZeroRows,
+    ZeroRule,
+    open_samples,
+    parse_sphere_map,
+    parse_zero_rule,
+)
 from dhsk.samples.memory import from_memory, refuse_anndata
 from dhsk.samples.names import names_in, table_in_order
 from dhsk.svm.model import ROWS, SUPPORT, blocks
@@ -37,11 +45,13 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     time_scale: float
     sphere_map: SphereMap | None
+    zero_rows: ZeroRule
     kernel: Kernel | str | None
-    dtype: str
+    dtype: str | None
     memory: int | str | None
     client: Client | None = None
     _fitted_map: RowMap
+    _dtypes: ClassVar[tuple[str | None, ...]] = ("float32", "float64")
     _takes_any_order: bool = False
     """Whether named columns are put in order: of loaded models, see `_validated`."""
 
@@ -80,8 +90,11 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             positive_parameter("time_scale", self.time_scale)
         if self.sphere_map is not None:
             parse_sphere_map(self.sphere_map)
-        if self.dtype not in ("float32", "float64"):
-            raise InputError(f"dtype must be 'float32' or 'float64', but it is {self.dtype!r}")
+        parse_zero_rule(self.zero_rows)
+        if self.dtype not in self._dtypes:
+            raise InputError(
+                f"dtype must be {' or '.join(map(repr, self._dtypes))}, but it is {self.dtype!r}"
+            )
         self._bytes()
 
     def _bytes(self) -> int | None:
@@ -118,26 +131,37 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
                 "with one, every sample maps to the same point or its opposite"
             )
         kernel = parse_kernel(self.kernel or HeatKernel.name, dim, self.time_scale)
-        chosen = check_kernels([kernel], [samples], self.sphere_map, self.dtype)
-        return RowMap(kernel, chosen, self.dtype)
+        dtype = self._product_dtype(kernel, samples.shape[0])
+        chosen = check_kernels([kernel], [samples], self.sphere_map, dtype)
+        return RowMap(kernel, chosen, dtype, ZeroRows(self.zero_rows))
+
+    def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
+        """Type of rows, products and kernel values for samples to be fitted to."""
+        del kernel, n_samples
+        return str(self.dtype)
 
     def _keep_map(self, row_map: RowMap) -> None:
-        self._fitted_map = row_map
+        self._fitted_map = row_map.anew()
         self.kernel_ = row_map.kernel
 
     def _map_to_fit(self, X: Any) -> Rows:
         """Map samples to be fitted to, all in memory."""
         samples = self._samples(X)
-        self._keep_map(self._row_map(samples))
+        row_map = self._row_map(samples)
+        self._keep_map(row_map)
         with in_scikit_words(self):
-            return self._fitted_map.all_of(samples, own_room(self._bytes()))
+            rows = row_map.all_of(samples, own_room(self._bytes()))
+        row_map.warn(samples)
+        return rows
 
     def _by_blocks(self, X: Any, function: Callable[[Rows], Any]) -> NDArray[Any]:
         """Map samples block by block, and join what a function says of each block."""
         X = self._validated(X, reset=False)
+        samples, row_map = open_samples(X), self._fitted_map.anew()
         with in_scikit_words(self):
-            mapped = self._fitted_map.blocks(open_samples(X), ROWS)
-            return np.concatenate([function(rows) for _, rows in mapped])
+            found = np.concatenate([function(rows) for _, rows in row_map.blocks(samples, ROWS)])
+        row_map.warn(samples)
+        return found
 
     def _sums(self, X: Any, fitted: Rows, coef: Floats, kernel: Kernel | None = None) -> Floats:
         """Kernel, by default the fitted one, of samples and fitted rows times coefficients."""

@@ -8,12 +8,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.arrays import Rows
 from dhsk.estimators.base import in_scikit_words
-from dhsk.samples import hyperspherical_map, projective_map
+from dhsk.samples import SphereMap, ZeroRows, ZeroRule
+from dhsk.samples.maps import map_whole
 from dhsk.samples.memory import refuse_anndata
 
 
 class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A map that learns nothing: `fit` only counts the features and checks the samples."""
+
+    _name: SphereMap
+
+    def __init__(self, zero_rows: ZeroRule = "center") -> None:
+        self.zero_rows = zero_rows
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the samples.
@@ -58,7 +64,9 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
             A row has no image; it is named.
         """
         check_is_fitted(self)
-        return self._map(self._checked(X, reset=False))
+        rows, zero_rows = self._map(self._checked(X, reset=False))
+        zero_rows.warn("X", rows.shape[0])
+        return rows
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether the number of features is known, which is all that is learned."""
@@ -74,12 +82,21 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         least = 2 if reset else 1  # one feature maps to a point or two; later its number decides
         return validate_data(self, X, accept_sparse="csr", ensure_min_features=least, reset=reset)
 
-    def _map(self, X: Any) -> Rows:
-        raise NotImplementedError
+    def _map(self, X: Any) -> tuple[Rows, ZeroRows]:
+        """Unit rows, and which of them were zero."""
+        zero_rows = ZeroRows(self.zero_rows)
+        with in_scikit_words(self):
+            return map_whole(self._name, X, zero_rows), zero_rows
 
 
 class HypersphericalMap(_SphereMap):
     """Square roots of proportions, sqrt(x / sum x) row by row: `hyperspherical_map`.
+
+    Parameters
+    ----------
+    zero_rows
+        What a row of zeros becomes. "center": the centre of the positive orthant, with a warning
+        that counts such rows. "error": an error that names it.
 
     Attributes
     ----------
@@ -100,18 +117,22 @@ class HypersphericalMap(_SphereMap):
            [1.       , 0.       ]])
     """
 
+    _name = "hyperspherical"
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
 
-    def _map(self, X: Any) -> Rows:
-        with in_scikit_words(self):
-            return hyperspherical_map(X)
-
 
 class ProjectiveMap(_SphereMap):
     """Division by the length, x / ||x|| row by row: `projective_map`.
+
+    Parameters
+    ----------
+    zero_rows
+        What a row of zeros becomes. "center": the centre of the positive orthant, with a warning
+        that counts such rows. "error": an error that names it.
 
     Attributes
     ----------
@@ -132,5 +153,4 @@ class ProjectiveMap(_SphereMap):
            [ 0. ,  1. ]])
     """
 
-    def _map(self, X: Any) -> Rows:
-        return projective_map(X)
+    _name = "projective"

@@ -25,7 +25,7 @@ from dhsk.lowrank.feature_blocks import store_features
 from dhsk.lowrank.features import FeatureMap, lazy_features
 from dhsk.lowrank.landmarks import require_room
 from dhsk.progress import OnProgress, ignore
-from dhsk.samples import Samples, SphereMap, open_samples
+from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
 from dhsk.svm.runners import own_room
 
@@ -64,6 +64,10 @@ class NystromFeatures(
     sphere_map
         How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
         kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
+    zero_rows
+        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
+        the positive orthant, the limit of smoothed counts, with one warning that counts them.
+        "error": an error that names the first.
     tol
         Relative trace error that is small enough: "rpcholesky" takes no more landmarks than it
         needs. Below 1; 0 for as many as there may be.
@@ -120,6 +124,7 @@ class NystromFeatures(
         oversampling: float | None = None,
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = None,
+        zero_rows: ZeroRule = "center",
         tol: float = 0.0,
         dtype: str = "float64",
         memory: int | str | None = None,
@@ -131,6 +136,7 @@ class NystromFeatures(
         self.oversampling = oversampling
         self.time_scale = time_scale
         self.sphere_map = sphere_map
+        self.zero_rows = zero_rows
         self.tol = tol
         self.dtype = dtype
         self.memory = memory
@@ -182,7 +188,7 @@ class NystromFeatures(
         """
         del y
         made = self._approximate(X).values
-        return self._transform(X) if made is None or isinstance(X, da.Array) else made
+        return self._transform(X, warn=False) if made is None or isinstance(X, da.Array) else made
 
     def transform(self, X: Any) -> NDArray[Any] | da.Array:
         """Features of samples.
@@ -245,18 +251,20 @@ class NystromFeatures(
             The folder holds something else, cannot be written, or is being written by another.
         """
         check_is_fitted(self)
-        samples, folder = self._opened(X), os.fspath(path)
+        samples, folder, features = self._opened(X), os.fspath(path), self._features
         with in_scikit_words(self):
             room = own_room(self._bytes())
-            store_features(samples, self._features, folder, room, progress or ignore)
+            store_features(samples, features, folder, room, progress or ignore)
+        features.row_map.warn(samples)
         return da.from_zarr(str(Path(folder).absolute()))
 
     @property
     def _features(self) -> FeatureMap:
-        return FeatureMap(self._fitted_map, self.landmarks_, self.normalization_, self._names)
+        row_map = self._fitted_map.anew()
+        return FeatureMap(row_map, self.landmarks_, self.normalization_, self._names)
 
-    def _transform(self, X: Any) -> NDArray[Any] | da.Array:
-        """Features of samples, now or as a graph."""
+    def _transform(self, X: Any, *, warn: bool = True) -> NDArray[Any] | da.Array:
+        """Features of samples, now, or as a graph, which does not warn of samples of zeros."""
         if isinstance(X, da.Array):
             validate_data(self, X, reset=False, skip_check_array=True)
             return lazy_features(X, self._features)
@@ -264,8 +272,12 @@ class NystromFeatures(
         shape, dtype = (X.shape[0], self.n_components_), np.dtype(self.dtype)
         held = shape[0] * shape[1] * dtype.itemsize
         require_room(held, own_room(self._bytes()), f"features {shape}", "transform fewer samples")
+        samples, features = open_samples(X), self._features
         with in_scikit_words(self):
-            return self._features.of(open_samples(X))
+            Z = features.of(samples)
+        if warn:
+            features.row_map.warn(samples)
+        return Z
 
     def _opened(self, X: Any) -> Samples:
         """Samples of any source; those in memory as scikit-learn takes them."""
@@ -295,11 +307,12 @@ class NystromFeatures(
         oversampling = self.oversampling
         if oversampling is None:
             oversampling = usual_oversampling(self.n_components, self.selection)
-        self._keep_map(self._row_map(samples))
+        row_map = self._row_map(samples)
+        self._keep_map(row_map)
         with in_scikit_words(self):
             found = approximate(
                 samples,
-                self._fitted_map,
+                row_map,
                 k=self.n_components,
                 selection=selection,
                 tol=self.tol,
@@ -307,6 +320,7 @@ class NystromFeatures(
                 seed=random_numbers(self.random_state).randint(np.iinfo(np.int32).max),
                 memory=self._bytes(),
             )
+        row_map.warn(samples)
         self.landmarks_, self.landmark_indices_ = found.landmarks, found.indices
         self.normalization_, self.trace_error_ = found.root, found.trace_error
         self.n_components_: int = found.width

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 from distributed import Client
@@ -15,12 +15,16 @@ from dhsk.arrays import Floats
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, random_numbers, warn_unless_solved
 from dhsk.estimators.selection import check_choice, check_trace_error, numbered
+from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
 from dhsk.lowrank.model import LowRankModel
 from dhsk.lowrank.train import LossName, LowRank, check_loss, train_low_rank
 from dhsk.progress import OnProgress, ignore
-from dhsk.samples import Samples, SphereMap
+from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.svm.train import Means
+
+MOST_IN_DOUBLE: Final = 1 << 22
+"""Entries of features, 32 MB, up to which float64 costs nothing that one would notice."""
 
 
 class NystromSVC(HeatClassifier[LowRankModel]):
@@ -56,6 +60,10 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         How samples become unit vectors: "hyperspherical" (for counts), "projective" or "identity"
         (they are used as they are). None for the kernel's own: hyperspherical for heat, parametrix
         and cosine, identity for the others.
+    zero_rows
+        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
+        the positive orthant, the limit of smoothed counts, with one warning that counts them.
+        "error": an error that names the first.
     loss
         "squared_hinge", or "logistic", which gives probabilities, or "hinge", which holds the
         features in memory, and takes no client.
@@ -71,7 +79,9 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         also where it stands for the rest: there `LinearSVC` has 1.
     dtype
         Type of products, kernel values and features: "float32", or "float64", which kernels that
-        are neither spherical nor linear need. Sums and factors of landmarks are in float64.
+        are neither spherical nor linear need. None for "float32" where the kernel takes it and
+        features have more than four million entries, else for "float64". Sums and factors of
+        landmarks are in float64.
     memory
         Most bytes that this process, or with a client all processes, may hold: a number, or like
         "2GB". None for half of what is free, or what the workers have.
@@ -143,10 +153,11 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     """
 
     _kept = (
-        "n_components", "C", "oversampling", "time_scale", "sphere_map", "loss", "tol",
-        "landmark_tol", "class_weight", "dtype",
+        "n_components", "C", "oversampling", "time_scale", "sphere_map", "zero_rows", "loss",
+        "tol", "landmark_tol", "class_weight", "dtype",
     )  # fmt: skip
     _model_type = LowRankModel
+    _dtypes = ("float32", "float64", None)
 
     def __init__(
         self,
@@ -158,11 +169,12 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         oversampling: float = 1.0,
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = None,
+        zero_rows: ZeroRule = "center",
         loss: LossName = "squared_hinge",
         tol: float = 1e-4,
         landmark_tol: float = 0.0,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        dtype: str = "float32",
+        dtype: str | None = None,
         memory: int | str | None = None,
         client: Client | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -174,6 +186,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         self.oversampling = oversampling
         self.time_scale = time_scale
         self.sphere_map = sphere_map
+        self.zero_rows = zero_rows
         self.loss = loss
         self.tol = tol
         self.landmark_tol = landmark_tol
@@ -218,6 +231,12 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         """
         opened, labels, weights = self._opened(samples, y)
         return self._fit(opened, labels, weights, progress or ignore, journal)
+
+    def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
+        if self.dtype is not None:
+            return self.dtype
+        many = n_samples * min(n_samples, self.n_components) > MOST_IN_DOUBLE
+        return "float32" if many and takes_float32(kernel) else "float64"
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each sample, that of the greatest decision, (N,).
@@ -313,7 +332,9 @@ class NystromSVC(HeatClassifier[LowRankModel]):
             Means(self._bytes(), self.client),
             None if journal is None else Path(journal),
         )
-        model = train_low_rank(problem, self._row_map(samples), means, how, report, folder)
+        row_map = self._row_map(samples)
+        model = train_low_rank(problem, row_map, means, how, report, folder)
+        row_map.warn(samples)
         self._learned(replace(model, notes={**model.notes, **self._notes()}))
         warn_unless_solved(model.certificates)
         return self

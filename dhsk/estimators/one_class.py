@@ -15,7 +15,7 @@ from dhsk.estimators.base import HeatEstimator, checked_weights
 from dhsk.gram.sizes import human_bytes
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import positive_parameter
-from dhsk.samples import SphereMap
+from dhsk.samples import SphereMap, ZeroRule
 from dhsk.svm.one_class import solve_one_class
 from dhsk.svm.runners import own_room
 from dhsk.svm.simd import BLOCK
@@ -39,6 +39,10 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     sphere_map
         How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
         kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
+    zero_rows
+        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
+        the positive orthant, the limit of smoothed counts, with one warning that counts them.
+        "error": an error that names the first.
     kernel
         Another kernel; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
     tol
@@ -89,6 +93,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = None,
         *,
+        zero_rows: ZeroRule = "center",
         kernel: Kernel | str | None = None,
         tol: float = 1e-3,
         dtype: str = "float64",
@@ -97,6 +102,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         self.nu = nu
         self.time_scale = time_scale
         self.sphere_map = sphere_map
+        self.zero_rows = zero_rows
         self.kernel = kernel
         self.tol = tol
         self.dtype = dtype

@@ -16,7 +16,7 @@ from dhsk.estimators.base import HeatEstimator, checked_weights
 from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
-from dhsk.samples import Samples, SphereMap
+from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.svm.conjugate import RidgeSolution, solve_ridge
 from dhsk.svm.runners import own_room
 from dhsk.svm.smo import padded
@@ -39,6 +39,10 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
     sphere_map
         How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
         kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
+    zero_rows
+        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
+        the positive orthant, the limit of smoothed counts, with one warning that counts them.
+        "error": an error that names the first.
     kernel
         Another kernel; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
     tol
@@ -90,6 +94,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = None,
         *,
+        zero_rows: ZeroRule = "center",
         kernel: Kernel | str | None = None,
         tol: float = 1e-6,
         max_passes: int = 1000,
@@ -101,6 +106,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         self.alpha = alpha
         self.time_scale = time_scale
         self.sphere_map = sphere_map
+        self.zero_rows = zero_rows
         self.kernel = kernel
         self.tol = tol
         self.max_passes = max_passes
@@ -190,6 +196,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
             samples,
             self.kernel_,
             sphere_map=self.sphere_map,
+            zero_rows=ZeroRows(self.zero_rows),  # those were warned of when the rows were mapped
             store=self.store,
             dtype=self.dtype,
             product_dtype=self.dtype,

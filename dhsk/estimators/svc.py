@@ -16,7 +16,7 @@ from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, warn_unless_converged
 from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, ignore
-from dhsk.samples import Samples, SphereMap
+from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.svm.model import SvcModel
 from dhsk.svm.train import Means, train_svc
 
@@ -41,13 +41,18 @@ class HeatSVC(HeatClassifier[SvcModel]):
         How samples become unit vectors: "hyperspherical" (for counts), "projective" or "identity"
         (they are used as they are). None for the kernel's own: hyperspherical for heat, parametrix
         and cosine, identity for the others.
+    zero_rows
+        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
+        the positive orthant, the limit of smoothed counts, with one warning that counts them.
+        "error": an error that names the first.
     kernel
         Another kernel of dhsk; None for the heat kernel; or a name: "heat" and "parametrix" at
         `time_scale`, "gaussian" with sigma=1, "polynomial" with degree=2 and offset=1, "cosine",
         "linear".
     tol
-        Greatest KKT violation. Where a pair of classes fits the memory, steps go on to 1e-10 if
-        four times as many are enough for it: then decisions do not depend on how a problem is put.
+        Greatest KKT violation. In float64, pairs of classes of up to 2,048 samples go on to 1e-10
+        if four times as many steps are enough for it: then decisions do not depend on how a problem
+        is put, by weights or by repetition, in this order of samples or another.
     class_weight
         Factors of C by label, or "balanced"; None for 1.
     probability
@@ -103,7 +108,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
     True
     """
 
-    _kept = ("C", "time_scale", "sphere_map", "tol", "class_weight", "probability", "dtype")
+    _kept = (
+        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "probability", "dtype",
+    )  # fmt: skip
     _model_type = SvcModel
 
     def __init__(
@@ -112,6 +119,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = None,
         *,
+        zero_rows: ZeroRule = "center",
         kernel: Kernel | str | None = None,
         tol: float = 1e-3,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
@@ -125,6 +133,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         self.C = C
         self.time_scale = time_scale
         self.sphere_map = sphere_map
+        self.zero_rows = zero_rows
         self.kernel = kernel
         self.tol = tol
         self.class_weight = class_weight
@@ -235,7 +244,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
             random_state=self.random_state,
         )
         means = Means(self._bytes(), self.client, self.store)
-        model = train_svc(problem, self._row_map(samples), means, report)
+        row_map = self._row_map(samples)
+        model = train_svc(problem, row_map, means, report)
+        row_map.warn(samples)
         self._learned(replace(model, notes={**model.notes, **self._notes()}))
         warn_unless_converged(model.certificates)
         return self

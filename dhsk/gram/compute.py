@@ -27,7 +27,7 @@ from dhsk.gram.workers import computing, full_disk_is_budget, leave_slot, resour
 from dhsk.gram.writing import TileWriter
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
 from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.samples import Scan, SphereMap
+from dhsk.samples import Scan, SphereMap, ZeroRows, ZeroRule, warn_of_zero_rows
 
 Task: TypeAlias = tuple[TileSource, Group]
 """What workers are given to compute."""
@@ -45,6 +45,7 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
     Y: Any = None,
     *,
     sphere_map: SphereMap | None = None,
+    zero_rows: ZeroRule | ZeroRows = "center",
     store: str | Path | None = None,
     dtype: str = "float64",
     product_dtype: str = "float64",
@@ -74,6 +75,10 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         How samples become unit vectors: "hyperspherical" (square roots of proportions, for counts),
         "projective" (division by the length) or "identity" (they are used as they are). None takes
         the kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
+    zero_rows
+        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
+        the positive orthant, the limit of smoothed counts; the store says how many there were.
+        "error": an error that names the first. Kernels of unmapped samples are defined on them.
     store
         Folder for the result, on a disk that all workers see. None stores nothing: tiles are
         computed whenever they are asked for, from mapped samples in a temporary folder.
@@ -114,6 +119,11 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
     StoreError
         The store cannot be written, or another process writes to it.
 
+    Warns
+    -----
+    ZeroRowsWarning
+        Samples are all zero, and `zero_rows` is "center".
+
     References
     ----------
     .. [1] C. Zhao and J. S. Song, "Exact heat kernel on a hypersphere and its applications in
@@ -141,6 +151,8 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         "n_kernels": len(kernels),
     }
     chosen_map = check_kernels(kernels, sides, sphere_map, product_dtype)
+    taken_down = isinstance(zero_rows, ZeroRows)  # by a caller of this package, which warns itself
+    rules = [zero_rows if isinstance(zero_rows, ZeroRows) else ZeroRows(zero_rows) for _ in sides]
     with ExitStack() as stack:
         worker_client = stack.enter_context(computing(client))
         resources = resources_of(worker_client, limit)
@@ -150,7 +162,14 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         stack.enter_context(sole_writer(path))
         if is_occupied(path):
             sides = in_order_of(GramStore.open(path), sides)
-        scans = [scan_side(side, kernels, chosen_map, report) for side in sides]
+        scans = [
+            scan_side(side, kernels, chosen_map, report, rule)
+            for side, rule in zip(sides, rules, strict=True)
+        ]
+        if not taken_down:
+            warn_of_zero_rows(
+                [(s.source, r.count, s.shape[0]) for s, r in zip(sides, rules, strict=True)]
+            )
         names = sides[0].feature_names
         header = _header(plan, kernels, chosen_map, scans, names)
         stack.enter_context(_removed_if_samples_change(path))
@@ -212,9 +231,10 @@ def _header(
         sphere_map=sphere_map,
         dim=plan.dim,
         fingerprints=tuple(s.fingerprint for s in scans),
-        nnz=tuple(s.nnz for s in scans),
+        nnz=tuple(s.mapped_nnz for s in scans),
         product_dtype=plan.product_dtype,
         feature_names=digest_of_names(feature_names),
+        zero_rows=tuple(s.zero_rows for s in scans) if any(s.zero_rows for s in scans) else None,
     )
 
 

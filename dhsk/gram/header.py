@@ -42,13 +42,16 @@ class Header:
     fingerprints
         Of the row samples and, if rectangular, of the column samples, before the map.
     nnz
-        Entries of each of these if they are sparse, None where dense.
+        Entries of each of these, mapped, if they are sparse, None where dense.
     product_dtype
         Type in which samples are held, multiplied and evaluated.
     schema
         Version of this format.
     feature_names
         Digest of the names of the features, see `dhsk.gram.names`; None where they have none.
+    zero_rows
+        How many of the row samples and, if rectangular, of the column samples were all zero and
+        became the centre of the positive orthant; None if none was.
     """
 
     n_rows: int
@@ -65,6 +68,7 @@ class Header:
     product_dtype: DtypeName = "float64"
     schema: int = SCHEMA
     feature_names: str | None = None
+    zero_rows: tuple[int, ...] | None = None
 
     @classmethod
     def of_json(cls, attributes: dict[str, Any]) -> "Header":
@@ -84,6 +88,8 @@ class Header:
                 "open it with the version that wrote it"
             )
         lists = {key: tuple(found[key]) for key in ("kernels", "fingerprints", "nnz")}
+        if "zero_rows" in found:
+            lists["zero_rows"] = tuple(found["zero_rows"])
         return cls(**(found | lists))
 
     def to_json(self) -> dict[str, Any]:

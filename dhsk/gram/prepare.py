@@ -8,7 +8,15 @@ from dhsk.errors import InputError
 from dhsk.gram.plan import GramPlan, Resources, make_plan
 from dhsk.kernels import Kernel, RowKernel
 from dhsk.progress import OnProgress, Progress
-from dhsk.samples import Samples, Scan, SphereMap, open_samples, parse_sphere_map, scan
+from dhsk.samples import (
+    Samples,
+    Scan,
+    SphereMap,
+    ZeroRows,
+    open_samples,
+    parse_sphere_map,
+    scan,
+)
 from dhsk.samples.names import in_order
 
 
@@ -145,7 +153,11 @@ def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> Gram
 
 
 def scan_side(
-    side: Samples, kernels: Sequence[Kernel], sphere_map: SphereMap, report: OnProgress
+    side: Samples,
+    kernels: Sequence[Kernel],
+    sphere_map: SphereMap,
+    report: OnProgress,
+    zero_rows: ZeroRows | None = None,
 ) -> Scan:
     """Read all samples once: refuse what the map or the kernel cannot take, and fingerprint them.
 
@@ -160,6 +172,8 @@ def scan_side(
         The map to be applied.
     report
         Receives progress.
+    zero_rows
+        What becomes of samples of zeros, where those are taken down; None for the centre.
 
     Returns
     -------
@@ -183,6 +197,7 @@ def scan_side(
         unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
         check=check if checks else None,
         on_rows=_rows_reporter("reading", side.shape[0], report),
+        zero_rows=zero_rows,
     )
 
 

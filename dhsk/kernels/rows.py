@@ -8,6 +8,7 @@ from scipy.sparse import csr_array, sparray, spmatrix
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
+from dhsk.kernels.centre import centres_of, set_products_of_centres, without_centres
 from dhsk.kernels.evaluate import Reals
 
 RowsLike: TypeAlias = ArrayLike | sparray | spmatrix
@@ -111,7 +112,11 @@ def squared_norms(X: Rows) -> Floats:
     """
     if isinstance(X, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", X, X))
-    return np.asarray(X.power(2).sum(axis=1), dtype=np.float64)
+    norms2 = np.asarray(X.power(2).sum(axis=1), dtype=np.float64)
+    centres = centres_of(X)
+    if centres is not None:
+        norms2[centres] = 1.0
+    return norms2
 
 
 def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> None:
@@ -145,8 +150,9 @@ def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> No
 def inner_product(X: Rows, Y: Rows, out: Reals | None = None) -> Floats:
     """Inner products of all pairs of rows.
 
-    Two CSR blocks are multiplied as sparse matrices where that takes less time than GEMM on dense
-    strips of them, by `SPARSE_MULTIPLY_COST`. Temporaries are bounded by `DENSE_BYTES`.
+    A CSR row may stand for the centre, see `dhsk.kernels.centre`. Two CSR blocks are multiplied as
+    sparse matrices where that takes less time than GEMM on dense strips of them, by
+    `SPARSE_MULTIPLY_COST`. Temporaries are bounded by `DENSE_BYTES`.
 
     Parameters
     ----------
@@ -164,6 +170,17 @@ def inner_product(X: Rows, Y: Rows, out: Reals | None = None) -> Floats:
     """
     if out is None:
         out = np.empty((X.shape[0], Y.shape[0]), np.result_type(X.dtype, Y.dtype))
+    of_x, of_y = centres_of(X), None if Y is X else centres_of(Y)
+    if of_x is None and of_y is None:
+        return _product(X, Y, out)
+    of_y = of_x if Y is X else of_y
+    X, Y = without_centres(X, of_x), without_centres(Y, of_y)
+    product = _product(X, Y, out)
+    set_products_of_centres(product, X, Y, of_x, of_y)
+    return product
+
+
+def _product(X: Rows, Y: Rows, out: Reals) -> Floats:
     result: Any = out
     if isinstance(X, np.ndarray):
         if isinstance(Y, np.ndarray):

@@ -203,6 +203,7 @@ def _placed(
             row_map.kernel,
             sphere_map=row_map.sphere_map,
             product_dtype=row_map.dtype,
+            zero_rows=row_map.zero_rows,
             memory=memory,
             client=client,
             progress=report,
@@ -227,7 +228,9 @@ def _rounds(
     if folder is None:
         return Rounds(None, "")
     kernel, sphere_map, dtype = row_map.kernel, row_map.sphere_map, row_map.dtype
-    print_ = placed.fingerprint or scan_side(samples, [kernel], sphere_map, ignore).fingerprint
+    print_ = placed.fingerprint
+    if print_ is None:
+        print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
     key = [kernel.to_spec(), print_, sphere_map, dtype, plan.tier, *parameters]
     return Rounds(folder, digest_of("landmarks", key))
 

@@ -3,10 +3,11 @@
 from typing import Any, Final
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Rows
 from dhsk.kernels import squared_norms
+from dhsk.kernels.centre import centres_of
 from dhsk.lowrank.placed import Placed
 
 MOST_ROWS: Final = 20_000
@@ -44,13 +45,24 @@ def kmeans(placed: Placed, k: int, seed: int) -> Rows:
     .. [1] I. Dhillon and D. Modha, "Concept decompositions for large sparse text data using
        clustering", Machine Learning 42 (2001).
     """
-    from sklearn.cluster import MiniBatchKMeans
-
     count = min(placed.n, max(MOST_ROWS, _EACH * k))
     drawn = np.random.default_rng(seed).choice(placed.n, count, replace=False)
     rows: Any = placed.take(np.sort(drawn))
     if k >= count:
         return rows  # type: ignore[no-any-return]
+    at_centre = centres_of(rows)
+    if at_centre is None:
+        return _centres_of_groups(rows, k, seed, placed)
+    # Sparse samples of zeros are one point, whose entries are not there to be averaged.
+    others, point = rows[~at_centre], rows[at_centre][:1]
+    k = min(k - 1, others.shape[0])
+    groups: list[Any] = [_centres_of_groups(others, k, seed, placed)] if k else []
+    return csr_array(vstack([*groups, point], format="csr"))
+
+
+def _centres_of_groups(rows: Any, k: int, seed: int, placed: Placed) -> Rows:
+    from sklearn.cluster import MiniBatchKMeans
+
     model = MiniBatchKMeans(k, batch_size=_BATCH, n_init=1, random_state=seed)
     centres = np.unique(model.fit(rows).cluster_centers_.astype(placed.dtype), axis=0)
     if placed.kernel.spherical:

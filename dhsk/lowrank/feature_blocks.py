@@ -79,8 +79,10 @@ def store_features(
     with full_disk_is_budget(), sole_writer(store.path), one_blas_thread():
         store.check_disk()
         row_map = features.row_map
-        found = scan_side(samples, [row_map.kernel], row_map.sphere_map, report)
+        found = scan_side(samples, [row_map.kernel], row_map.sphere_map, report, row_map.zero_rows)
         described = {"samples": found.fingerprint, **features.described()}
+        if found.zero_rows:
+            described["zero_rows"] = found.zero_rows
         new = not is_occupied(store.path)
         store.take_up(described, features.feature_names)
         missing = store.missing()

@@ -11,7 +11,7 @@ from scipy.special import log_expit, softmax
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.kernels import Kernel
-from dhsk.samples import SphereMap
+from dhsk.samples import SphereMap, ZeroRows, ZeroRule
 from dhsk.svm.model import ROWS, SUPPORT, blocks
 from dhsk.svm.rows import RowMap
 
@@ -92,6 +92,10 @@ class LowRankModel:
         What else the maker wants to keep with it, as JSON.
     feature_names
         Names of the features, (dim,), in the order of the columns; None if they have none.
+    zero_rows
+        What becomes of samples of zeros, "center" or "error".
+    n_zero_rows
+        How many of the training samples were of zeros, and took the centre.
     """
 
     kernel: Kernel
@@ -104,6 +108,8 @@ class LowRankModel:
     certificates: LowRankCertificates
     notes: Mapping[str, Any] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
+    zero_rows: ZeroRule = "center"
+    n_zero_rows: int = 0
 
     @property
     def dim(self) -> int:
@@ -113,7 +119,8 @@ class LowRankModel:
     @property
     def row_map(self) -> RowMap:
         """What turns samples into rows, as in training."""
-        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name)
+        zero_rows = ZeroRows(self.zero_rows)
+        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name, zero_rows)
 
     @property
     def has_probabilities(self) -> bool:

@@ -220,7 +220,9 @@ def _steps(
     """File of the solver's steps, named by all that they depend on."""
     if journal is None:
         return Steps(None, "")
-    scan = scan_side(problem.samples, [row_map.kernel], row_map.sphere_map, report)
+    scan = scan_side(
+        problem.samples, [row_map.kernel], row_map.sphere_map, report, row_map.zero_rows
+    )
     made_from = [scan.fingerprint, row_map.kernel.to_spec(), row_map.sphere_map, row_map.dtype]
     key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed]
     return Steps(journal, digest_of(key, problem.codes, problem.weights, found.root))
@@ -340,4 +342,6 @@ def _model(
             trace_error=found.trace_error,
         ),
         feature_names=problem.samples.feature_names,
+        zero_rows=row_map.zero_rows.rule,
+        n_zero_rows=row_map.zero_rows.count,
     )

@@ -24,7 +24,7 @@ from dhsk.lowrank.primal_passes import sums
 from dhsk.lowrank.train import LossName, train_low_rank
 from dhsk.lowrank.train import LowRank as Features
 from dhsk.progress import OnProgress
-from dhsk.samples import Samples, SphereMap
+from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
 from dhsk.svm.cells import names_of
 from dhsk.svm.engine import Engine, Means
@@ -117,6 +117,8 @@ class LowRankEngine:
         The samples.
     sphere_map
         Map for the spherical kernels.
+    zero_rows
+        What becomes of samples of zeros.
     low_rank
         Ranks, landmarks, loss.
     grid
@@ -137,6 +139,7 @@ class LowRankEngine:
         self,
         samples: Samples,
         sphere_map: SphereMap | None,
+        zero_rows: ZeroRule,
         low_rank: LowRank,
         grid: Grid,
         means: Means,
@@ -147,6 +150,7 @@ class LowRankEngine:
         self.prepared = 0.0
         self._samples = samples
         self._map = sphere_map
+        self._zero_rows = ZeroRows(zero_rows)
         self._low_rank = low_rank
         self._grid = grid
         self._means = means
@@ -166,7 +170,10 @@ class LowRankEngine:
         begin = perf_counter()
         for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
             own = [kernel for kernel in kernels if self._row_map(kernel).sphere_map == sphere_map]
-            self._scan = scan_side(self._samples, own, sphere_map, self._report)
+            before = self._zero_rows.count
+            self._scan = scan_side(self._samples, own, sphere_map, self._report, self._zero_rows)
+            if not before:
+                self._zero_rows.warn(self._samples.source, self._samples.shape[0])
             self._checked.add(sphere_map)
         assert self._scan is not None  # there is a kernel
         self.prepared += perf_counter() - begin
@@ -190,7 +197,8 @@ class LowRankEngine:
         """Map of a kernel's samples: that which was asked for is for the spherical ones."""
         wanted = self._map if kernel.spherical else "identity"
         dtype = "float32" if takes_float32(kernel) else "float64"
-        return RowMap(kernel, check_kernels([kernel], [self._samples], wanted, dtype), dtype)
+        chosen = check_kernels([kernel], [self._samples], wanted, dtype)
+        return RowMap(kernel, chosen, dtype, self._zero_rows)
 
     def _try(self, kernel: Kernel, rank: int, fingerprint: str, scale_C: bool) -> Tried:
         """Results of one kernel at one rank, from the journal if they are there."""
@@ -286,12 +294,14 @@ class LowRankEngine:
     def facts(self, winner: Tried) -> dict[str, Any]:
         """Samples, plan, and what was fitted instead of the exact matrix."""
         assert self._scan is not None  # `run` was called
+        sphere_map = self._row_map(winner.kernel).sphere_map
         samples = {
             "source": self._samples.source,
             "n_samples": self._scan.n_samples,
             "dim": self._scan.dim,
             "nnz": self._scan.nnz,
-            "sphere_map": self._row_map(winner.kernel).sphere_map,
+            "zero_rows": 0 if sphere_map == "identity" else self._zero_rows.count,
+            "sphere_map": sphere_map,
             "fingerprint": self._scan.fingerprint,
         }
         tried = self._low_rank
@@ -318,6 +328,7 @@ def _spread(made: Approximation, n: int) -> float:
 def low_rank_engine(
     samples: Square,
     sphere_map: SphereMap | None,
+    zero_rows: ZeroRule,
     low_rank: LowRank,
     grid: Grid,
     means: Means,
@@ -327,4 +338,6 @@ def low_rank_engine(
     """Give an engine of low rank; see `LowRankEngine`."""
     assert isinstance(samples, Samples)  # `LowRank.of` has checked it
     with computing(means.client) as client:
-        yield LowRankEngine(samples, sphere_map, low_rank, grid, means, client, seed, report)
+        yield LowRankEngine(
+            samples, sphere_map, zero_rows, low_rank, grid, means, client, seed, report
+        )

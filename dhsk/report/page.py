@@ -227,6 +227,11 @@ def _origin(results: Results) -> Html:
         ("samples", samples.source),
         ("fingerprint", samples.fingerprint),
         ("map to the sphere", samples.sphere_map),
+        *(
+            [("samples of zeros", f"{whole(samples.zero_rows)}, at the centre of the orthant")]
+            if samples.zero_rows
+            else []
+        ),
         ("folds", results.splitter),
         ("scorer", results.scoring),
     ]

@@ -101,7 +101,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Samples:
-    """Where the samples came from and how large they are; `nnz` is None for dense ones."""
+    """Where the samples came from and how large they are; `nnz` is None for dense ones.
+
+    `zero_rows` were all zero, and took the centre of the positive orthant.
+    """
 
     source: str
     n_samples: int
@@ -109,6 +112,7 @@ class Samples:
     nnz: int | None
     sphere_map: str
     fingerprint: str
+    zero_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -288,6 +292,7 @@ def _samples(fields: Fields) -> Samples:
         nnz=None if nnz is None else int(nnz),
         sphere_map=fields.text("sphere_map"),
         fingerprint=fields.text("fingerprint"),
+        zero_rows=fields.whole("zero_rows") if "zero_rows" in fields.values else 0,  # earlier: none
     )
 
 

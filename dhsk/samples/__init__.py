@@ -12,11 +12,14 @@ from dhsk.samples.maps import (
 from dhsk.samples.readers import Samples, open_samples
 from dhsk.samples.scan import Scan, scan
 from dhsk.samples.zarr_folder import is_gram_store
+from dhsk.samples.zeros import ZeroRows, ZeroRule, parse_zero_rule, warn_of_zero_rows
 
 __all__ = [
     "Samples",
     "Scan",
     "SphereMap",
+    "ZeroRows",
+    "ZeroRule",
     "apply_map",
     "check_labels",
     "hyperspherical_map",
@@ -24,7 +27,9 @@ __all__ = [
     "multinomial_map",
     "open_samples",
     "parse_sphere_map",
+    "parse_zero_rule",
     "projective_map",
     "read_labels",
     "scan",
+    "warn_of_zero_rows",
 ]

@@ -1,17 +1,26 @@
 """Maps from data to the unit sphere: hyperspherical, projective and smoothed multinomial."""
 
-from typing import Any, Literal, NoReturn, TypeAlias, get_args
+from typing import Any, Final, Literal, NoReturn, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
+from dhsk.kernels.centre import with_centres
 from dhsk.samples.memory import from_memory
+from dhsk.samples.zeros import ZeroRows, ZeroRule
 
 SphereMap: TypeAlias = Literal["hyperspherical", "projective", "identity"]
 """How a sample becomes a point of the sphere; "identity" takes it as it is."""
+
+
+_JUST_BELOW: Final = 0.1
+"""Negative values down to this part of the largest are taken for what a scaler leaves of samples
+that it was not fitted to, or rounding, and not for samples of both signs."""
+
+_CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled like others), or "
 
 
 def parse_sphere_map(name: str) -> SphereMap:
@@ -22,54 +31,74 @@ def parse_sphere_map(name: str) -> SphereMap:
     raise InputError(f"there is no map {name!r}: choose one of {', '.join(get_args(SphereMap))}")
 
 
-def hyperspherical_map(X: ArrayLike | Any) -> Rows:
+def hyperspherical_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
     """Map non-negative samples to the sphere: sqrt(x / sum x), row by row.
 
     Parameters
     ----------
     X
-        (n_samples, dim), non-negative, each row with a positive sum; dense or sparse.
+        (n_samples, dim), non-negative; dense or sparse.
+    zero_rows
+        What a row of zeros becomes. "center": the centre of the positive orthant, 1/sqrt(dim) in
+        every coordinate, with a warning that counts such rows; it is the limit of smoothed counts,
+        `multinomial_map`, at any alpha. "error": an error that names it.
 
     Returns
     -------
-    Unit rows, (n_samples, dim), float64; CSR if `X` is sparse.
+    Unit rows, (n_samples, dim), float64; CSR if `X` is sparse, where a row of zeros gets dim
+    entries.
 
     Raises
     ------
     InputError
-        If an entry is negative, NaN or infinite, or a row is zero; the entry is named.
+        If an entry is negative, NaN or infinite, or a row is zero and `zero_rows` is "error"; the
+        entry is named.
+
+    Warns
+    -----
+    ZeroRowsWarning
+        If rows are zero and `zero_rows` is "center".
 
     References
     ----------
     Zhao & Song (2017), "Exact heat kernel on a hypersphere and its applications in kernel SVM",
     Definition 1.
     """
-    return apply_map("hyperspherical", _rows(X))
+    return _map_and_warn("hyperspherical", X, zero_rows)
 
 
-def projective_map(X: ArrayLike | Any) -> Rows:
+def projective_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
     """Map samples to the sphere: x / ||x||, row by row.
 
     Parameters
     ----------
     X
-        (n_samples, dim), no row zero; dense or sparse.
+        (n_samples, dim); dense or sparse.
+    zero_rows
+        What a row of zeros becomes, see `hyperspherical_map`.
 
     Returns
     -------
-    Unit rows, (n_samples, dim), float64; CSR if `X` is sparse.
+    Unit rows, (n_samples, dim), float64; CSR if `X` is sparse, where a row of zeros gets dim
+    entries.
 
     Raises
     ------
     InputError
-        If an entry is NaN or infinite, or a row is zero; the entry is named.
+        If an entry is NaN or infinite, or a row is zero and `zero_rows` is "error"; the entry is
+        named.
+
+    Warns
+    -----
+    ZeroRowsWarning
+        If rows are zero and `zero_rows` is "center".
 
     References
     ----------
     Zhao & Song (2017), "Exact heat kernel on a hypersphere and its applications in kernel SVM",
     section 2.3.
     """
-    return apply_map("projective", _rows(X))
+    return _map_and_warn("projective", X, zero_rows)
 
 
 def multinomial_map(X: ArrayLike | Any, alpha: float) -> Rows:
@@ -80,7 +109,8 @@ def multinomial_map(X: ArrayLike | Any, alpha: float) -> Rows:
     X
         (n_samples, dim), non-negative; dense or sparse.
     alpha
-        Count added to every feature, at least 0; 0 is `hyperspherical_map`.
+        Count added to every feature, at least 0; 0 is `hyperspherical_map`. A row of zeros becomes
+        the centre of the positive orthant at any alpha.
 
     Returns
     -------
@@ -89,7 +119,12 @@ def multinomial_map(X: ArrayLike | Any, alpha: float) -> Rows:
     Raises
     ------
     InputError
-        If `alpha` or an entry is negative, NaN or infinite, or a row is zero and `alpha` is 0.
+        If `alpha` or an entry is negative, NaN or infinite.
+
+    Warns
+    -----
+    ZeroRowsWarning
+        If rows are zero and `alpha` is 0.
 
     References
     ----------
@@ -107,7 +142,14 @@ def multinomial_map(X: ArrayLike | Any, alpha: float) -> Rows:
     return _sqrt_shares(counts * scale + alpha * scale, counts)
 
 
-def apply_map(name: SphereMap, block: Rows, first_row: int = 0) -> Rows:
+def apply_map(
+    name: SphereMap,
+    block: Rows,
+    first_row: int = 0,
+    zero_rows: ZeroRows | None = None,
+    *,
+    compact: bool = True,
+) -> Rows:
     """Check a block of rows and map it to the sphere.
 
     Parameters
@@ -118,6 +160,11 @@ def apply_map(name: SphereMap, block: Rows, first_row: int = 0) -> Rows:
         (rows, dim), dense or canonical CSR; left as it is.
     first_row
         Number of the block's first row in the whole, for messages.
+    zero_rows
+        What becomes of rows of zeros, where those are taken down; None for the centre.
+    compact
+        Whether a CSR row of zeros becomes one entry that stands for the centre, as kernels take it
+        (`dhsk.kernels.centre`), or dim entries.
 
     Returns
     -------
@@ -129,32 +176,54 @@ def apply_map(name: SphereMap, block: Rows, first_row: int = 0) -> Rows:
     InputError
         If the block has an entry or a row without an image.
     """
-    check_rows(name, block, first_row)
+    zero_rows = ZeroRows() if zero_rows is None else zero_rows
+    zero = check_rows(name, block, first_row, zero_rows)
     match name:
         case "hyperspherical":
-            return _sqrt_shares(_scaled(block), block)
+            rows = _sqrt_shares(_scaled(block), block)
         case "projective":
             values = _scaled(block)
-            values /= _spread(_euclidean(values, block), block)
-            return _rebuilt(values, block)
+            values /= _spread(_above_zero(_euclidean(values, block)), block)
+            rows = _rebuilt(values, block)
         case "identity":
             return block
+    return with_centres(rows, zero, compact=compact) if zero.size else rows
 
 
-def check_rows(name: SphereMap, block: Rows, first_row: int = 0) -> None:
-    """Refuse what has no image under a map, naming the row and column (see `apply_map`)."""
+def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows) -> Indices:
+    """Refuse what has no image under a map, naming the row and column (see `apply_map`).
+
+    Returns
+    -------
+    Rows of zeros that the map takes for the centre, ascending, counted from the block's first.
+    """
     _refuse_nonfinite(block, first_row)
     if name == "identity":
-        return
+        return np.zeros(0, np.intp)
     if name == "hyperspherical":
         _refuse_negative(block, first_row)
     zero = np.flatnonzero(_peaks(block) == 0)
-    if zero.size:
+    if zero.size and zero_rows.rule == "error":
         total = "X" if name == "hyperspherical" else "abs(X)"
         raise InputError(
             f"row {first_row + zero[0]} (counted from 0) is all zero and has no image on the "
-            f"sphere: drop it with X[{total}.sum(axis=1) > 0], and its label"
+            f"sphere: drop it with X[{total}.sum(axis=1) > 0], and its label, or give "
+            "zero_rows='center' (--zero-rows center)"
         )
+    zero_rows.add(first_row + zero)
+    return zero
+
+
+def map_whole(name: SphereMap, X: ArrayLike | Any, zero_rows: ZeroRows) -> Rows:
+    """Map samples in memory, rows of zeros to explicit ones, without a warning."""
+    return apply_map(name, _rows(X), 0, zero_rows, compact=False)
+
+
+def _map_and_warn(name: SphereMap, X: ArrayLike | Any, zero_rule: ZeroRule) -> Rows:
+    zero_rows = ZeroRows(zero_rule)
+    rows = map_whole(name, X, zero_rows)
+    zero_rows.warn("X", rows.shape[0])
+    return rows
 
 
 def row_norms(block: Rows) -> Floats:
@@ -175,14 +244,16 @@ def _refuse_nonfinite(block: Rows, first_row: int) -> None:
 
 
 def _refuse_negative(block: Rows, first_row: int) -> None:
-    wrong = np.flatnonzero(_values(block) < 0)
+    values = _values(block)
+    wrong = np.flatnonzero(values < 0)
     if wrong.size:
+        near = -values.min() <= _JUST_BELOW * values.max()
         _refuse(
             block,
             wrong[0],
             first_row,
-            "but the hyperspherical map needs non-negative samples: use the projective map "
-            "(--map projective, sphere_map='projective', dhsk.projective_map)",
+            f"but the hyperspherical map needs non-negative samples: {_CLIP if near else ''}use "
+            "the projective map (--map projective, sphere_map='projective', dhsk.projective_map)",
         )
 
 
@@ -257,8 +328,13 @@ def _scaled(block: Rows) -> Floats:
 
 def _sqrt_shares(scaled: Floats, block: Rows) -> Rows:
     """Return sqrt(x / sum x) by row of scaled values, which it overwrites."""
-    scaled /= _spread(_reduce_rows(np.add, scaled, block), block)
+    scaled /= _spread(_above_zero(_reduce_rows(np.add, scaled, block)), block)
     return _rebuilt(np.sqrt(scaled, out=scaled), block)
+
+
+def _above_zero(divisors: Floats) -> Floats:
+    """Ones in place of zeros, which rows of zeros have."""
+    return np.where(divisors == 0, 1.0, divisors)
 
 
 def _euclidean(scaled: Floats, block: Rows) -> Floats:

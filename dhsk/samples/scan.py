@@ -12,6 +12,7 @@ from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.maps import SphereMap, check_rows, row_norms
+from dhsk.samples.zeros import ZeroRows
 
 UNIT_TOLERANCE = 1e-6
 """How far from 1 the norm of a unit row may be: rows normalised in float32 pass (7e-8 at 10,000
@@ -32,6 +33,13 @@ class Scan:
     """Entries that are not zero; `None` when dense."""
     fingerprint: str
     """32 hexadecimal digits."""
+    zero_rows: int = 0
+    """Samples of zeros, which the map takes for the centre."""
+
+    @property
+    def mapped_nnz(self) -> int | None:
+        """Entries of the mapped samples: the centre takes one, see `dhsk.kernels.centre`."""
+        return None if self.nnz is None else self.nnz + self.zero_rows
 
 
 def scan(
@@ -40,6 +48,7 @@ def scan(
     unit: bool = False,
     check: Callable[[Rows, int], None] | None = None,
     on_rows: Callable[[int], None] | None = None,
+    zero_rows: ZeroRows | None = None,
 ) -> Scan:
     """Read all samples once, refuse what the map would refuse, and fingerprint the rest.
 
@@ -60,6 +69,8 @@ def scan(
         Called with each block and the number of its first row; raises for rows not to be used.
     on_rows
         Called after each block with the number of rows read so far.
+    zero_rows
+        What becomes of samples of zeros, where those are taken down; None for the centre.
 
     Raises
     ------
@@ -68,12 +79,13 @@ def scan(
         more than `UNIT_TOLERANCE`, or `check` refuses; the message names the source and the row.
     """
     fingerprint = _Fingerprint(samples.is_sparse, samples.shape)
-    done = nnz = 0
+    zero_rows = ZeroRows() if zero_rows is None else zero_rows
+    done = nnz = zeros = 0
     with ThreadPoolExecutor(1) as other:  # a block is hashed while the next is read and checked
         hashed = other.submit(lambda: None)
         for block in samples.blocks(rows_within(samples, _BLOCK_BYTES)):
             try:
-                check_rows(sphere_map, block, done)
+                zeros += len(check_rows(sphere_map, block, done, zero_rows))
                 if unit and sphere_map == "identity":
                     _check_unit(block, done)
                 if check is not None:
@@ -88,7 +100,7 @@ def scan(
                 on_rows(done)
         hashed.result()
     n_samples, dim = samples.shape
-    return Scan(n_samples, dim, nnz if samples.is_sparse else None, fingerprint.hexdigest())
+    return Scan(n_samples, dim, nnz if samples.is_sparse else None, fingerprint.hexdigest(), zeros)
 
 
 def rows_within(samples: Samples, n_bytes: int) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from distributed import Client
 from dhsk.gram.workers import computing, resources_of
 from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress, Progress
-from dhsk.samples import Samples, SphereMap
+from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.svm.fitter import Fitter, Found
 from dhsk.svm.grid import Grid
 from dhsk.svm.job import Cells
@@ -89,6 +89,8 @@ class ExactEngine:
         What was given.
     sphere_map
         Map for the spherical kernels.
+    zero_rows
+        What becomes of samples of zeros.
     n_kernels
         How many kernels are tried first.
     grid
@@ -107,6 +109,7 @@ class ExactEngine:
         self,
         square: Square,
         sphere_map: SphereMap | None,
+        zero_rows: ZeroRule,
         n_kernels: int,
         grid: Grid,
         means: Means,
@@ -121,7 +124,10 @@ class ExactEngine:
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
         self._plan = self._fitter.plan(dtype, max(1, n_kernels))
         remove_rows(means.table)
-        self._products = Products(square, sphere_map, means.store, means.memory, client, report)
+        self._zero_rows = zero_rows
+        self._products = Products(
+            square, sphere_map, zero_rows, means.store, means.memory, client, report
+        )
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Found]:
         """Try some kernels; for a matrix of the user's own, none is that one."""
@@ -132,7 +138,8 @@ class ExactEngine:
 
     def refit(self, winner: Found, C: float) -> tuple[Any, dict[str, Any]]:
         """Fit one cell on all samples."""
-        return self._fitter.refit(winner.candidate, C)
+        model, proof = self._fitter.refit(winner.candidate, C)
+        return replace(model, zero_rows=self._zero_rows), proof
 
     def facts(self, winner: Found) -> dict[str, Any]:
         """Samples, plan, leading eigenvalues and trace of the winner's matrix."""
@@ -154,6 +161,7 @@ class ExactEngine:
 def exact_engine(
     square: Square,
     sphere_map: SphereMap | None,
+    zero_rows: ZeroRule,
     n_kernels: int,
     grid: Grid,
     means: Means,
@@ -161,4 +169,4 @@ def exact_engine(
 ) -> Iterator[Engine]:
     """Give an exact engine, with the client that it computes on; see `ExactEngine`."""
     with computing(means.client) as client:
-        yield ExactEngine(square, sphere_map, n_kernels, grid, means, client, report)
+        yield ExactEngine(square, sphere_map, zero_rows, n_kernels, grid, means, client, report)

@@ -166,6 +166,7 @@ class Fitter:
             certificates=Certificates.of(fits, grid.tol, C),
             unit=solved.unit,
             feature_names=source.G.feature_names,
+            n_zero_rows=zero_rows[0] if (zero_rows := source.G.header.zero_rows) else 0,
         )
         return model, certificate(job.pairs(), solved, 0)
 

@@ -111,8 +111,10 @@ def score_held_out(
         Score, number of samples, confusion by true and predicted class, seconds.
     """
     begin, k = perf_counter(), len(grid.classes)
-    mapped = model.row_map.blocks(held_out.samples, ROWS)
+    row_map = model.row_map
+    mapped = row_map.blocks(held_out.samples, ROWS)
     decisions = np.concatenate([model.decisions(rows) for _, rows in mapped])
+    row_map.warn(held_out.samples)
     found, guess = score(grid.scoring, decisions, np.arange(k), grid.classes, held_out.y, rule)
     confusion = np.zeros((k, k), dtype=np.int64)
     np.add.at(confusion, (held_out.y, guess), 1)

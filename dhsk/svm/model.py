@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.kernels import Kernel
-from dhsk.samples import SphereMap
+from dhsk.samples import SphereMap, ZeroRows, ZeroRule
 from dhsk.svm.dual import Fit
 from dhsk.svm.probability import class_probabilities
 from dhsk.svm.problems import Pair
@@ -142,6 +142,10 @@ class SvcModel:
     unit
         What differences of the kernel are divided by in decisions, see `dhsk.svm.units`: 1 but for
         nearly constant kernels.
+    zero_rows
+        What becomes of samples of zeros, "center" or "error".
+    n_zero_rows
+        How many of the training samples were of zeros, and took the centre.
     """
 
     kernel: Kernel
@@ -154,6 +158,8 @@ class SvcModel:
     notes: Mapping[str, Any] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
     unit: float = 1.0
+    zero_rows: ZeroRule = "center"
+    n_zero_rows: int = 0
 
     @property
     def dim(self) -> int:
@@ -163,7 +169,8 @@ class SvcModel:
     @property
     def row_map(self) -> RowMap:
         """What turns samples into rows, as in training."""
-        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name)
+        zero_rows = ZeroRows(self.zero_rows)
+        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name, zero_rows)
 
     @property
     def has_probabilities(self) -> bool:

@@ -16,7 +16,7 @@ from dhsk.errors import InputError
 from dhsk.files import parse_json, written_beside
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.kernels.base import positive_parameter
-from dhsk.samples import SphereMap, parse_sphere_map
+from dhsk.samples import SphereMap, ZeroRule, parse_sphere_map, parse_zero_rule
 from dhsk.samples.paths import reading
 from dhsk.svm.archive import read_arrays
 from dhsk.svm.model import Certificates, Expansion, SvcModel
@@ -104,6 +104,14 @@ class Kept(Protocol):
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the features, if they have any."""
 
+    @property
+    def zero_rows(self) -> ZeroRule:
+        """What becomes of samples of zeros."""
+
+    @property
+    def n_zero_rows(self) -> int:
+        """How many of the training samples were."""
+
 
 def write_model(
     path: Path,
@@ -141,6 +149,8 @@ def write_model(
         "classes_are_objects": model.classes.dtype.kind == "O",
         "notes": dict(model.notes),
         "feature_names": model.feature_names,
+        "zero_rows": model.zero_rows,
+        "n_zero_rows": model.n_zero_rows,
     }
     parts: dict[str, Any] = {
         _HEADER: np.frombuffer(json.dumps(whole, default=_as_json).encode(), np.uint8),
@@ -224,6 +234,8 @@ def common_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[s
         "rows": rows,
         "notes": header["notes"],
         "feature_names": _feature_names(header, rows.shape[1]),
+        "zero_rows": parse_zero_rule(header.get("zero_rows", "center")),  # earlier files have none
+        "n_zero_rows": int(header.get("n_zero_rows", 0)),
     }
 
 

@@ -14,7 +14,7 @@ from dhsk.gram.derive import product_kernel
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
 from dhsk.progress import OnProgress
-from dhsk.samples import SphereMap
+from dhsk.samples import SphereMap, ZeroRule
 from dhsk.svm.cells import names_of
 from dhsk.svm.job import Candidate
 from dhsk.svm.journal import digest_of
@@ -31,6 +31,8 @@ class Products:
         What was given.
     sphere_map
         Map for the spherical kernels.
+    zero_rows
+        What becomes of samples of zeros.
     store
         Folder for stores of products.
     memory
@@ -45,6 +47,7 @@ class Products:
         self,
         square: Square,
         sphere_map: SphereMap | None,
+        zero_rows: ZeroRule,
         store: Path,
         memory: int | None,
         client: Client | None,
@@ -52,6 +55,7 @@ class Products:
     ) -> None:
         self._square = square
         self._map = sphere_map
+        self._zero_rows = zero_rows
         self._store = store
         self._memory = memory
         self._client = client
@@ -93,6 +97,7 @@ class Products:
                 self._square,
                 product,
                 sphere_map=self._map if kernel.spherical else "identity",
+                zero_rows=self._zero_rows,
                 store=self._store / _folder(product),
                 memory=self._memory,
                 client=self._client,

@@ -1,8 +1,8 @@
 """From samples to the rows that a kernel takes: checked, mapped, in the type of the products."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -12,7 +12,7 @@ from dhsk.errors import BudgetError, InputError
 from dhsk.gram.sizes import human_bytes
 from dhsk.kernels import Kernel, RowKernel, require_unit_rows, squared_norms
 from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.samples import Samples, SphereMap, apply_map
+from dhsk.samples import Samples, SphereMap, ZeroRows, apply_map
 from dhsk.samples.scan import rows_within
 from dhsk.svm.runners import in_threads
 
@@ -32,11 +32,22 @@ class RowMap:
         How samples become unit vectors.
     dtype
         Type of the rows, "float64" or "float32".
+    zero_rows
+        What becomes of samples of zeros, and how many there were.
     """
 
     kernel: Kernel
     sphere_map: SphereMap
     dtype: str = "float64"
+    zero_rows: ZeroRows = field(default_factory=ZeroRows)
+
+    def anew(self) -> Self:
+        """The same for other samples, of which none were of zeros yet."""
+        return replace(self, zero_rows=ZeroRows(self.zero_rows.rule))
+
+    def warn(self, samples: Samples) -> None:
+        """Warn of samples of zeros, if there were any."""
+        self.zero_rows.warn(samples.source, samples.shape[0])
 
     def __call__(self, block: Rows, first_row: int = 0) -> Rows:
         """Map a block of samples.
@@ -51,14 +62,15 @@ class RowMap:
         Returns
         -------
         Rows
-            (rows, dim), of `dtype`.
+            (rows, dim), of `dtype`. A CSR row of zeros has one entry that stands for the centre,
+            see `dhsk.kernels.centre`.
 
         Raises
         ------
         InputError
             A row has no image, or the kernel is not defined on it; the row is named.
         """
-        rows = apply_map(self.sphere_map, block, first_row)
+        rows = apply_map(self.sphere_map, block, first_row, self.zero_rows)
         if isinstance(self.kernel, RowKernel):
             self.kernel.check_rows(rows, first_row)
         elif self.kernel.spherical and self.sphere_map == "identity":
@@ -169,7 +181,7 @@ class RowMap:
     def _inside(self, samples: Samples, block: Rows, first: int, inside: Indices) -> Rows:
         """Map some rows of a block."""
         try:
-            return self(block[inside], first)
+            return self.anew()(block[inside], first)
         except InputError:  # it counts the rows among these: the whole block names the right one
             return self._named(samples, block, first)[inside]
 

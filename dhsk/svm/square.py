@@ -125,11 +125,13 @@ def describe(square: Square, made: GramMatrix | None) -> dict[str, Any]:
             "fingerprint": "-",
         }
     header = made.header
+    zero_rows = header.zero_rows[0] if header.zero_rows else 0
     return {
         "source": square.source if isinstance(square, Samples) else str(made.path),
         "n_samples": header.n_rows,
         "dim": header.dim,
-        "nnz": header.nnz[0],
+        "nnz": None if header.nnz[0] is None else header.nnz[0] - zero_rows,
+        "zero_rows": zero_rows,
         "sphere_map": header.sphere_map,
         "fingerprint": header.fingerprints[0],
     }

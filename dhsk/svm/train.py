@@ -210,6 +210,7 @@ def _on_gram(
         store=means.store,
         dtype=row_map.dtype,
         product_dtype=row_map.dtype,
+        zero_rows=row_map.zero_rows,
         memory=means.memory,
         client=means.client,
         progress=report,
@@ -281,6 +282,8 @@ def _model(
         certificates=Certificates.of(fits, problem.tol, problem.C),
         feature_names=problem.samples.feature_names,
         unit=engine.unit,
+        zero_rows=row_map.zero_rows.rule,
+        n_zero_rows=row_map.zero_rows.count,
     )
 
 

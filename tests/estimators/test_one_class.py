@@ -8,7 +8,6 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import OneClassSVM
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
@@ -20,42 +19,6 @@ TIGHT = 1e-9
 
 FLOAT32_CACHE = 1e-6
 """LIBSVM keeps kernel rows in float32, and so its optimum is off by some 1e-7 of its objective."""
-
-ZERO_ROW = "a sample of the check is all zero, and such a row has no image on the sphere"
-NEGATIVE = "this check does not make its samples positive for estimators that need it"
-ANY_MAP: dict[str, str] = {}
-PROJECTIVE = {
-    "check_estimators_dtypes": ZERO_ROW,
-    "check_estimator_sparse_tag": ZERO_ROW,
-    "check_estimator_sparse_array": ZERO_ROW,
-    "check_estimator_sparse_matrix": ZERO_ROW,
-}
-HYPERSPHERICAL = PROJECTIVE | {
-    "check_sample_weights_pandas_series": ZERO_ROW,
-    "check_sample_weights_not_an_array": ZERO_ROW,
-    "check_outliers_train": NEGATIVE,
-    "check_outliers_fit_predict": NEGATIVE,
-}
-
-
-def expected_failures(estimator: Any) -> dict[str, str]:
-    """Checks that the map of an estimator cannot pass, and why."""
-    return {"identity": ANY_MAP, "projective": PROJECTIVE, "hyperspherical": HYPERSPHERICAL}[
-        estimator.sphere_map or "hyperspherical"
-    ]
-
-
-@parametrize_with_checks(
-    [
-        HeatOneClassSVM(),
-        HeatOneClassSVM(sphere_map="projective"),
-        HeatOneClassSVM(sphere_map="identity", kernel=dhsk.GaussianKernel(sigma=1.0)),
-    ],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learn_contract(estimator: Any, check: Callable[[Any], None]) -> None:
-    """Every check of scikit-learn passes that the map allows."""
-    check(estimator)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The classifier: scikit-learn's contract, and LIBSVM's optimum wherever it is fitted."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dhsk
 from dhsk.svm import pairs as pairs_module
@@ -19,49 +17,6 @@ from dhsk.svm import pairs as pairs_module
 TOL = 1e-9
 """Of both solvers, so that what they find agrees to `CLOSE`."""
 CLOSE = 1e-5
-
-ZERO_ROWS = "its samples have rows of zeros, which have no image on the sphere"
-NOT_ON_A_SPHERE = dict.fromkeys(
-    (
-        "check_estimators_dtypes",
-        "check_estimator_sparse_tag",
-        "check_estimator_sparse_array",
-        "check_estimator_sparse_matrix",
-    ),
-    ZERO_ROWS,
-)
-NO_PROPORTIONS = NOT_ON_A_SPHERE | {
-    "check_sample_weights_not_an_array": ZERO_ROWS,
-    "check_sample_weights_pandas_series": ZERO_ROWS,
-    "check_class_weight_classifiers": "its samples are negative, although the tag says not to",
-}
-
-
-def expected_failed_checks(estimator: Any) -> dict[str, str]:
-    """Checks with samples that the map of an estimator has no image for."""
-    match estimator.sphere_map:
-        case None if estimator.kernel is None:
-            return NO_PROPORTIONS
-        case "projective":
-            return NOT_ON_A_SPHERE
-        case _:
-            return {}
-
-
-@parametrize_with_checks(
-    [
-        dhsk.HeatSVC(),
-        dhsk.HeatSVC(time_scale=0.5),
-        dhsk.HeatSVC(sphere_map="projective"),
-        dhsk.HeatSVC(kernel=dhsk.GaussianKernel(1.0)),
-    ],
-    expected_failed_checks=expected_failed_checks,
-)
-def test_scikit_learns_contract(estimator: Any, check: Any) -> None:
-    """Every check passes, but those whose samples the map cannot take."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the checks provoke some
-        check(estimator)
 
 
 def digits(k: int, n: int = 300) -> tuple[Any, Any]:

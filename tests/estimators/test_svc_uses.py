@@ -182,9 +182,9 @@ def test_smoothed_counts_take_rows_of_zeros(counts: Any) -> None:
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("stored", [False, True])
 def test_rows_without_an_image_are_named(sparse: bool, stored: bool, tmp_path: Path) -> None:
-    """In fit, wherever it runs, and in prediction."""
+    """In fit, wherever it runs, and in prediction; those of zeros if it is asked for."""
     X, y = digits(2, 60)
-    model = heat().fit(X, y)
+    model = heat(zero_rows="error").fit(X, y)
     zero, negative = X.copy(), X.copy()
     zero[41] = 0
     negative[17, 3] = -2
@@ -195,7 +195,7 @@ def test_rows_without_an_image_are_named(sparse: bool, stored: bool, tmp_path: P
     ):
         given = csr_array(wrong) if sparse else wrong
         with pytest.raises(InputError, match=message):
-            heat(store=store).fit(given, y)
+            heat(store=store, zero_rows="error").fit(given, y)
         with pytest.raises(InputError, match=message):
             model.predict(given)
 

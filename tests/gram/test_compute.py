@@ -207,7 +207,7 @@ def test_other_samples_or_kernel_are_refused(tmp_path: Path, counts: Any, client
         (11, 3, np.nan, {}, "row 11.* column 3"),
         (11, 3, np.inf, {"sphere_map": "projective"}, "row 11.* column 3"),
         (11, 3, -1.0, {}, "row 11.* column 3.*projective"),
-        (11, slice(None), 0.0, {}, "row 11.*drop"),
+        (11, slice(None), 0.0, {"zero_rows": "error"}, "row 11.*drop"),
         (0, 0, 0.5, {"sphere_map": "identity"}, "row 0"),
         (
             0,

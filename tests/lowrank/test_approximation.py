@@ -15,7 +15,7 @@ from dhsk.lowrank import approximation
 from dhsk.lowrank.approximation import SELECTIONS, Approximation, approximate
 from dhsk.lowrank.primal_passes import sums
 from dhsk.lowrank.room import Need, Plan, plan_here
-from dhsk.samples import open_samples
+from dhsk.samples import ZeroRows, open_samples
 from dhsk.svm.rows import RowMap
 
 SAME = 1e-9
@@ -44,7 +44,8 @@ def tier(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def row_map(X: Any, dtype: str = "float64", scale: float = 1.0) -> RowMap:
     """Heat kernel of counts."""
-    return RowMap(dhsk.HeatKernel.at_scale(X.shape[1], scale), "hyperspherical", dtype)
+    kernel = dhsk.HeatKernel.at_scale(X.shape[1], scale)
+    return RowMap(kernel, "hyperspherical", dtype, ZeroRows("error"))
 
 
 def made(X: Any, k: int = 60, dtype: str = "float64", **options: Any) -> Approximation:

@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from dhsk.errors import InputError
 from dhsk.samples import (
+    ZeroRows,
     apply_map,
     hyperspherical_map,
     multinomial_map,
@@ -171,10 +172,10 @@ def test_negative_entries_are_named(layout):
     ("name", "keep"), [("hyperspherical", r"X\[X\.sum"), ("projective", r"X\[abs\(X\)\.sum")]
 )
 def test_zero_rows_are_named(name, keep, layout):
-    """A row of zeros has no direction; the message says how to drop it."""
+    """A row of zeros has no direction; under the rule "error" the message says how to drop it."""
     X = layout(np.array([[1.0, 0], [0, 0], [0, 0]]))
     with pytest.raises(InputError, match=rf"row 11 .* all zero .*{keep}.*and its label"):
-        apply_map(name, X, first_row=10)
+        apply_map(name, X, first_row=10, zero_rows=ZeroRows("error"))
 
 
 def test_the_way_out_of_zero_rows_works():

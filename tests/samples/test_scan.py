@@ -6,6 +6,7 @@ from dhsk.errors import InputError
 from dhsk.samples import Scan, open_samples, scan
 from dhsk.samples import scan as scan_function
 from dhsk.samples.scan import UNIT_TOLERANCE, rows_within
+from dhsk.samples.zeros import ZeroRows
 
 X = np.abs(np.random.default_rng(5).normal(size=(11, 6)))
 X[X < 0.3] = 0
@@ -90,7 +91,7 @@ def test_scan_refuses_what_the_map_would(rows, layout):
     with pytest.raises(InputError, match=r"^X: row 7, column 2 .* holds -3\.0"):
         scan(InBlocks(layout(negative), rows), "hyperspherical")
     with pytest.raises(InputError, match=r"^X: row 9 .* all zero"):
-        scan(InBlocks(layout(empty), rows), "projective")
+        scan(InBlocks(layout(empty), rows), "projective", zero_rows=ZeroRows("error"))
     scan(InBlocks(layout(empty), rows), "identity")
 
 

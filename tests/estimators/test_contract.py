@@ -1,0 +1,67 @@
+"""scikit-learn's contract: every check of every estimator passes, at the default tolerances."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dhsk
+
+GAUSSIAN = dhsk.GaussianKernel(1.0)
+
+ESTIMATORS = [
+    dhsk.HypersphericalMap(),
+    dhsk.ProjectiveMap(),
+    dhsk.HeatSVC(),
+    dhsk.HeatSVC(time_scale=0.5),
+    dhsk.HeatSVC(sphere_map="projective"),
+    dhsk.HeatSVC(kernel=GAUSSIAN),
+    dhsk.HeatKernelRidge(),
+    dhsk.HeatKernelRidge(kernel=GAUSSIAN),
+    dhsk.HeatOneClassSVM(),
+    dhsk.HeatOneClassSVM(sphere_map="projective"),
+    dhsk.HeatOneClassSVM(kernel=GAUSSIAN),
+    dhsk.NystromFeatures(),
+    dhsk.NystromFeatures(kernel=GAUSSIAN),
+    dhsk.NystromFeatures(kernel=GAUSSIAN, selection="uniform", oversampling=1.5),
+    dhsk.NystromFeatures(kernel=GAUSSIAN, selection="kmeans", oversampling=1.5),
+    dhsk.NystromSVC(),
+    dhsk.NystromSVC(time_scale=0.5, random_state=0),
+    dhsk.NystromSVC(kernel=GAUSSIAN),
+    dhsk.NystromSVC(kernel=GAUSSIAN, loss="logistic", selection="uniform"),
+]
+
+
+def blobs_of_counts(*args: Any, **options: Any) -> Any:
+    """Blobs without negative values, as scikit-learn's other checks make them by the tag."""
+    X, y, *rest = make_blobs(*args, **options)
+    return X - X.min(), y, *rest
+
+
+@parametrize_with_checks(ESTIMATORS)
+@pytest.mark.filterwarnings("ignore")  # the checks provoke some
+def test_scikit_learns_contract(
+    estimator: Any, check: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No check is left out.
+
+    Three of them forget the tag `positive_only`: check_class_weight_classifiers,
+    check_outliers_train and check_outliers_fit_predict.
+    """
+    if get_tags(estimator).input_tags.positive_only:
+        monkeypatch.setattr(estimator_checks, "make_blobs", blobs_of_counts)
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_negative_samples_are_refused_where_the_tag_says_so(estimator: Any) -> None:
+    """And only there."""
+    X, y = make_blobs(30, centers=2, random_state=0)
+    if not get_tags(estimator).input_tags.positive_only:
+        estimator.fit(X, y)
+        return
+    with pytest.raises(ValueError, match=r"^Negative values in data passed to \w+: .*row \d+"):
+        estimator.fit(X - np.abs(X).max(), y)
