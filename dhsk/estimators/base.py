@@ -16,7 +16,7 @@ from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.sizes import parse_bytes
-from dhsk.kernels import NAMED, HeatKernel, Kernel, named_family, parse_kernel
+from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel
 from dhsk.kernels.base import positive_parameter
 from dhsk.samples import (
     Samples,
@@ -36,6 +36,7 @@ from dhsk.svm.runners import own_room
 _HEADINGS: Final = {
     "must be finite": "X contains NaN or infinity",
     "non-negative": "Negative values in data passed to {name}",
+    "holds a negative number": "Negative values in data passed to {name}",
 }
 """What scikit-learn's checks look for, by words of our own messages."""
 
@@ -59,7 +60,8 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         tags = super().__sklearn_tags__()
         chosen = self.sphere_map or self._family.default_map
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = chosen == "hyperspherical"
+        counts = chosen == "hyperspherical" or isinstance(self.kernel, SmoothedKernel)
+        tags.input_tags.positive_only = counts
         return tags
 
     @property

@@ -83,7 +83,8 @@ class NystromFeatures(
     Attributes
     ----------
     landmarks_
-        Mapped rows of the landmarks, (m, dim).
+        Mapped rows of the landmarks, (m, dim); a sparse one of zeros has one entry, NaN, that
+        stands for the centre (`dhsk.kernels.centre`).
     landmark_indices_
         Their numbers among the samples, (m,); None of "kmeans".
     n_components_
@@ -202,7 +203,8 @@ class NystromFeatures(
         -------
         NDArray or da.Array
             Z, (M, n_components_), of `dtype`. Of a Dask array a lazy one in the same chunks of
-            rows, whose errors come when it is computed.
+            rows, whose errors come when it is computed, and which does not warn of samples of
+            zeros.
 
         Raises
         ------

@@ -97,8 +97,9 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     classes_
         Labels, (k,).
     landmarks_, landmark_indices_
-        Mapped rows of the landmarks, (m, dim); their numbers among the samples, (m,), None where
-        they are none of them.
+        Mapped rows of the landmarks, (m, dim), of which a sparse one of zeros has one entry, NaN,
+        that stands for the centre (`dhsk.kernels.centre`); their numbers among the samples, (m,),
+        None where they are none of them.
     landmark_coef_, intercept_
         Decisions are ``landmark_coef_ @ kernel_(landmarks_, x) + intercept_``: (J, m) and (J,), J
         being 1 for two classes, above 0 for the second, and else k.

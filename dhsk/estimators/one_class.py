@@ -58,7 +58,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     support_
         Numbers of the support vectors, ascending.
     support_vectors_
-        Their mapped rows, (n_support, dim).
+        Their mapped rows, (n_support, dim); a sparse one of zeros has one entry, NaN, that stands
+        for the centre (`dhsk.kernels.centre`).
     dual_coef_
         Their coefficients, (n_support,).
     offset_

@@ -66,6 +66,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         b, (N,) or (N, k).
     X_fit_
         Mapped rows that the coefficients belong to, (N, dim): those of a sample weight above 0.
+        A sparse one of zeros has one entry, NaN, that stands for the centre
+        (`dhsk.kernels.centre`).
     kernel_
         The kernel.
     residual_

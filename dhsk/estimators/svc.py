@@ -78,7 +78,8 @@ class HeatSVC(HeatClassifier[SvcModel]):
         Labels, (k,).
     support_, support_vectors_, n_support_
         Numbers of the support vectors among the samples, class by class, (n_sv,); their mapped
-        rows, (n_sv, dim); how many each class has, (k,).
+        rows, (n_sv, dim), of which a sparse one of zeros has one entry, NaN, that stands for the
+        centre (`dhsk.kernels.centre`); how many each class has, (k,).
     dual_coef_, intercept_
         As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,): above 0 stands for the first
         class of a pair, but of two classes alone for the second, scikit-learn's positive class.

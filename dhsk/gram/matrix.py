@@ -265,7 +265,8 @@ class GramMatrix:
         Returns
         -------
         Rows
-            (rows, dim), dense or CSR.
+            (rows, dim), dense or CSR; a CSR row of zeros has one entry, NaN, that stands for the
+            centre (`dhsk.kernels.centre`).
         """
         return self._store.samples.take("rows", to_indices(rows, self.shape[0]))
 

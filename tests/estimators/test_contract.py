@@ -19,6 +19,7 @@ ESTIMATORS = [
     dhsk.HeatSVC(time_scale=0.5),
     dhsk.HeatSVC(sphere_map="projective"),
     dhsk.HeatSVC(kernel=GAUSSIAN),
+    dhsk.HeatSVC(kernel=dhsk.SmoothedKernel(dhsk.ParametrixKernel(0.1), 0.5)),
     dhsk.HeatKernelRidge(),
     dhsk.HeatKernelRidge(kernel=GAUSSIAN),
     dhsk.HeatOneClassSVM(),

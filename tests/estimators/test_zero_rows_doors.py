@@ -163,6 +163,19 @@ def test_sklearn_sees_texts_without_a_known_word() -> None:
     assert search.best_score_ > 0.8
 
 
+@pytest.mark.parametrize(
+    "made", [dhsk.HeatSVC(3.0, 0.7, tol=1e-10), dhsk.HeatKernelRidge(0.1, 0.7, tol=1e-12)], ids=str
+)
+def test_fits_on_a_store_warn_once(made: Any, data: Any, form: Any, tmp_path: Path) -> None:
+    """Also where the samples are mapped for the matrix and for the model."""
+    X, full, y = data
+    expected = answers(clone(made).fit(full, y), full)
+    with pytest.warns(ZeroRowsWarning, match="^4 of 60") as caught:
+        model = clone(made).set_params(store=tmp_path / "g").fit(form(X), y)
+    assert len(caught) == 1
+    np.testing.assert_allclose(answers(model, form(full)), expected, rtol=0, atol=1e-6)
+
+
 # Gram matrices and cross-validation
 
 
