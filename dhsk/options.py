@@ -220,6 +220,15 @@ class TableOptions:
     header: bool | None
     id_column: str | None
 
+    @property
+    def words(self) -> str:
+        """The same on a command line, with a blank before each option."""
+        named = [("--drop-column", name) for name in self.drop_columns]
+        if self.id_column is not None:
+            named.append(("--id-column", self.id_column))
+        how = {None: "", True: " --header", False: " --no-header"}[self.header]
+        return "".join(f" {option} {shlex.quote(name)}" for option, name in named) + how
+
 
 _each_table_option = _options(
     click.option(
@@ -340,7 +349,7 @@ def _refuse_bare_column(source: str, labels: str | None) -> None:
     if not Path(labels).suffix:
         raise InputError(
             f"there is no file {labels}: labels in a column of {source} are named as "
-            f"--labels {shlex.quote(f'{source}:{place}{labels}')}"
+            f"--labels {shlex.quote(f'{source}:{place}{labels.removeprefix(place)}')}"
         )
 
 

@@ -139,7 +139,7 @@ def plan(
     _say_comparison(comparison)
     planned.check()
     say(
-        f"next:   dhsk gram {samples or 'SAMPLES'} --out STORE"
+        f"next:   dhsk gram {samples or 'SAMPLES'}{table.words} --out STORE"
         + (f" --memory {memory}" if memory else "")
     )
 

@@ -210,6 +210,10 @@ def bad(name: str) -> list[Any]:
             ["cv", "z.csv", "--out", "o", "--labels", "kind"],
             "no file kind: .* named as --labels z.csv:kind",
         ),
+        "bare column of AnnData": (
+            ["cv", "z.h5ad", "--out", "o", "--labels", "obs/kind"],
+            "no file obs/kind: .* named as --labels z.h5ad:obs/kind",
+        ),
         "other length": ([*cv, "short.txt"], "3 labels.*80 samples|80 samples.*3 labels"),
         "one class": ([*cv, "same.txt"], "all 80 labels are a"),
         "nan": (["gram", "nan.npy", "--out", "g"], "row 7.*column 3|column 3.*row 7"),
@@ -248,7 +252,8 @@ def bad_files(samples: Any) -> None:
 
 @pytest.mark.usefixtures("bad_files")
 @pytest.mark.parametrize("name", [
-    "missing file", "unknown format", "missing labels", "bare column", "other length", "one class",
+    "missing file", "unknown format", "missing labels", "bare column",
+    "bare column of AnnData", "other length", "one class",
     "nan", "inf", "negative", "zero row", "time zero", "negative scale",
     "two times", "time nan", "unknown kernel", "unknown kernels", "no numbers", "no size", "folder",
     "no cluster",
@@ -357,6 +362,17 @@ def test_plan_of_a_file(run: Any, samples: Any) -> None:
     assert "80 x 80" in run("plan", "x.npy", cluster=False)[1]
     code, _, err = run("plan", cluster=False)
     assert (code, "give SAMPLES, or both --n and --dim" in err) == (BAD_INPUT, True)
+
+
+def test_plan_of_a_table_goes_on_with_its_options(run: Any, tmp_path: Path) -> None:
+    """The command that comes next reads the table as this one did."""
+    path = tmp_path / "x.csv"
+    path.write_text("".join(f"s{i},k,{i % 3 + 1},{i % 5}\n" for i in range(9)))
+    words = ("--id", "0", "--drop-column", "1", "--no-header")
+    code, out, _ = run("plan", path, *words, "--memory", "1GB", cluster=False)
+    assert code == DONE
+    expected = f"{path} --drop-column 1 --id-column 0 --no-header --out STORE --memory 1GB"
+    assert f"next:   dhsk gram {expected}" in out
 
 
 def test_plan_of_a_sparse_file_names_its_path(run: Any, samples: Any) -> None:
