@@ -146,7 +146,7 @@ def cross_validate(
         Folder where finished fits are kept: the same call again goes on where it was.
     table
         CSV file for the rows of `CvResult.results_` while the grid runs: replaced, in one step,
-        after each kernel that is finished. One that is there at the start is removed.
+        after each kernel that is finished. One that is there is removed once the samples are read.
     seed
         Of the shuffled folds.
     progress

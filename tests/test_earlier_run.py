@@ -117,6 +117,14 @@ def test_a_store_in_the_folder_stays(run: Callable[..., Any], finished: Any) -> 
     assert gram.items() <= contents().items()
 
 
+def test_samples_in_the_folder_stay(run: Callable[..., Any], finished: Any) -> None:
+    """Products that would have to go with the samples themselves are not removed."""
+    Path("other.npy").rename("o/gram/other.npy")
+    code, said = run("o/gram/other.npy", *WORDS, "--overwrite")
+    assert (code, "made with other samples" in said) == (BAD_INPUT, True), said
+    assert finished.items() <= contents().items()
+
+
 def test_an_interrupted_run_goes_on(run: Callable[..., Any], monkeypatch: Any) -> None:
     """The same command goes on; another one is refused as soon as there are rows."""
     put = Journal.put

@@ -163,7 +163,7 @@ class LowRankEngine:
         self._rows: list[dict[str, Any]] = []
         self._plan: list[list[str]] = []
         check_factors(grid.C, grid.weights)
-        remove_rows(means.table)
+        self._stale = means.table  # of an earlier grid; it stays if the samples are refused
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Tried]:
         """Try some kernels, each at every rank."""
@@ -177,6 +177,8 @@ class LowRankEngine:
             self._checked.add(sphere_map)
         assert self._scan is not None  # there is a kernel
         self.prepared += perf_counter() - begin
+        remove_rows(self._stale)
+        self._stale = None
         found = []
         for kernel in kernels:
             for rank in self._low_rank.ranks:

@@ -123,7 +123,7 @@ class ExactEngine:
         self._fitter = Fitter(grid, resources, client, Journal(means.journal), means.table, report)
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
         self._plan = self._fitter.plan(dtype, max(1, n_kernels))
-        remove_rows(means.table)
+        self._stale = means.table  # of an earlier grid; it stays if the samples are refused
         self._zero_rows = zero_rows
         self._products = Products(
             square, sphere_map, zero_rows, means.store, means.memory, client, report
@@ -134,6 +134,8 @@ class ExactEngine:
         begin = perf_counter()
         candidates = self._products.candidates(kernels)
         self.prepared += perf_counter() - begin
+        remove_rows(self._stale)
+        self._stale = None
         return self._fitter.run(candidates, scale_C=scale_C)
 
     def refit(self, winner: Found, C: float) -> tuple[Any, dict[str, Any]]:

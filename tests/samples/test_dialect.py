@@ -63,6 +63,7 @@ HEADERS = {
     "text above numbers": ("a,b\n1,2\n3,4\n", True),
     "text above text and numbers": ("who,a\nLee,2\nPoe,4\n", True),
     "all text": ("who,what\nLee,x\nPoe,y\n", True),
+    "a text that recurs": ("Lee,x\nPoe,x\n", False),
     "numbers": ("5,2\n3,4\n", False),
     "a class at the end": ("5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,versicolor\n", False),
     "a class that does not recur": ("5.1,3.5,setosa\n7.0,3.2,versicolor\n", False),

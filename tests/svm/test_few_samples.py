@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.svm.dual import Dual, violation_and_intercept
+from dhsk.svm.grid import make_grid
 
 pytestmark = pytest.mark.threads
 
@@ -110,6 +111,20 @@ def test_low_rank_goes_on_and_leaves_out(digits: Any, loss: str) -> None:
     assert np.sum(found.data["confusion"]) == N - 3
     assert found.best_score_ > 0.95
     assert found.model_.classes.tolist() == [0, 1, 2]
+
+
+def test_samples_that_are_left_out_weigh_nothing(digits: Any) -> None:
+    """Neither in a fold nor where all samples are trained on, nor in balanced weights."""
+    _, y = digits
+    kept = y < 3
+    given = {"cv": 3, "groups": None, "seed": 0, "C": 1.0, "sample_weight": None, "tol": 1e-3,
+             "scoring": "accuracy", "class_weight": "balanced"}  # fmt: skip
+    grid = make_grid(N, y, min_class=3, **given)
+    expected = make_grid(N - 3, y[kept], **given)
+    for name in ("weights", "all_weights"):
+        found = getattr(grid, name)
+        np.testing.assert_array_equal(found[..., kept], getattr(expected, name))
+        assert not found[..., ~kept].any()
 
 
 def test_other_folds_lose_the_samples_that_are_left_out(digits: Any) -> None:
