@@ -16,6 +16,7 @@ from dhsk.gram.repair import repair_gram
 from dhsk.gram.sizes import human_bytes
 from dhsk.gram.store import GramStore
 from dhsk.kernels import kernel_from_spec
+from dhsk.kernels.centre import centres_of, without_centres
 from dhsk.lowrank.feature_store import FeatureStore, is_of_features
 from dhsk.lowrank.model import LowRankModel
 from dhsk.lowrank.model_file import load_model
@@ -191,7 +192,7 @@ def _check_model(path: Path) -> int:
 
 def _numbers_of(model: SvcModel | LowRankModel) -> dict[str, NDArray[Any]]:
     """Arrays that predictions come from; certificates may hold NaN."""
-    rows = model.rows
+    rows = without_centres(model.rows, centres_of(model.rows))
     found: dict[str, NDArray[Any]] = {"rows": rows if isinstance(rows, np.ndarray) else rows.data}
     if isinstance(model, LowRankModel):
         return {**found, "coef": model.coef, "intercepts": model.intercepts}

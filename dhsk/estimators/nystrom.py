@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
@@ -20,6 +21,7 @@ from dhsk.estimators.selection import (
     usual_oversampling,
 )
 from dhsk.kernels import Kernel
+from dhsk.kernels.centre import with_all_entries
 from dhsk.lowrank.approximation import Approximation, approximate
 from dhsk.lowrank.feature_blocks import store_features
 from dhsk.lowrank.features import FeatureMap, lazy_features
@@ -83,8 +85,7 @@ class NystromFeatures(
     Attributes
     ----------
     landmarks_
-        Mapped rows of the landmarks, (m, dim); a sparse one of zeros has one entry, NaN, that
-        stands for the centre (`dhsk.kernels.centre`).
+        Mapped rows of the landmarks, (m, dim).
     landmark_indices_
         Their numbers among the samples, (m,); None of "kmeans".
     n_components_
@@ -261,9 +262,15 @@ class NystromFeatures(
         return da.from_zarr(str(Path(folder).absolute()))
 
     @property
+    def landmarks_(self) -> Rows:
+        """Mapped rows of the landmarks, (n_landmarks, dim)."""
+        check_is_fitted(self)
+        return with_all_entries(self._landmarks)
+
+    @property
     def _features(self) -> FeatureMap:
         row_map = self._fitted_map.anew()
-        return FeatureMap(row_map, self.landmarks_, self.normalization_, self._names)
+        return FeatureMap(row_map, self._landmarks, self.normalization_, self._names)
 
     def _transform(self, X: Any, *, warn: bool = True) -> NDArray[Any] | da.Array:
         """Features of samples, now, or as a graph, which does not warn of samples of zeros."""
@@ -323,7 +330,7 @@ class NystromFeatures(
                 memory=self._bytes(),
             )
         row_map.warn(samples)
-        self.landmarks_, self.landmark_indices_ = found.landmarks, found.indices
+        self._landmarks, self.landmark_indices_ = found.landmarks, found.indices
         self.normalization_, self.trace_error_ = found.root, found.trace_error
         self.n_components_: int = found.width
         return found

@@ -17,6 +17,7 @@ from dhsk.estimators.problem import make_problem, random_numbers, warn_unless_so
 from dhsk.estimators.selection import check_choice, check_trace_error, numbered
 from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
+from dhsk.kernels.centre import with_all_entries
 from dhsk.lowrank.model import LowRankModel
 from dhsk.lowrank.train import LossName, LowRank, check_loss, train_low_rank
 from dhsk.progress import OnProgress, ignore
@@ -97,9 +98,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     classes_
         Labels, (k,).
     landmarks_, landmark_indices_
-        Mapped rows of the landmarks, (m, dim), of which a sparse one of zeros has one entry, NaN,
-        that stands for the centre (`dhsk.kernels.centre`); their numbers among the samples, (m,),
-        None where they are none of them.
+        Mapped rows of the landmarks, (m, dim); their numbers among the samples, (m,), or None if
+        landmarks are no samples.
     landmark_coef_, intercept_
         Decisions are ``landmark_coef_ @ kernel_(landmarks_, x) + intercept_``: (J, m) and (J,), J
         being 1 for two classes, above 0 for the second, and else k.
@@ -342,7 +342,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     def _take(self, model: LowRankModel) -> None:
         found = model.certificates
-        self.landmarks_ = model.rows
+        self.landmarks_ = with_all_entries(model.rows)
         self.landmark_indices_ = model.indices
         self.landmark_coef_ = model.coef.T
         self.intercept_ = model.intercepts

@@ -9,12 +9,13 @@ from sklearn.base import OutlierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import BudgetError, InputError
 from dhsk.estimators.base import HeatEstimator, checked_weights
 from dhsk.gram.sizes import human_bytes
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import positive_parameter
+from dhsk.kernels.centre import with_all_entries
 from dhsk.samples import SphereMap, ZeroRule
 from dhsk.svm.one_class import solve_one_class
 from dhsk.svm.runners import own_room
@@ -58,8 +59,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     support_
         Numbers of the support vectors, ascending.
     support_vectors_
-        Their mapped rows, (n_support, dim); a sparse one of zeros has one entry, NaN, that stands
-        for the centre (`dhsk.kernels.centre`).
+        Their mapped rows, (n_support, dim).
     dual_coef_
         Their coefficients, (n_support,).
     offset_
@@ -149,7 +149,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         found = solve_one_class(K, weights[used], self.nu, self.tol)
         inside = np.flatnonzero(found.coef)
         self.support_ = used[inside]
-        self.support_vectors_ = rows[inside]
+        self._support_rows = rows[inside]
         self.dual_coef_ = found.coef[inside]
         total = self.dual_coef_.sum()
         self._boundary = found.offset
@@ -198,6 +198,12 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         return self.unit_ * (self._stretched_sums(X) - self._boundary)
 
     @property
+    def support_vectors_(self) -> Rows:
+        """Mapped rows of the support vectors, (n_support, dim)."""
+        check_is_fitted(self)
+        return with_all_entries(self._support_rows)
+
+    @property
     def _constant(self) -> float:
         """What a score has besides the stretched kernel's: K = 1 - unit + unit K_stretched."""
         return float((1.0 - self.unit_) * self.dual_coef_.sum())
@@ -205,7 +211,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     def _stretched_sums(self, X: Any) -> Floats:
         """Sums of the stretched kernel, (M,)."""
         kernel = kernel_in(self.kernel_, self.unit_)
-        return self._sums(X, self.support_vectors_, self.dual_coef_[:, None], kernel)[:, 0]
+        return self._sums(X, self._support_rows, self.dual_coef_[:, None], kernel)[:, 0]
 
     def predict(self, X: Any) -> Indices:
         """Tell inliers from outliers.

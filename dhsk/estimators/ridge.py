@@ -11,11 +11,12 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, Rows
 from dhsk.estimators.base import HeatEstimator, checked_weights
 from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
+from dhsk.kernels.centre import with_all_entries
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.svm.conjugate import RidgeSolution, solve_ridge
 from dhsk.svm.runners import own_room
@@ -66,8 +67,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         b, (N,) or (N, k).
     X_fit_
         Mapped rows that the coefficients belong to, (N, dim): those of a sample weight above 0.
-        A sparse one of zeros has one entry, NaN, that stands for the centre
-        (`dhsk.kernels.centre`).
     kernel_
         The kernel.
     residual_
@@ -147,7 +146,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         weights = checked_weights(sample_weight, X)
         used = np.flatnonzero(weights)
         targets = np.asarray(y, dtype=np.float64)[used]
-        self.X_fit_ = self._map_to_fit(X)[used]
+        self._rows = self._map_to_fit(X)[used]
         with self.client.as_current() if self.client else nullcontext():
             solution = solve_ridge(
                 self._source(self._samples(X[used])),
@@ -183,12 +182,18 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         """
         check_is_fitted(self)
         coef = self.dual_coef_
-        scores = self._sums(X, self.X_fit_, coef.reshape(len(coef), -1))
+        scores = self._sums(X, self._rows, coef.reshape(len(coef), -1))
         return scores.reshape(-1, *coef.shape[1:])
+
+    @property
+    def X_fit_(self) -> Rows:  # scikit-learn's name of `KernelRidge`
+        """Mapped rows that the coefficients belong to, (N, dim)."""
+        check_is_fitted(self)
+        return with_all_entries(self._rows)
 
     def _source(self, samples: Samples) -> Source:
         """The matrix: in memory if it fits and no store was named, else computed or read."""
-        rows, n = RowsSource(self.X_fit_, self.kernel_), self.X_fit_.shape[0]
+        rows, n = RowsSource(self._rows, self.kernel_), self._rows.shape[0]
         fits = n * padded(n) * rows.dtype.itemsize <= own_room(self._bytes())
         if self.store is None and fits:
             return ArraySource(rows.block(np.arange(n))[:, :n])

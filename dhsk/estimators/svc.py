@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, Rows
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, warn_unless_converged
 from dhsk.kernels import Kernel
+from dhsk.kernels.centre import with_all_entries
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.svm.model import SvcModel
@@ -78,8 +79,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         Labels, (k,).
     support_, support_vectors_, n_support_
         Numbers of the support vectors among the samples, class by class, (n_sv,); their mapped
-        rows, (n_sv, dim), of which a sparse one of zeros has one entry, NaN, that stands for the
-        centre (`dhsk.kernels.centre`); how many each class has, (k,).
+        rows, (n_sv, dim); how many each class has, (k,).
     dual_coef_, intercept_
         As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,): above 0 stands for the first
         class of a pair, but of two classes alone for the second, scikit-learn's positive class.
@@ -252,10 +252,14 @@ class HeatSVC(HeatClassifier[SvcModel]):
         warn_unless_converged(model.certificates)
         return self
 
+    @property
+    def support_vectors_(self) -> Rows:
+        """Mapped rows of the support vectors, (n_support, dim)."""
+        return with_all_entries(self._fitted.rows)
+
     def _take(self, model: SvcModel) -> None:
         sign = -1.0 if len(model.classes) == 2 else 1.0
         self.support_ = model.expansion.support
-        self.support_vectors_ = model.rows
         self.n_support_ = model.expansion.n_support
         self.dual_coef_ = sign * model.expansion.dual_coef
         self.intercept_ = sign * model.expansion.intercepts

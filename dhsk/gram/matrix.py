@@ -21,6 +21,7 @@ from dhsk.gram.plan import Tiling
 from dhsk.gram.store import GramStore
 from dhsk.gram.tiles import TileSource
 from dhsk.kernels import Kernel, parse_kernel
+from dhsk.kernels.centre import with_all_entries
 
 
 class GramMatrix:
@@ -265,9 +266,12 @@ class GramMatrix:
         Returns
         -------
         Rows
-            (rows, dim), dense or CSR; a CSR row of zeros has one entry, NaN, that stands for the
-            centre (`dhsk.kernels.centre`).
+            (rows, dim), dense or CSR.
         """
+        return with_all_entries(self.staged_rows(rows))
+
+    def staged_rows(self, rows: Selector = slice(None)) -> Rows:
+        """`samples` as tasks read them: a CSR row may stand for the centre, as kernels take it."""
         return self._store.samples.take("rows", to_indices(rows, self.shape[0]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

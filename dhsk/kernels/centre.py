@@ -44,7 +44,7 @@ def with_centres(rows: Rows, numbers: Indices, *, compact: bool) -> Rows:
     index: Any = np.int32 if max(dim, int(lengths.sum())) < 2**31 else np.int64
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(index)
     own = np.repeat(np.isin(np.arange(rows.shape[0]), numbers), lengths)
-    data, indices = np.empty(len(own)), np.empty(len(own), index)
+    data, indices = np.empty(len(own), rows.dtype), np.empty(len(own), index)
     data[own], data[~own] = np.nan if compact else entry, rows.data
     indices[own], indices[~own] = np.tile(np.arange(width), len(numbers)), rows.indices
     return csr_array((data, indices, indptr), shape=rows.shape)
@@ -69,6 +69,14 @@ def without_centres(rows: Rows, centres: NDArray[np.bool_] | None) -> Rows:
     indptr = rows.indptr.copy()
     indptr[1:] -= np.cumsum(centres, dtype=indptr.dtype)
     return csr_array((rows.data[kept], rows.indices[kept], indptr), shape=rows.shape)
+
+
+def with_all_entries(rows: Rows) -> Rows:
+    """The same rows as others read them: with dim entries where they stand for the centre."""
+    centres = centres_of(rows)
+    if centres is None:
+        return rows
+    return with_centres(without_centres(rows, centres), np.flatnonzero(centres), compact=False)
 
 
 def set_products_of_centres(

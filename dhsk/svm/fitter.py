@@ -161,7 +161,7 @@ class Fitter:
             kernel=source.G.kernel,
             sphere_map=parse_sphere_map(source.G.sphere_map),
             classes=grid.classes,
-            rows=source.G.samples(expansion.support),
+            rows=source.G.staged_rows(expansion.support),
             expansion=expansion,
             certificates=Certificates.of(fits, grid.tol, C),
             unit=solved.unit,

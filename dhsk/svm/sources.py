@@ -215,7 +215,7 @@ class GramSource:
         """Entries between some samples: read from tiles, or computed if that takes less time."""
         if not self._computing_pays(len(members)):
             return self.G.submatrix(members, _pad(members))
-        rows = RowsSource(self.G.samples(members), self.G.kernel)
+        rows = RowsSource(self.G.staged_rows(members), self.G.kernel)
         return rows.block(np.arange(rows.n)).astype(self.dtype, copy=False)
 
     def _computing_pays(self, count: int) -> bool:

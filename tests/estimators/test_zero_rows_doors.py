@@ -300,7 +300,7 @@ def test_many_samples_of_zeros_take_no_memory() -> None:
     y = np.r_[np.zeros(200), np.arange(3000) % 2]
     with pytest.warns(ZeroRowsWarning, match="^3,000 of 3,200"):
         model = dhsk.HeatSVC(kernel=dhsk.CosineKernel()).fit(X, y)
-    assert model.support_vectors_.nnz < 10**5
+    assert model.model_.rows.nnz < 10**5
 
 
 # Commands
@@ -343,3 +343,37 @@ def test_commands(data: Any, tmp_path: Path, monkeypatch: Any, capsys: Any) -> N
         run("train", "full.npy", "--labels", "y.txt", "--zero-rows", "error", "--out", "s")[0] == 0
     )
     assert run("predict", "s", "x.npy", "--out", "q.csv")[0] == 2
+
+
+@pytest.mark.filterwarnings("ignore::dhsk.errors.ZeroRowsWarning")
+def test_rows_that_users_see_have_all_entries(tmp_path: Path) -> None:
+    """Support vectors, landmarks and samples of sparse zeros are 1/sqrt(dim), and models sound."""
+    rng = np.random.default_rng(0)
+    X = csr_array(rng.poisson(0.05, (120, 60)).astype(float))
+    y = rng.integers(0, 2, 120)
+    centre = np.full(60, np.sqrt(1 / 60))
+    empty = np.diff(X.indptr) == 0
+    assert empty.any()
+    svc = dhsk.HeatSVC(C=10).fit(X, y)
+    one = dhsk.HeatOneClassSVM(nu=1.0).fit(X)
+    low = dhsk.NystromSVC(120, selection="uniform").fit(X, y)
+    ridge = dhsk.HeatKernelRidge().fit(X, y)
+    features = dhsk.NystromFeatures(120, selection="uniform").fit(X)
+    G = dhsk.compute_gram(X, dhsk.CosineKernel())
+    shown = [
+        (svc.support_vectors_, svc.support_),
+        (one.support_vectors_, one.support_),
+        (low.landmarks_, low.landmark_indices_),
+        (features.landmarks_, features.landmark_indices_),
+        (G.samples(), np.arange(120)),
+        (ridge.X_fit_, np.arange(120)),
+    ]
+    for rows, numbers in shown:
+        own = rows.toarray()[empty[numbers]]
+        assert len(own)
+        np.testing.assert_array_equal(own, np.tile(centre, (len(own), 1)))
+    for number, model in enumerate([svc, low]):
+        model.save(tmp_path / f"{number}.model")
+        with pytest.raises(SystemExit) as ended:
+            main(["verify", str(tmp_path / f"{number}.model")])
+        assert ended.value.code == DONE
