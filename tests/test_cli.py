@@ -219,7 +219,7 @@ def bad(name: str) -> list[Any]:
         "nan": (["gram", "nan.npy", "--out", "g"], "row 7.*column 3|column 3.*row 7"),
         "inf": (["gram", "inf.npy", "--out", "g"], "row 7.*column 3|column 3.*row 7"),
         "negative": (["gram", "minus.npy", "--out", "g"], "row 7.*column 3.*projective"),
-        "zero row": (["gram", "zero.npy", "--out", "g"], "row 7.*drop"),
+        "zero row": (["gram", "zero.npy", "--out", "g", "--zero-rows", "error"], "row 7.*drop"),
         "time zero": ([*gram, "--time", "0"], "time must be .*0"),
         "negative scale": ([*gram, "--time-scale", "-1"], "time_scale must be .*-1"),
         "two times": ([*gram, "--time-scale", "1", "--time", "1"], "not both"),
