@@ -16,6 +16,12 @@ settings.register_profile("default", derandomize=True, deadline=None)
 settings.load_profile("default")
 
 
+@pytest.fixture(autouse=True)
+def no_progress_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in this process say nothing of progress, however busy the machine is."""
+    monkeypatch.setattr("dhsk.console.QUIET_SECONDS", math.inf)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """The same random numbers in every run."""
