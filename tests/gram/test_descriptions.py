@@ -221,6 +221,20 @@ def test_swapped_entries_are_found(
         assert contents(path) == before
 
 
+def test_chunks_of_zeros_are_written(
+    tmp_path: Path, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries that are all in column 0 have indices of zero only: they are no missing chunk."""
+    monkeypatch.setattr("dhsk.gram.staged.CSR_CHUNK", 4)
+    X = np.diag(np.arange(1.0, 13.0))
+    X[:8] = 0
+    X[:8, 0] = 1
+    path = tmp_path / "g"
+    G = dhsk.compute_gram(csr_array(X), dhsk.LinearKernel(), tile=TILE, store=path, client=client)
+    np.testing.assert_array_equal(np.asarray(G), X @ X.T)
+    GramStore.open(path).check_sound()
+
+
 def test_a_tile_of_another_store_is_found(tmp_path: Path, X: Any, client: Any) -> None:
     """Of the same place, but of another kernel."""
     for name, kernel in (("a", KERNEL), ("b", dhsk.CosineKernel())):
