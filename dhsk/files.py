@@ -155,6 +155,23 @@ def not_writable(folder: Path, error: OSError) -> StoreError:
     )
 
 
+def parse_path(name: str, value: Any) -> Path:
+    """Take a path that the system can be asked for.
+
+    Raises
+    ------
+    InputError
+        It is none.
+    """
+    try:
+        path = os.fsdecode(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be a path, but it is {value!r}") from error
+    if "\0" in path:
+        raise InputError(f"{name} must be a path, but {path!r} has a NUL character")
+    return Path(path)
+
+
 def parse_json(text: str | bytes) -> Any:
     """Parse JSON; however it is damaged, that is a `ValueError`.
 

@@ -11,6 +11,7 @@ import numpy as np
 from distributed import Client
 
 from dhsk.errors import InputError
+from dhsk.files import parse_path
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.sizes import parse_bytes
@@ -191,9 +192,9 @@ def cross_validate(
     means = Means(
         memory=None if memory is None else parse_bytes(memory),
         client=client,
-        store=folder.path if store is None else Path(store),
-        journal=None if journal is None else Path(journal),
-        table=None if table is None else Path(table),
+        store=folder.path if store is None else parse_path("store", store),
+        journal=None if journal is None else parse_path("journal", journal),
+        table=None if table is None else parse_path("table", table),
     )
     if low_rank is None:
         made = exact_engine(source, sphere_map, zero_rows, len(chosen), grid, means, report)

@@ -1,6 +1,6 @@
 """What the estimators share: parameters, clones, samples to mapped rows, scikit-learn's words."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import Any, ClassVar, Final, Self
@@ -93,10 +93,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         if self.sphere_map is not None:
             parse_sphere_map(self.sphere_map)
         parse_zero_rule(self.zero_rows)
-        if self.dtype not in self._dtypes:
-            raise InputError(
-                f"dtype must be {' or '.join(map(repr, self._dtypes))}, but it is {self.dtype!r}"
-            )
+        _check_dtype(self.dtype, self._dtypes)
         self._bytes()
 
     def _bytes(self) -> int | None:
@@ -174,6 +171,12 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             return sum(kernel.of_rows(rows, fitted[part]) @ coef[part] for part in parts)
 
         return self._by_blocks(X, of_block)
+
+
+def _check_dtype(dtype: object, known: Sequence[str | None]) -> None:
+    """Refuse what is no name of a type that kernels are computed in."""
+    if not isinstance(dtype, str | None) or dtype not in known:
+        raise InputError(f"dtype must be {' or '.join(map(repr, known))}, but it is {dtype!r}")
 
 
 def checked_weights(sample_weight: Any, X: Any) -> Floats:

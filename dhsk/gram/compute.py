@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, overload
 from distributed import Client
 
 from dhsk.errors import InputError, SamplesChangedError
+from dhsk.files import parse_path
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.header import Header
 from dhsk.gram.lock import sole_writer
@@ -137,8 +138,7 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
     >>> G.shape
     (300, 300)
     """
-    if layout not in ("triangle", "full"):
-        raise InputError(f"layout must be triangle or full, got {layout!r}")
+    _check_layout(layout)
     report = progress or ignore
     limit = None if memory is None else parse_bytes(memory)
     given = one_or_several(kernel)
@@ -162,8 +162,9 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
         stack.enter_context(sole_writer(path))
         if is_occupied(path):
             sides = in_order_of(GramStore.open(path), sides)
+        narrow = "float32" if "float32" in (dtype, product_dtype) else "float64"
         scans = [
-            scan_side(side, kernels, chosen_map, report, rule)
+            scan_side(side, kernels, chosen_map, report, rule, narrow)
             for side, rule in zip(sides, rules, strict=True)
         ]
         if not taken_down:
@@ -186,13 +187,19 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
     return matrices[0] if isinstance(kernel, Kernel | str) else GramMatrices(matrices)
 
 
+def _check_layout(layout: object) -> None:
+    """Refuse what is no name of a layout."""
+    if not isinstance(layout, str) or layout not in ("triangle", "full"):
+        raise InputError(f"layout must be triangle or full, got {layout!r}")
+
+
 def _place(store: str | Path | None, plan: GramPlan) -> tuple[Path, TemporaryFolder | None]:
     """Where the store goes, with room for it; a folder that ends with its last user if unnamed."""
     plan.check()
     folder = TemporaryFolder() if store is None else None
     if "://" in str(store):
         raise InputError(f"{store}: object stores are not supported yet, give a local folder")
-    path = Path(str(store)) if folder is None else folder.path
+    path = parse_path("store", store) if folder is None else folder.path
     if is_occupied(path):
         GramStore.open(path)  # anything else is refused before it is locked
     else:

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from dhsk.arrays import Floats, Rows
 from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError, InputError
+from dhsk.files import parse_path
 from dhsk.gram.derive import check_derivable
 from dhsk.gram.folder import TemporaryFolder
 from dhsk.gram.header import Header
@@ -394,7 +395,7 @@ def open_gram(path: str | Path) -> GramMatrix:
     StoreError
         There is no store at the path.
     """
-    store = GramStore.open(Path(path))
+    store = GramStore.open(parse_path("path", path))
     if store.header.layout == "none":
         raise IncompleteStoreError(f"{path} holds samples but no tiles: compute it with a store")
     store.check_complete()

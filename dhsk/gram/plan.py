@@ -11,6 +11,7 @@ from dhsk.errors import BudgetError, InputError
 from dhsk.gram.memory import task_bytes
 from dhsk.gram.sizes import human_bytes
 from dhsk.gram.tiling import Tiling as Tiling  # tilings are part of plans
+from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.rows import sparse_is_cheaper
 
 Layout: TypeAlias = Literal["triangle", "full", "none"]
@@ -373,8 +374,8 @@ def _csr_entry_bytes(product_dtype: DtypeName) -> int:
 def _check_counts(n_rows: int, n_cols: int, dim: int, tile: int | None) -> None:
     if n_rows < 1 or n_cols < 1 or dim < 1:
         raise InputError(f"need at least one sample and one feature, got {n_rows} x {dim}")
-    if tile is not None and tile < 1:
-        raise InputError(f"tile must be at least 1, got {tile}")
+    if tile is not None:
+        whole_parameter("tile", tile, 1)
 
 
 def _largest_tile(n: int, planned: Callable[[int, int], GramPlan]) -> int:

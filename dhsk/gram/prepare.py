@@ -1,5 +1,6 @@
 """What is checked before any tile is computed: kernels, maps, plan, and every row of samples."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -158,6 +159,7 @@ def scan_side(
     sphere_map: SphereMap,
     report: OnProgress,
     zero_rows: ZeroRows | None = None,
+    dtype: str = "float64",
 ) -> Scan:
     """Read all samples once: refuse what the map or the kernel cannot take, and fingerprint them.
 
@@ -174,6 +176,8 @@ def scan_side(
         Receives progress.
     zero_rows
         What becomes of samples of zeros, where those are taken down; None for the centre.
+    dtype
+        Type of the kernel values, whose range they must be in.
 
     Returns
     -------
@@ -187,15 +191,19 @@ def scan_side(
     """
     checks = [kernel.check_rows for kernel in kernels if isinstance(kernel, RowKernel)]
 
+    sized = [kernel for kernel in kernels if kernel.largest_norm2() < math.inf]
+
     def check(block: Rows, first: int) -> None:
         for check_rows in checks:
             check_rows(block, first)
+        for kernel in sized:
+            kernel.check_norms(block, first, dtype=dtype)
 
     return scan(
         side,
         sphere_map,
         unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
-        check=check if checks else None,
+        check=check if checks or sized else None,
         on_rows=_rows_reporter("reading", side.shape[0], report),
         zero_rows=zero_rows,
     )

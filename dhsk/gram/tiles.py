@@ -117,6 +117,9 @@ class TileSource:
         rows, cols = np.ones(products.shape[0]), np.ones(products.shape[1])
         if self.norms2 is not None:
             rows, cols = self.norms2[0][tiling.rows(i)], self.norms2[1][tiling.cols(j)]
+            largest = kernel.largest_norm2(store.header.dtype)
+            kernel.check_norms2(rows, largest, "the samples", tiling.rows(i).start)
+            kernel.check_norms2(cols, largest, "the samples", tiling.cols(j).start)
         return kernel.of_product(products, rows, cols).astype(store.header.dtype, copy=False)
 
 

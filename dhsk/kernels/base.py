@@ -22,6 +22,11 @@ STRIP: Final = 16384
 _MIRROR_BLOCK: Final = 256  # rows copied at a time: two 512 kB blocks, one of them strided
 
 
+def largest_of(dtype: str) -> float:
+    """A bound of kernel values that leaves room to add eight of them in a type."""
+    return float(np.finfo(dtype).max) / 8.0
+
+
 def strips(size: int) -> Iterator[slice]:
     """Slices of at most `STRIP` entries that cover `range(size)`."""
     return (slice(start, start + STRIP) for start in range(0, size, STRIP))
@@ -178,6 +183,50 @@ class Kernel(ABC):
             The kernel cannot be evaluated to its promised accuracy.
         """
 
+    def largest_norm2(self, dtype: str = "float64") -> float:
+        """Squared norm of rows up to which all values are in the range of a type."""
+        del dtype
+        return math.inf
+
+    def check_norms(
+        self, rows: Rows, first_row: int = 0, what: str = "X", dtype: str = "float64"
+    ) -> None:
+        """Refuse rows whose kernel values overflow.
+
+        Parameters
+        ----------
+        rows
+            Samples by row, (a, dim), finite.
+        first_row
+            Number of the first of these rows among all samples, for the message.
+        what
+            What the message calls the samples.
+        dtype
+            Type of the values.
+
+        Raises
+        ------
+        InputError
+            There is such a row.
+        """
+        largest = self.largest_norm2(dtype)
+        if largest < math.inf:
+            with np.errstate(over="ignore"):
+                norms2 = squared_norms(rows)
+            self.check_norms2(norms2, largest, f"{what}", first_row, dtype)
+
+    def check_norms2(
+        self, norms2: Floats, largest: float, what: str, first_row: int, dtype: str = "float64"
+    ) -> None:
+        """Refuse squared norms, (a,), above the largest; see `check_norms`."""
+        wrong = np.flatnonzero(~(norms2 <= largest))
+        if wrong.size:
+            raise InputError(
+                f"row {first_row + wrong[0]} of {what} (counted from 0) has a norm above"
+                f" {math.sqrt(max(largest, 0.0)):.3g}, beyond which values of the {self.label}"
+                f" kernel overflow {dtype}: scale the samples, for instance X / abs(X).max()"
+            )
+
     def to_spec(self) -> dict[str, Any]:
         """Name and parameters as JSON scalars; `kernel_from_spec` reads them back exactly."""
         return {"name": self.name} | {f.name: getattr(self, f.name) for f in fields(self)}
@@ -189,8 +238,11 @@ class Kernel(ABC):
                 f"{what} has {rows.shape[1]} columns, but this {self.name} kernel has"
                 f" dim={self.row_length}: make the kernel with dim={rows.shape[1]}"
             )
+        self.check_norms(rows, what=what)
         if self.spherical:
-            require_unit_rows(squared_norms(rows), what)
+            with np.errstate(over="ignore"):  # infinite is off 1 too
+                norms2 = squared_norms(rows)
+            require_unit_rows(norms2, what)
         return rows
 
 

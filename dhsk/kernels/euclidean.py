@@ -13,6 +13,7 @@ from dhsk.kernels.base import (
     STRIP,
     Kernel,
     SphericalKernel,
+    largest_of,
     positive_parameter,
     real_parameter,
     strips,
@@ -45,6 +46,10 @@ class LinearKernel(Kernel):
     def label(self) -> str:
         """Short human name."""
         return "linear"
+
+    def largest_norm2(self, dtype: str = "float64") -> float:
+        """By Cauchy and Schwarz no inner product is above the largest squared norm."""
+        return largest_of(dtype)
 
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
         """Return the inner products (a, b) as they are."""
@@ -84,6 +89,10 @@ class PolynomialKernel(Kernel):
     def label(self) -> str:
         """Short human name with the parameters."""
         return f"polynomial degree={self.degree} offset={self.offset:.4g}"
+
+    def largest_norm2(self, dtype: str = "float64") -> float:
+        """The root of the largest value, less the offset."""
+        return float(largest_of(dtype) ** (1.0 / self.degree)) - self.offset
 
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
         """Powers of the inner products (a, b); overwrites `product` and returns it."""
@@ -136,6 +145,11 @@ class GaussianKernel(Kernel):
     def label(self) -> str:
         """Short human name with the width."""
         return f"gaussian sigma={self.sigma:.4g}"
+
+    def largest_norm2(self, dtype: str = "float64") -> float:
+        """Squared distances are sums of two norms and twice a product, in float64."""
+        del dtype
+        return largest_of("float64")
 
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
         """Gaussians of the distances (a, b); overwrites `product` and returns it."""

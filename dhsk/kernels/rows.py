@@ -140,8 +140,9 @@ def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> No
     off = np.abs(norms - 1.0) > UNIT_NORM_TOLERANCE
     if off.any():
         row = int(np.argmax(off))
+        norm = f"norm {norms[row]:.9g}" if norms[row] < np.inf else "a norm above 1.34e+154"
         raise InputError(
-            f"row {first_row + row} of {what} (counted from 0) has norm {norms[row]:.9g}, and a"
+            f"row {first_row + row} of {what} (counted from 0) has {norm}, and a"
             f" spherical kernel takes unit rows (to {UNIT_NORM_TOLERANCE:g}): map the samples with"
             " dhsk.hyperspherical_map or dhsk.projective_map first"
         )

@@ -156,7 +156,7 @@ def approximate(
        NIPS 13 (2000).
     """
     n = samples.shape[0]
-    m = min(n, ceil(oversampling * k)) if isinstance(selection, str) else len(selection)
+    m = ceil(min(n, oversampling * k)) if isinstance(selection, str) else len(selection)
     need, what = Need.of(samples, row_map, m), f"{m} landmarks of {n} samples"
     with ExitStack() as stack:
         # One thread and several give the same bits only with BLAS on one thread in both.

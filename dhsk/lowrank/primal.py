@@ -200,7 +200,10 @@ class Newton:
             coef=state.V,
             objective=state.f,
             gradient_norm=left,
-            relative=left / state.goal * self.tol * self.targets.scale(self.columns),
+            # Of features that say nothing the gradient is 0 from the beginning.
+            relative=np.divide(left, state.goal, out=np.zeros_like(left), where=left > 0)
+            * self.tol
+            * self.targets.scale(self.columns),
             gap=left**2 / 2,
             converged=left <= state.goal,
             newton=state.newton,

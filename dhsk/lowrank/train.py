@@ -188,15 +188,15 @@ def _room_of_solver(problem: Problem, row_map: RowMap, means: Means, how: LowRan
     if how.loss == "hinge":
         return room_of(n, len(columns))
     chosen = isinstance(how.selection, str)
-    m = ceil(how.oversampling * how.rank) if chosen else len(how.selection)
+    m = ceil(min(n, how.oversampling * how.rank)) if chosen else len(how.selection)
     item = np.dtype(row_map.dtype).itemsize
     each = Factors.bytes_of(columns.only([0]), min(m, n), item) + n * item  # and curvatures
     return min(len(columns) * each, own_room(None if means.client else means.memory) // 4)
 
 
-def check_loss(loss: str) -> None:
+def check_loss(loss: object) -> None:
     """Refuse a loss that there is not."""
-    if loss not in get_args(LossName):
+    if not isinstance(loss, str) or loss not in get_args(LossName):
         raise InputError(
             f"loss must be {', '.join(map(repr, get_args(LossName)))}, but it is {loss!r}"
         )

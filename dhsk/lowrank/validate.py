@@ -1,6 +1,6 @@
 """Cross-validation on features of low rank: every kernel at every rank, all folds and C at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
@@ -65,12 +65,12 @@ class LowRank:
     @classmethod
     def of(
         cls,
-        rank: int | Sequence[int] | None,
+        rank: Any,
         source: Square,
         *,
-        selection: str,
-        loss: str,
-        oversampling: float,
+        selection: Any,
+        loss: Any,
+        oversampling: Any,
     ) -> "LowRank | None":
         """Check the parameters of a cross-validation; None where it is to be exact.
 
@@ -79,9 +79,9 @@ class LowRank:
         InputError
             One cannot be used, or what is validated on are no samples.
         """
-        if selection not in SELECTIONS:
+        if not isinstance(selection, str) or selection not in SELECTIONS:
             raise InputError(f"selection must be one of {', '.join(SELECTIONS)}, got {selection!r}")
-        if loss not in LOSSES:
+        if not isinstance(loss, str) or loss not in LOSSES:
             raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
         if not real_parameter("oversampling", oversampling) >= 1:
             raise InputError(f"oversampling must be at least 1, got {oversampling!r}")
@@ -89,9 +89,8 @@ class LowRank:
             return None
         if not isinstance(source, Samples):
             raise InputError("rank chooses landmarks among samples: give samples, not a matrix")
-        ranks = {rank} if isinstance(rank, int) else set(rank)
-        for one in ranks:
-            whole_parameter("rank", one, 1)
+        several = rank if isinstance(rank, Iterable) and not isinstance(rank, str) else [rank]
+        ranks = {whole_parameter("rank", one, 1) for one in several}
         if not ranks:
             raise InputError("rank must be a number of features, or several, got none")
         return cls(tuple(sorted(ranks)), selection, loss, float(oversampling))
@@ -307,7 +306,8 @@ class LowRankEngine:
             "fingerprint": self._scan.fingerprint,
         }
         tried = self._low_rank
-        ranks = ", ".join(f"{ceil(tried.oversampling * rank):,}" for rank in tried.ranks)
+        n = self._scan.n_samples
+        ranks = ", ".join(f"{ceil(min(n, tried.oversampling * k)):,}" for k in tried.ranks)
         return {
             "samples": samples,
             "plan": [["landmarks", f"{ranks}, by {tried.selection}"], *self._plan],

@@ -23,10 +23,10 @@ that it was not fitted to, or rounding, and not for samples of both signs."""
 _CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled like others), or "
 
 
-def parse_sphere_map(name: str) -> SphereMap:
+def parse_sphere_map(name: object) -> SphereMap:
     """Return `name` if it is one of the maps, or say which there are."""
     for known in get_args(SphereMap):
-        if name == known:
+        if isinstance(name, str) and name == known:
             return known  # type: ignore[no-any-return]
     raise InputError(f"there is no map {name!r}: choose one of {', '.join(get_args(SphereMap))}")
 

@@ -20,7 +20,7 @@ _OWN: Final = ("dhsk", "sklearn", "click", "contextlib", "joblib", "concurrent")
 def parse_zero_rule(name: object) -> ZeroRule:
     """Return `name` if it is one of the rules, or say which there are."""
     for known in get_args(ZeroRule):
-        if name == known:
+        if isinstance(name, str) and name == known:
             return known  # type: ignore[no-any-return]
     raise InputError(f"zero_rows must be {' or '.join(get_args(ZeroRule))}, but it is {name!r}")
 

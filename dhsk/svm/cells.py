@@ -158,8 +158,8 @@ def certificate(pairs: Sequence[Pair], solved: Solved, column: int) -> dict[str,
         "steps": sum(fit.steps for fit in fits),
         "converged": all(fit.converged for fit in fits),
         "margin": min(margins, default=None),
-        "vc": max(found.vc for found in capacities),
-        "effective": min(found.effective for found in capacities),
+        "vc": max((found.vc for found in capacities), default=None),
+        "effective": min((found.effective for found in capacities), default=None),
     }
 
 

@@ -118,11 +118,11 @@ def split(
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(int(cv), shuffle=True, random_state=seed)
     y, own = labels[chosen], None if groups is None else np.asarray(groups)[chosen]
-    splitter = check_cv(cv, y, classifier=True)
     try:
+        splitter = check_cv(cv, y, classifier=True)
         pairs = list(splitter.split(np.zeros(len(chosen)), y, own))
-    except ValueError as error:
-        raise InputError(f"the samples cannot be split by {splitter}: {error}") from error
+    except (ValueError, TypeError) as error:
+        raise InputError(f"the samples cannot be split by cv={cv!r:.80}: {error}") from error
     folds = [_indices(train, test, number, chosen) for number, (train, test) in enumerate(pairs)]
     if not folds:
         raise InputError("cv has no folds")

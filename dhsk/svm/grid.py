@@ -191,7 +191,10 @@ def _check_score(scoring: Scoring, classes: NDArray[Any], y: Indices, fold: int)
 def _sample_weights(sample_weight: Any, n: int) -> Floats:
     if sample_weight is None:
         return np.ones(n)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"sample_weight must be numbers: {error}") from error
     if weights.shape != (n,):
         raise InputError(f"sample_weight has the shape {weights.shape}, but there are {n} samples")
     bad = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))

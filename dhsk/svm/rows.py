@@ -73,7 +73,8 @@ class RowMap:
         rows = apply_map(self.sphere_map, block, first_row, self.zero_rows)
         if isinstance(self.kernel, RowKernel):
             self.kernel.check_rows(rows, first_row)
-        elif self.kernel.spherical and self.sphere_map == "identity":
+        self.kernel.check_norms(rows, first_row, dtype=self.dtype)
+        if self.kernel.spherical and self.sphere_map == "identity":
             require_unit_rows(squared_norms(rows), "X", first_row)
         return rows.astype(self.dtype, copy=False)  # type: ignore[return-value]
 

@@ -130,7 +130,7 @@ def test_dense_strips_are_counted_where_they_may_be(product_dtype: str) -> None:
     [
         (0, 5, {}, "at least one sample and one feature, got 0 x 5"),
         (5, 0, {}, "at least one sample and one feature, got 5 x 0"),
-        (5, 5, {"tile": 0}, "tile must be at least 1, got 0"),
+        (5, 5, {"tile": 0}, "tile must be a whole number, at least 1"),
         (5, 5, {"dtype": "int8"}, "float32 or float64, got 'int8'"),
         (5, 5, {"layout": "lower"}, "triangle or full, got 'lower'"),
     ],

@@ -1,11 +1,13 @@
 """Linear, polynomial, Gaussian and cosine kernels against scikit-learn's."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import pairwise
 
+import dhsk
 from dhsk import errors
 from dhsk.kernels import CosineKernel, GaussianKernel, LinearKernel, PolynomialKernel
 
@@ -114,3 +116,59 @@ def test_bad_polynomial_is_refused(degree, offset, message):
     """A degree is a whole number of at least 1, an offset finite and not negative."""
     with pytest.raises(errors.InputError, match=message):
         PolynomialKernel(degree, offset)
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308, 1e155])
+@pytest.mark.parametrize(
+    "kernel", [dhsk.LinearKernel(), dhsk.GaussianKernel(1.0), dhsk.PolynomialKernel(2, 1.0)]
+)
+def test_rows_whose_values_overflow_are_refused(kernel: Any, value: float, tmp_path: Any) -> None:
+    """At every door, with the row and the norm up to which values are in range; not a warning."""
+    X = np.ones((4, 3))
+    X[2, 0] = value
+    said = r"row 2 of X \(counted from 0\) has a norm above .* overflow float64: scale the samples"
+    y = [0, 0, 1, 1]
+    doors = (
+        lambda: kernel(X),
+        lambda: dhsk.compute_gram(X, kernel, store=tmp_path / "g"),
+        lambda: dhsk.HeatSVC(kernel=kernel).fit(X, y),
+        lambda: dhsk.NystromSVC(2, kernel=kernel, dtype="float64").fit(X, y),
+        lambda: dhsk.cross_validate(X, y, kernels=[kernel], cv=2, rank=2),
+    )
+    for door in doors:
+        with pytest.raises(dhsk.InputError, match=said):
+            door()
+    with pytest.raises(dhsk.InputError, match=r"row 2 of .* has a norm above .* overflow float64"):
+        dhsk.cross_validate(X, y, kernels=[kernel], cv=2)
+    assert not (tmp_path / "g").exists()
+
+
+def test_rows_below_the_bound_do_not_overflow() -> None:
+    """The greatest norms that are taken give finite values of every pair."""
+    for kernel in (dhsk.LinearKernel(), dhsk.GaussianKernel(1.0), dhsk.PolynomialKernel(3, 2.0)):
+        norm = np.sqrt(kernel.largest_norm2()) * (1 - 1e-9)
+        X = norm * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+        assert np.isfinite(kernel(X)).all()
+
+
+def test_store_of_float32_holds_no_infinity(tmp_path: Any) -> None:
+    """The range is that of the stored type."""
+    X = np.full((4, 3), 1e20)
+    with pytest.raises(dhsk.InputError, match="overflow float32"):
+        dhsk.compute_gram(X, "linear", store=tmp_path / "g", dtype="float32")
+    assert np.isfinite(np.asarray(dhsk.compute_gram(X, "linear"))).all()
+
+
+@pytest.mark.parametrize("value", [1e308, 1e-308])
+def test_cosines_of_extreme_rows_are_theirs_scaled(value: float) -> None:
+    """Maps divide before they square: powers of ten change cosines by rounding only."""
+    X = np.random.default_rng(0).random((5, 3)) + 0.5
+    for sphere_map in ("hyperspherical", "projective"):
+        expected = dhsk.compute_gram(X, "cosine", sphere_map=sphere_map)
+        found = dhsk.compute_gram(X / 2 * value, "cosine", sphere_map=sphere_map)
+        eps = np.finfo(np.float64).eps
+        # Of subnormal numbers the last of 52 bits is 2^-1074 / 1e-308, relative.
+        lost = 2.0**-1074 / 1e-308 if value < 1 else 0.0
+        np.testing.assert_allclose(
+            np.asarray(found), np.asarray(expected), rtol=0, atol=8 * eps + 8 * lost
+        )
