@@ -95,7 +95,7 @@ def test_mathematics_knows_no_infrastructure() -> None:
 
 
 def test_few_modules_know_zarr() -> None:
-    """Descriptions of all stores, entries of CSR samples in one, and the user's zarr folders."""
+    """Descriptions of all stores, and the user's zarr folders."""
     users = {
         str(file.relative_to(PACKAGE))
         for file in modules()
@@ -103,6 +103,5 @@ def test_few_modules_know_zarr() -> None:
     }
     assert users == {
         "gram/descriptions.py",
-        "gram/staged.py",
         "samples/zarr_folder.py",
     }

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
-import zarr
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Indices, Rows
 from dhsk.errors import CorruptTileError, IncompleteStoreError
-from dhsk.gram.chunks import write_chunk
+from dhsk.gram.chunks import read_chunk, write_chunk
 from dhsk.gram.descriptions import (
     attributes_of,
     group_text,
@@ -138,10 +138,10 @@ class StagedSamples:
                 path = dense.path_of(((first + start) // self.chunk_rows, 0))
                 write_chunk(path, rows[start : start + self.chunk_rows], self._dense_shape)
             return
-        opened = {name: _writable(array) for name, array in self.arrays(side).items()}
-        opened["indptr"][first : first + count + 1] = block.indptr + np.int64(entry)
-        opened["indices"][entry : entry + block.nnz] = block.indices
-        opened["data"][entry : entry + block.nnz] = block.data
+        arrays = self.arrays(side)
+        _write_at(arrays["indptr"], first, block.indptr + np.int64(entry))
+        _write_at(arrays["indices"], entry, block.indices)
+        _write_at(arrays["data"], entry, block.data)
 
     def finish(self, side: Side) -> None:
         """Record that all samples of a side are stored, and the checksums of their places."""
@@ -252,6 +252,19 @@ class StagedSamples:
         return self.chunk_rows, self._header.dim
 
 
-def _writable(array: StoredArray) -> "zarr.Array[Any]":
-    """An array for zarr to write to, which else would leave out chunks of zeros."""
-    return zarr.open_array(str(array.folder), mode="r+", config={"write_empty_chunks": True})
+def _write_at(array: StoredArray, start: int, values: NDArray[Any]) -> None:
+    """Write entries of a vector from some place on, behind those that were written before.
+
+    Chunks of zeros too, which zarr leaves out: a chunk that is not there would be a damaged one.
+    """
+    step, stop = array.chunks[0], start + len(values)
+    for number in range(start // step, -(-stop // step)):
+        begin = number * step
+        chunk = np.zeros(step, array.dtype)
+        if begin < start:
+            read_chunk(array.path_of((number,)), chunk)
+        inside = slice(max(start, begin), min(stop, begin + step))
+        chunk[inside.start - begin : inside.stop - begin] = values[
+            inside.start - start : inside.stop - start
+        ]
+        write_chunk(array.path_of((number,)), chunk[:, None], (step, 1))
