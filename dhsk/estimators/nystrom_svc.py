@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, Rows
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, random_numbers, warn_unless_solved
 from dhsk.estimators.selection import check_choice, check_trace_error, numbered
@@ -340,9 +340,13 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         warn_unless_solved(model.certificates)
         return self
 
+    @property
+    def landmarks_(self) -> Rows:
+        """Mapped rows of the landmarks, (n_landmarks, dim)."""
+        return with_all_entries(self._fitted.rows)
+
     def _take(self, model: LowRankModel) -> None:
         found = model.certificates
-        self.landmarks_ = with_all_entries(model.rows)
         self.landmark_indices_ = model.indices
         self.landmark_coef_ = model.coef.T
         self.intercept_ = model.intercepts

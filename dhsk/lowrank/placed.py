@@ -117,5 +117,5 @@ def in_folder(G: GramMatrix, row_bytes: float, place: Place) -> Placed:
         yield from begin()
 
     return Placed(
-        n, G.kernel, header.product_dtype, spans, G.samples, place, header.fingerprints[0]
+        n, G.kernel, header.product_dtype, spans, G.staged_rows, place, header.fingerprints[0]
     )

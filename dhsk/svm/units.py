@@ -77,7 +77,7 @@ def matrix_in_units(G: GramMatrix) -> tuple[GramMatrix, float]:
     float
         The unit; 1 with G.
     """
-    unit = unit_for(G.kernel, G.shape[0], G.samples)
+    unit = unit_for(G.kernel, G.shape[0], G.staged_rows)
     if unit == 1.0:
         return G, 1.0
     try:
