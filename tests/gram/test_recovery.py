@@ -135,9 +135,10 @@ def test_file_system_without_locks_is_said(
     def flock(*_: Any) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.warns(UserWarning, match="has no locks: make sure"):
-        dhsk.compute_gram(X, KERNEL, store=path, client=client)
+    with monkeypatch.context() as patch:  # the cluster of the fixture ends with its own locks
+        patch.setattr(fcntl, "flock", flock)
+        with pytest.warns(UserWarning, match="has no locks: make sure"):
+            dhsk.compute_gram(X, KERNEL, store=path, client=client)
 
 
 # Damage
