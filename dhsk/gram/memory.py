@@ -18,11 +18,44 @@ CSR_ENTRY_BYTES = 16
 """An entry of a sparse product before it is dense: a number and an index."""
 
 
+def product_bytes(
+    edge: int, dim: int, block: float, row_entries: float | None, product_item: int
+) -> int:
+    """Memory of an inner product of two blocks of samples besides its factors and its result.
+
+    Parameters
+    ----------
+    edge
+        Samples of a block.
+    dim
+        Number of features.
+    block
+        Bytes of the fullest block.
+    row_entries
+        Entries of a sample in it on average; None if the samples are dense.
+    product_item
+        Bytes of an entry of the product.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    if row_entries is None:
+        return 0
+    product = SPARSE_COPIES * block + CSR_ENTRY_BYTES * min(DENSE_BYTES // 8, edge**2)
+    # Σ_c f_c² <= Σ_c f_c: where this many multiply-adds are cheaper, no strip is ever dense.
+    if not sparse_is_cheaper(row_entries, dim):
+        strips = DENSE_STRIPS * min(DENSE_BYTES, product_item * edge * dim)
+        product = max(product, strips)
+    return math.ceil(product)
+
+
 def task_bytes(
     tile: int,
-    group: int,
     dim: int,
-    row_bytes: float,
+    block: float,
+    blocks: float,
     row_entries: float | None,
     item: int,
     product_item: int,
@@ -32,14 +65,16 @@ def task_bytes(
 
     Parameters
     ----------
-    tile, group
-        Edge of a tile in entries, and of the group in tiles.
+    tile
+        Edge of a tile in entries.
     dim
         Number of features.
-    row_bytes
-        Bytes of one sample as the workers hold it.
+    block
+        Bytes of the samples of a tile's rows as the workers hold them, where they are fullest.
+    blocks
+        Bytes of the samples of the rows of a group of tiles, likewise.
     row_entries
-        Entries of a sparse sample on average; None if the samples are dense.
+        Entries of a sample in the fullest block on average; None if the samples are dense.
     item, product_item
         Bytes of a stored entry and of an entry of a product.
     whole
@@ -53,15 +88,11 @@ def task_bytes(
     # Kernels that are not spherical convert whole tiles too.
     results = item if whole or item != product_item else 0
     entries = (product_item + results) * tile**2
-    block = tile * row_bytes
+    product = product_bytes(tile, dim, block, row_entries, product_item)
     if row_entries is None:
         temporary = min(2 * block, CHUNK_BYTES)
-    else:
-        fill = CSR_ENTRY_BYTES * min(DENSE_BYTES // 8, tile**2)
-        product = SPARSE_COPIES * block + fill
+    elif sparse_is_cheaper(row_entries, dim):
         temporary = max(CHUNK_BYTES, product)  # one after the other
-        # Σ_c f_c² <= Σ_c f_c: where this many multiply-adds are cheaper, no strip is ever dense.
-        if not sparse_is_cheaper(row_entries, dim):
-            strips = DENSE_STRIPS * min(DENSE_BYTES, product_item * tile * dim)
-            temporary = CHUNK_BYTES + max(product, strips)  # measured: chunks are not given back
-    return math.ceil(entries + 2 * group * block + temporary)
+    else:
+        temporary = CHUNK_BYTES + product  # measured: chunks are not given back
+    return math.ceil(entries + 2 * blocks + temporary)

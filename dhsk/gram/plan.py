@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
@@ -108,6 +108,9 @@ class GramPlan:
         Type in which samples are held, multiplied and evaluated.
     group
         Edge, in tiles, of the square that a task computes.
+    fullest
+        Entries that so many consecutive sparse samples have at most; None if all may be taken to
+        have as many as on average.
     """
 
     tiling: Tiling
@@ -120,6 +123,7 @@ class GramPlan:
     n_kernels: int
     product_dtype: DtypeName
     group: int
+    fullest: Callable[[int], float] | None = field(default=None, compare=False, repr=False)
 
     @property
     def row_entries(self) -> float | None:
@@ -175,15 +179,28 @@ class GramPlan:
         """Bytes on disk: tiles and the mapped samples."""
         return self.tile_bytes + math.ceil(self.samples * self.row_bytes)
 
+    def most_entries(self, rows: int) -> float:
+        """Entries of so many consecutive samples at most; on average if no more is known."""
+        average = rows * (self.row_entries or 0.0)
+        return average if self.fullest is None else max(average, self.fullest(rows))
+
+    def block_bytes(self, rows: int) -> float:
+        """Bytes of so many consecutive samples as the workers hold them, where they are fullest."""
+        if self.overlap is None:
+            return rows * self.row_bytes
+        each = _csr_entry_bytes(self.product_dtype)
+        return each * self.most_entries(rows) + CSR_ROW_BYTES * rows
+
     @property
     def task_bytes(self) -> int:
         """Peak memory of one running task, in bytes."""
+        tile = self.tiling.tile
         return task_bytes(
-            self.tiling.tile,
-            self.group,
+            tile,
             self.dim,
-            self.row_bytes,
-            self.row_entries,
+            self.block_bytes(tile),
+            self.block_bytes(self.group * tile),
+            None if self.overlap is None else self.most_entries(tile) / tile,
             np.dtype(self.dtype).itemsize,
             np.dtype(self.product_dtype).itemsize,
             self.layout == "full",
@@ -285,6 +302,7 @@ def make_plan(
     *,
     n_cols: int | None = None,
     nnz: int | None = None,
+    fullest: Callable[[int], float] | None = None,
     overlap: float | None = None,
     dtype: str = "float64",
     product_dtype: str = "float64",
@@ -306,6 +324,8 @@ def make_plan(
         Number of samples on the other side; None for the symmetric matrix of the samples.
     nnz
         Stored entries of sparse samples, both sides together; None if they are dense.
+    fullest
+        Entries that so many consecutive samples have at most; None takes as many as on average.
     overlap
         Features that two sparse samples share on average; None takes that of uniform ones.
     dtype
@@ -359,6 +379,7 @@ def make_plan(
             n_kernels=n_kernels,
             product_dtype=product_kind,
             group=group,
+            fullest=fullest,
         )
 
     if tile is None:

@@ -149,6 +149,7 @@ def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> Gram
         resources,
         n_cols=sides[1].shape[0] if len(sides) > 1 else None,
         nnz=nnz,
+        fullest=None if nnz is None else lambda rows: max(s.most_entries(rows) for s in sides),
         **options,
     )
 

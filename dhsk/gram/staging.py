@@ -10,6 +10,7 @@ from dhsk.gram.store import GramStore
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples, apply_map
 from dhsk.samples.names import in_order
+from dhsk.samples.scan import rows_within
 
 BLOCK_BYTES = 8_000_000
 """Samples are mapped and staged in blocks of about this size, two of them in memory."""
@@ -100,9 +101,8 @@ def _one_ahead(blocks: Iterator[Rows]) -> Iterator[Rows]:
 
 
 def _stage_rows(store: GramStore, side: Samples) -> int:
-    """Rows to stage at a time: whole chunks of about `BLOCK_BYTES`."""
-    n, dim = side.shape
-    row_bytes = 8 * dim if side.nnz is None else 16 * side.nnz / n + 8
-    return (
-        max(int(BLOCK_BYTES / row_bytes) // store.samples.chunk_rows, 1) * store.samples.chunk_rows
-    )
+    """Rows to stage at a time: about `BLOCK_BYTES`; if they are dense, in whole chunks."""
+    if side.is_sparse:
+        return rows_within(side, BLOCK_BYTES)
+    fitting = BLOCK_BYTES // (8 * side.shape[1])
+    return max(fitting // store.samples.chunk_rows, 1) * store.samples.chunk_rows

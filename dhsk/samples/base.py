@@ -28,6 +28,8 @@ class Samples(ABC):
     nnz
         Entries as stored; `None` when dense. Duplicates and explicit zeros count here, although
         `blocks` merges and drops them.
+    indptr
+        Entries before each row, and in all, (n_samples + 1,); `None` when dense, or not known.
     feature_names
         Names of the features, as many; `None` where the source has none.
     """
@@ -36,7 +38,29 @@ class Samples(ABC):
     shape: tuple[int, int]
     is_sparse: bool
     nnz: int | None
+    indptr: NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = None
+
+    def most_entries(self, rows: int) -> float:
+        """Entries that so many consecutive samples have at most, as far as is known.
+
+        Parameters
+        ----------
+        rows
+            How many.
+
+        Returns
+        -------
+        float
+            Of dense samples all; of sparse ones without row pointers as many as on average.
+        """
+        n_samples, dim = self.shape
+        rows = min(rows, n_samples)
+        if self.nnz is None:
+            return float(rows * dim)
+        if self.indptr is None:
+            return rows * self.nnz / n_samples
+        return float((self.indptr[rows:] - self.indptr[: len(self.indptr) - rows]).max())
 
     def blocks(self, rows: int) -> Iterator[Rows]:
         """Yield consecutive row blocks, each a fresh array that the caller may change.

@@ -141,7 +141,7 @@ class NpzCsrSamples(Samples):
     shape: tuple[int, int]
     nnz: int
     origin: Origin
-    indptr: NDArray[np.int64]
+    indptr: NDArray[np.int64] = field(repr=False)
     feature_names: tuple[str, ...] | None = field(default=None, repr=False)
     is_sparse = True
 

@@ -42,6 +42,11 @@ class CsrSamples(Samples):
     feature_names: tuple[str, ...] | None = field(default=None, repr=False)
     is_sparse = True
 
+    @property
+    def indptr(self) -> NDArray[Any]:  # type: ignore[override]  # of the matrix, not a copy
+        """Entries before each row."""
+        return np.asarray(self.matrix.indptr)
+
     def _blocks(self, rows: int) -> Iterator[Rows]:
         """Yield row blocks, as `Samples._blocks` says."""
         matrix = self.matrix

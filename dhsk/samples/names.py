@@ -39,7 +39,7 @@ class ReorderedSamples(Samples):
 
     def __post_init__(self) -> None:
         same = self.samples
-        for name in ("source", "shape", "is_sparse", "nnz"):
+        for name in ("source", "shape", "is_sparse", "nnz", "indptr"):
             object.__setattr__(self, name, getattr(same, name))
 
     def _blocks(self, rows: int) -> Iterator[Rows]:

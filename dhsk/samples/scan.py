@@ -1,5 +1,6 @@
 """One pass over all samples before any work: it checks every row and fingerprints the whole."""
 
+from bisect import bisect_right
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -104,10 +105,23 @@ def scan(
 
 
 def rows_within(samples: Samples, n_bytes: int) -> int:
-    """Return how many rows of average filling, at least one, a block of `n_bytes` holds."""
+    """Return how many rows, at least one, any block of `n_bytes` holds, the fullest ones too.
+
+    Where the entries of each row are not known, they are taken to have as many as on average.
+    """
     n_samples, dim = samples.shape
     row_bytes = 8 * dim if samples.nnz is None else 12 * samples.nnz / n_samples + 4
-    return max(1, int(n_bytes / row_bytes))
+    rows = max(1, int(n_bytes / row_bytes))
+    if samples.indptr is None or rows >= n_samples:
+        return rows
+    return max(
+        1,
+        bisect_right(
+            range(1, rows + 1),
+            n_bytes,
+            key=lambda count: 12 * int(samples.most_entries(count)) + 4 * count,
+        ),
+    )
 
 
 class _Fingerprint:

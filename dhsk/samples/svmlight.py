@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -27,6 +27,7 @@ class SvmlightSamples(Samples):
     origin: Origin
     base: int
     """Index of the first feature in the file: 0 or 1."""
+    indptr: NDArray[np.int64] = field(repr=False, compare=False)
     is_sparse = True
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
@@ -56,18 +57,21 @@ def open_svmlight(origin: Origin, n_features: int | None = None) -> SvmlightSamp
     """
     origin.refuse_key("the labels stand in the file itself")
     source = str(origin)
-    rows = nnz = highest = 0
+    nnz = highest = 0
     lowest = np.inf
+    lengths = [np.zeros(1, np.int64)]
     for X, _ in _parsed(origin):
-        rows, nnz = rows + X.shape[0], nnz + X.nnz
+        lengths.append(np.diff(X.indptr).astype(np.int64))
+        nnz += X.nnz
         if X.nnz:
             lowest, highest = min(lowest, X.indices.min()), max(highest, int(X.indices.max()))
     base = 1 if 0 < lowest < np.inf else 0
     dim = highest + 1 - base if nnz else 0
     if n_features is not None and n_features < dim:
         raise InputError(f"{source} has {dim} features, but only {n_features} are expected")
-    shape = flat_shape(source, (rows, n_features or dim))
-    return SvmlightSamples(source, shape, nnz, origin, base)
+    indptr = np.cumsum(np.concatenate(lengths))
+    shape = flat_shape(source, (len(indptr) - 1, n_features or dim))
+    return SvmlightSamples(source, shape, nnz, origin, base, indptr)
 
 
 def svmlight_labels(origin: Origin) -> Floats:

@@ -20,6 +20,10 @@ FIT_BASE_BYTES: Final = 120_000_000
 """Allowed for what a task holds beside its matrix and vectors: compiled code and libraries, and a
 tile as it is read and evaluated. With 70 MB a job was seen to take 6 % more than it was allowed."""
 
+PROCESS_BYTES: Final = 60_000_000
+"""Allowed for what a process that fits by itself takes beside matrices, rows and vectors: compiled
+code, buffers of BLAS, and memory that the allocator keeps."""
+
 SMALLEST_PART: Final = 256
 """Samples of the smallest part in which a problem is worth solving."""
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.memory import product_bytes
 from dhsk.kernels import Kernel
 from dhsk.svm.runners import in_threads
 from dhsk.svm.smo import padded
@@ -15,6 +16,13 @@ from dhsk.svm.smo import padded
 _EDGE: Final = 1024
 """Edge of the blocks in which kernels are computed: 0.30 s for 4,096 samples of 393 features where
 blocks of 2,048 took 0.32 s and four times the memory."""
+
+_SMALLEST_EDGE: Final = 256
+"""Edge of the smallest blocks. With less, sparse rows are made dense too often: 64 took ten times
+as long."""
+
+_BLOCK_SHARE: Final = 8
+"""Part of the memory allowed, as a divisor, that a block may take: else blocks are smaller."""
 
 MOST_THREADS: Final = 8
 """Blocks that are computed at a time: with those that wait they take 72 MB."""
@@ -76,7 +84,7 @@ class ArraySource:
     def product(self, V: Floats) -> Floats:
         """Product with V."""
         out = np.empty((self.n, V.shape[1]))
-        for part in _parts(self.n):
+        for part in _parts(self.n, _EDGE):
             out[part] = self._K[part].astype(np.float64, copy=False) @ V
         return out
 
@@ -96,9 +104,14 @@ class RowsSource:
         The kernel.
     threads
         Blocks that are computed at a time; the values are the same bits with any number.
+    edge
+        Samples of a block, see `edge_for`; None for as many as are fastest.
     """
 
-    def __init__(self, rows: Rows, kernel: Kernel, threads: int = 1) -> None:
+    def __init__(
+        self, rows: Rows, kernel: Kernel, threads: int = 1, edge: int | None = None
+    ) -> None:
+        self._edge = _EDGE if edge is None else edge
         self.n = rows.shape[0]
         self.dtype = rows.dtype
         self._rows = rows
@@ -128,12 +141,12 @@ class RowsSource:
         """Diagonal entries."""
         if self._kernel.unit_diagonal:
             return np.ones(self.n)
-        parts = (self._kernel.of_rows(self._rows[part]) for part in _parts(self.n))
+        parts = (self._kernel.of_rows(self._rows[part]) for part in _parts(self.n, self._edge))
         return np.concatenate([np.diagonal(values) for values in parts]).astype(np.float64)
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
         """Blocks on and above the diagonal, in the same order on any number of threads."""
-        parts = list(_parts(rows.shape[0]))
+        parts = list(_parts(rows.shape[0], self._edge))
         pairs = ((rows, i, rows, j) for number, i in enumerate(parts) for j in parts[number:])
         yield from self._run(self._values, pairs)
 
@@ -143,6 +156,54 @@ class RowsSource:
         """One block, between parts of some rows and of others: the task of a thread."""
         one = first is second and i == j
         return i, j, self._kernel.of_rows(first[i], None if one else second[j])
+
+
+def evaluation_bytes(rows: Rows, edge: int) -> int:
+    """Memory of a `RowsSource` for each block at a time, besides its rows and what it fills.
+
+    Parameters
+    ----------
+    rows
+        Its rows, (N, dim).
+    edge
+        Samples of a block.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    n, dim = rows.shape
+    edge, item = min(edge, n), rows.dtype.itemsize
+    values = 3 * item * edge**2  # of this block, of one that waits, and a temporary of the kernel
+    if isinstance(rows, np.ndarray):
+        return int(values)
+    lengths = np.diff(rows.indptr)
+    entries = int(np.partition(lengths, n - edge)[n - edge :].sum())  # of whichever are longest
+    block = (item + rows.indices.itemsize) * entries
+    return int(values + 2 * block + product_bytes(edge, dim, block, entries / edge, item))
+
+
+def edge_for(rows: Rows, allowed: int | None) -> int:
+    """Samples of a block, few enough that its evaluation takes a small part of the memory.
+
+    The same for the same call: values may differ in the last bit with the size of a block.
+
+    Parameters
+    ----------
+    rows
+        Rows of the source, (N, dim).
+    allowed
+        Most bytes that all processes together may hold; None for what there is.
+    """
+    edge = _EDGE
+    while (
+        allowed is not None
+        and edge > _SMALLEST_EDGE
+        and _BLOCK_SHARE * evaluation_bytes(rows, edge) > allowed
+    ):
+        edge //= 2
+    return edge
 
 
 class ClassesSource(RowsSource):
@@ -157,12 +218,19 @@ class ClassesSource(RowsSource):
         As for `RowsSource`.
     codes
         Class of each sample, (N,), from 0.
-    threads
+    threads, edge
         As for `RowsSource`.
     """
 
-    def __init__(self, rows: Rows, kernel: Kernel, codes: Indices, threads: int = 1) -> None:
-        super().__init__(rows, kernel, threads)
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        codes: Indices,
+        threads: int = 1,
+        edge: int | None = None,
+    ) -> None:
+        super().__init__(rows, kernel, threads, edge)
         self._codes = codes
         self._of_class = [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
         self._kept: dict[int, NDArray[Any]] = {}
@@ -183,7 +251,8 @@ class ClassesSource(RowsSource):
         K[:cut, :cut] = self._square(a)
         K[cut:, cut:end] = self._square(b)
         above, left = self._rows[first], self._rows[second]
-        parts = ((above, i, left, j) for i in _parts(cut) for j in _parts(len(second)))
+        down, across = _parts(cut, self._edge), list(_parts(len(second), self._edge))
+        parts = ((above, i, left, j) for i in down for j in across)
         for i, j, values in self._run(self._values, parts):
             K[i, cut + j.start : cut + j.stop] = values
             K[cut + j.start : cut + j.stop, i] = values.T
@@ -268,5 +337,5 @@ def _pad(members: Indices) -> Indices:
     return np.concatenate([members, np.repeat(members[:1], padded(len(members)) - len(members))])
 
 
-def _parts(n: int) -> Iterator[slice]:
-    return (slice(start, min(start + _EDGE, n)) for start in range(0, n, _EDGE))
+def _parts(n: int, edge: int) -> Iterator[slice]:
+    return (slice(start, min(start + edge, n)) for start in range(0, n, edge))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import psutil
@@ -21,7 +21,7 @@ from dhsk.gram.workers import computing, resources_of
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples
 from dhsk.svm.dual import Fit
-from dhsk.svm.fit_plan import FIT_BASE_BYTES, SMALLEST_PART, plan_fits
+from dhsk.svm.fit_plan import PROCESS_BYTES, SMALLEST_PART, FitCounts, plan_fits
 from dhsk.svm.model import (
     ROWS,
     Certificates,
@@ -35,8 +35,15 @@ from dhsk.svm.problems import Pair, Run, make_pairs
 from dhsk.svm.rows import RowMap
 from dhsk.svm.runners import in_threads, on_workers, own_room, share_memory
 from dhsk.svm.smo import matrix_bytes
-from dhsk.svm.sources import ClassesSource, GramSource, RowsSource, Source
+from dhsk.svm.sources import (
+    ClassesSource, GramSource, RowsSource, Source, edge_for, evaluation_bytes
+)
 from dhsk.svm.units import fit_of_kernel, kernel_in, lacks_digits, pairs_in_units, unit_for
+
+
+_BLOCKS_SHARE: Final = 8
+"""Part of the memory left, as a divisor, for blocks that are computed at a time besides the first
+where matrices could fill all of it."""
 
 
 @dataclass(frozen=True)
@@ -173,24 +180,33 @@ def _in_memory(
     store_it = "have the Gram matrix stored (store=FOLDER)"
     rows = row_map.all_of(samples, own_room(means.memory), report, store_it)
     most = _most_members(pairs)
-    copied = most * row_map.bytes_of(samples) // samples.shape[0]  # the rows of a pair
+    edge = edge_for(rows, means.memory)
+    evaluated = evaluation_bytes(rows, edge)
+    # The rows of a pair, a block of its matrix on the way, and its vectors.
+    beside = most * row_map.bytes_of(samples) // samples.shape[0]
+    beside += evaluated + FitCounts.of(pairs, len(problem.codes)).vector_bytes
     matrix = matrix_bytes(most, rows.dtype)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
     kernel = kernel_in(row_map.kernel, unit)
-    all_at_once = core_count() * (matrix + copied)
+    all_at_once = core_count() * (matrix + beside)
     kept = ClassesSource.bytes_of(problem.codes, rows.dtype.itemsize)
-    left = own_room(means.memory)
+    left = max(0, own_room(means.memory) - PROCESS_BYTES)
     keep = len(pairs) > 1 and kept + all_at_once <= left
     if not keep:
         kept = 0
-    room, at_once = _share(left - kept, matrix, copied)
+    room, at_once = _share(left - kept, matrix, beside)
     at_once = min(at_once, len(pairs))
-    threads = max(1, core_count() // at_once)  # of each task, for its kernel values
-    source: Source = RowsSource(rows, kernel, threads)
+    # Blocks that each task computes at a time, of which one is counted already: of what is left
+    # beside whole matrices, or of a small part of what there is.
+    spare = max(left - kept - at_once * (min(room, matrix) + beside), left // _BLOCKS_SHARE)
+    more = at_once * evaluated
+    threads = max(1, min(core_count() // at_once, 1 + spare // more))
+    room = min(room, (left - kept - (threads - 1) * more) // at_once - beside)
+    source: Source = RowsSource(rows, kernel, threads, edge)
     if keep:
-        source = ClassesSource(rows, kernel, problem.codes, threads)
-    planned = psutil.Process().memory_info().rss + FIT_BASE_BYTES + kept
-    planned += at_once * (min(room, matrix) + copied)
+        source = ClassesSource(rows, kernel, problem.codes, threads, edge)
+    planned = psutil.Process().memory_info().rss + PROCESS_BYTES + kept
+    planned += at_once * (min(room, matrix) + beside) + (threads - 1) * more
     return _Engine(source, room, in_threads(at_once), lambda chosen: rows[chosen], unit, planned)
 
 
