@@ -16,7 +16,7 @@ from distributed import Client
 from dhsk.errors import InputError
 from dhsk.gram.limits import core_count, memory_limit
 from dhsk.gram.local import LocalClient, thread_client
-from dhsk.gram.settings import SharedSetting
+from dhsk.gram.settings import SharedSetting, short_logs
 from dhsk.kernels.base import whole_parameter
 from dhsk.processes import (
     UNGUARDED,
@@ -176,7 +176,8 @@ def _await_file(path: Path) -> str:
 
 def _existing(name: str, n_workers: int = 1, **options: Any) -> Client:
     try:
-        client = Client(timeout=WAIT_SECONDS, **options)
+        with short_logs():
+            client = Client(timeout=WAIT_SECONDS, **options)
     except (OSError, ValueError) as error:  # no answer, or not an address or scheduler file
         raise InputError(f"no Dask scheduler answers at {name}: {error}") from error
     try:

@@ -1,10 +1,13 @@
 """Ways to a cluster: one made here, an address, a scheduler file."""
 
+import gc
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import dask
+import numpy as np
 import psutil
 import pytest
 from distributed import LocalCluster, default_client
@@ -119,3 +122,23 @@ def test_scheduler_without_workers_is_named(monkeypatch: Any) -> None:
         pytest.raises(dhsk.InputError, match="has 0 of 1 workers after 1 s"),
     ):
         dhsk.connect(idle.scheduler_address)
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_passes_leave_nothing_in_memory(tmp_path: Path, processes: bool) -> None:
+    """Dask keeps the last messages of each connection: not those with vectors in them."""
+    X = np.random.default_rng(0).random((600, 3))
+    V = np.random.default_rng(1).random((600, 100))
+    with dhsk.connect("local", n_workers=1, processes=processes) as client:
+        G = dhsk.compute_gram(X, dhsk.CosineKernel(), store=tmp_path / "g", tile=200, client=client)
+        for _ in range(3):
+            G @ V
+        tracemalloc.start()
+        try:
+            for _ in range(12):
+                G @ V
+            gc.collect()
+            kept = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+    assert kept < 3 * V.nbytes

@@ -7,6 +7,7 @@ import dask
 from distributed import Client, LocalCluster
 
 from dhsk.gram.folder import TemporaryFolder
+from dhsk.gram.settings import short_logs
 
 
 class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
@@ -30,12 +31,13 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
         place = {"local_directory": str(self._folder.path)}
         of_scheduler = {"scheduler_kwargs": place | options.pop("scheduler_kwargs", {})}
         options = place | options | of_scheduler
-        cluster = LocalCluster(**options)  # closes itself where it fails
-        try:
-            super().__init__(cluster, **own)
-        except BaseException:
-            cluster.close()
-            raise
+        with short_logs():
+            cluster = LocalCluster(**options)  # closes itself where it fails
+            try:
+                super().__init__(cluster, **own)
+            except BaseException:
+                cluster.close()
+                raise
 
     def close(self, *arguments: Any, **options: Any) -> Any:
         """End the client, and then the cluster.

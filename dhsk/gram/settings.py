@@ -105,3 +105,10 @@ large_graphs: Final = SharedSetting(
     lambda: dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
 )
 """Dask takes tasks with arrays among their arguments without a warning."""
+
+short_logs: Final = SharedSetting(
+    lambda: dask.config.set({"distributed.admin.low-level-log-length": 1})
+)
+"""Logs that Dask's developers read are one entry long in what is started meanwhile. Each connection
+keeps its last messages, a thousand by default, with the vectors that travel in them: 300 MB of a
+hundred passes over 6,000 samples."""

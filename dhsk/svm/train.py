@@ -36,10 +36,14 @@ from dhsk.svm.rows import RowMap
 from dhsk.svm.runners import in_threads, on_workers, own_room, share_memory
 from dhsk.svm.smo import matrix_bytes
 from dhsk.svm.sources import (
-    ClassesSource, GramSource, RowsSource, Source, edge_for, evaluation_bytes
+    ClassesSource,
+    GramSource,
+    RowsSource,
+    Source,
+    edge_for,
+    evaluation_bytes,
 )
 from dhsk.svm.units import fit_of_kernel, kernel_in, lacks_digits, pairs_in_units, unit_for
-
 
 _BLOCKS_SHARE: Final = 8
 """Part of the memory left, as a divisor, for blocks that are computed at a time besides the first
