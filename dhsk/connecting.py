@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib.util import find_spec
 
 import click
@@ -27,11 +27,14 @@ def connected(cluster: str, workers: int | None) -> Iterator[Client]:
     Client
         The client.
     """
-    with connect(cluster, **({} if workers is None else {"n_workers": workers})) as client:
+    with ExitStack() as stack:
+        made = connect(cluster, **({} if workers is None else {"n_workers": workers}))
+        client = stack.enter_context(made)
         if cluster == "local" and find_spec("bokeh"):
             click.echo(f"dashboard: {client.dashboard_link}", err=True)
         yield client
-        _close_undisturbed(client)
+        with _undisturbed():
+            stack.close()
 
 
 def connected_if_asked(
@@ -56,12 +59,13 @@ def connected_if_asked(
     return nullcontext() if here else connected(cluster, workers)
 
 
-def _close_undisturbed(client: Client) -> None:
-    """End what was connected: interrupted in this, Dask takes ten seconds and prints tracebacks."""
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore signals: interrupted while it ends, Dask takes ten seconds and prints tracebacks."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
     try:
-        client.close()
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
-from dhsk.files import parse_json, written_beside
+from dhsk.files import made_folder, parse_json, written_beside
 from dhsk.kernels import Kernel
 
 RESULTS: Final = ("results.json", "results.csv", "report.html", "model.dhsk")
@@ -94,19 +94,17 @@ def noted(out: Path, settings: Mapping[str, Any]) -> Iterator[None]:
         Of this run.
     """
     note = out / _NOTE
-    fresh = not note.parent.exists()
-    note.parent.mkdir(exist_ok=True)
-    earlier = note.read_bytes() if note.exists() else None
-    _write(note, json.dumps(settings).encode())
-    try:
-        yield
-    except Exception:
-        if earlier is not None:
-            _write(note, earlier)
-        elif fresh and list(note.parent.iterdir()) == [note]:
-            note.unlink()
-            note.parent.rmdir()
-        raise
+    with made_folder(note.parent):
+        earlier = note.read_bytes() if note.exists() else None
+        try:
+            _write(note, json.dumps(settings).encode())
+            yield
+        except Exception:
+            if earlier is None and list(note.parent.iterdir()) == [note]:
+                note.unlink()
+            elif earlier is not None and note.read_bytes() != earlier:
+                _write(note, earlier)
+            raise
 
 
 def _write(note: Path, content: bytes) -> None:

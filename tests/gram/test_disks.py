@@ -145,7 +145,7 @@ checks = {
     "predict m.dhsk x.npy --out disk/o": "disk/o cannot be",
     "kernel --dim 12 --plot disk/k.png": "disk/k.png cannot be",
     "gram x.npy --out disk/o": "are free",
-    "cv x.npy --labels y.txt --out disk/o": "are free",
+    "cv x.npy --labels y.txt --out disk/o": "o/fits/run.json cannot be",
 }
 main_words = "train x.npy --labels y.txt --out m.dhsk".split()
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
