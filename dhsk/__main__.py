@@ -108,7 +108,8 @@ def exit_code(error: DhskError) -> int:
 
 
 def _say(sentence: str) -> None:
-    print(f"dhsk: {sentence}", file=sys.stderr)  # noqa: T201
+    line = sentence.replace("\n", "\\n")  # names of files may have several
+    print(f"dhsk: {line}", file=sys.stderr)  # noqa: T201
 
 
 def _show_warning(

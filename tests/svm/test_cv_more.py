@@ -258,7 +258,7 @@ def test_matrices_that_cannot_be_used(kind: str, message: str) -> None:
         ({"sample_weight": np.ones(3)}, r"shape \(3,\), but there are 260 samples"),
         ({"sample_weight": np.r_[np.ones(259), -1]}, "is -1.0 for sample 259"),
         ({"sample_weight": np.r_[np.nan, np.ones(259)]}, "is nan for sample 0"),
-        ({"groups": np.zeros(3)}, "3 groups for 260 samples"),
+        ({"groups": np.zeros(3)}, r"shape \(3,\) for 260 samples"),
         ({"groups": np.zeros(260)}, "cannot be split"),
         ({"cv": [(np.arange(100), np.arange(99, 200))]}, "1 of the same samples, first 99"),
         ({"cv": [(np.arange(100), [])]}, "fold 0 .*(test samples|name samples)"),
