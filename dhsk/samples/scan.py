@@ -114,14 +114,13 @@ def rows_within(samples: Samples, n_bytes: int) -> int:
     rows = max(1, int(n_bytes / row_bytes))
     if samples.indptr is None or rows >= n_samples:
         return rows
-    return max(
-        1,
-        bisect_right(
-            range(1, rows + 1),
-            n_bytes,
-            key=lambda count: 12 * int(samples.most_entries(count)) + 4 * count,
-        ),
-    )
+
+    def fullest(count: int) -> int:
+        return 12 * int(samples.most_entries(count)) + 4 * count
+
+    if fullest(rows) <= n_bytes:
+        return rows
+    return max(1, bisect_right(range(1, rows + 1), n_bytes, key=fullest))
 
 
 class _Fingerprint:

@@ -21,7 +21,7 @@ _SMALLEST_EDGE: Final = 256
 """Edge of the smallest blocks. With less, sparse rows are made dense too often: 64 took ten times
 as long."""
 
-_BLOCK_SHARE: Final = 8
+_BLOCK_SHARE: Final = 16
 """Part of the memory allowed, as a divisor, that a block may take: else blocks are smaller."""
 
 MOST_THREADS: Final = 8

@@ -1,5 +1,6 @@
 """The plan: tiles, bytes and memory from arithmetic alone."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -168,3 +169,20 @@ def test_tiling_cuts_the_last_tile() -> None:
     assert tiling.rows(2) == slice(8, 10)
     assert tiling.cols(1) == slice(4, 7)
     assert np.prod([tiling.row_blocks, tiling.col_blocks]) == tiling.n_tiles
+
+
+def test_sparse_samples_count_where_they_are_fullest() -> None:
+    """Long rows in one place take what their tiles take, whatever the others have."""
+
+    def task(fullest: Callable[[int], float] | None) -> int:
+        plan = make_plan(
+            8_000, 20_000, LAPTOP, nnz=800_000, tile=1_000, overlap=1.0, fullest=fullest
+        )
+        return plan.task_bytes
+
+    average = task(None)
+    assert task(lambda rows: 100.0 * rows) == average
+    assert task(lambda rows: 50.0 * rows) == average  # fewer than on average cannot be
+    extra = 16 * 300 * 1_000  # bytes of a block's entries beyond the average
+    group = make_plan(8_000, 20_000, LAPTOP, nnz=800_000, tile=1_000, overlap=1.0).group
+    assert task(lambda rows: 400.0 * rows) >= average + 2 * group * extra

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse import csr_array, save_npz
+from sklearn.datasets import dump_svmlight_file
 
 from dhsk.errors import InputError
 from dhsk.samples import Scan, open_samples, scan
@@ -116,3 +118,33 @@ def test_blocks_of_the_scan_are_bounded():
     assert rows_within(open_samples(np.ones((5, 100))), 8000) == 10
     assert rows_within(open_samples(np.ones((5, 100))), 1) == 1
     assert rows_within(open_samples(sp.csr_array(np.ones((5, 100)))), 12_040) == 10
+
+
+def long_rows_last(n: int = 3_000) -> csr_array:
+    """Sparse samples of one entry each, but for the last tenth with a hundred."""
+    lengths = np.ones(n, int)
+    lengths[-n // 10 :] = 100
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    columns = np.concatenate([np.arange(length, dtype=np.int32) for length in lengths])
+    return csr_array((np.ones(columns.size), columns, indptr), shape=(n, 200))
+
+
+def test_blocks_are_bounded_where_rows_are_fullest(tmp_path) -> None:
+    """A block of as many rows as fit on average would hold nine times as much here."""
+    X = long_rows_last()
+    save_npz(tmp_path / "x.npz", X)
+    dump_svmlight_file(X, np.zeros(X.shape[0]), str(tmp_path / "x.svm"))
+    for source in (X, tmp_path / "x.npz", tmp_path / "x.svm"):
+        samples = open_samples(source)
+        for n_bytes in (5_000, 50_000, 200_000):
+            rows = rows_within(samples, n_bytes)
+            sizes = [12 * block.nnz + 4 * block.shape[0] for block in samples.blocks(rows)]
+            assert max(sizes) <= n_bytes
+            assert rows >= n_bytes // (12 * 100 + 4)  # as many as fit of the longest
+        assert samples.most_entries(10) == 1_000
+        assert samples.most_entries(10_000) == X.nnz
+
+
+def test_one_row_is_a_block_whatever_it_holds() -> None:
+    """A limit that not even a row keeps does not stop the reading."""
+    assert rows_within(open_samples(long_rows_last()), 10) == 1
