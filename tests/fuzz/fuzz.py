@@ -165,9 +165,9 @@ def fuzz(seed: int, numbers: range) -> int:
     logging.getLogger("distributed").setLevel(logging.WARNING)
     dhsk.cluster.WAIT_SECONDS = 2  # for workers that nobody starts
     faults = 0
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory() as caches:
         base = Path(place).resolve()
-        os.environ["XDG_CACHE_HOME"] = os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp()
+        os.environ["XDG_CACHE_HOME"] = os.environ["MPLCONFIGDIR"] = caches
         inputs.sound(base)
         (base / "loop").symlink_to("loop")
         (base / "dangling").symlink_to("nowhere")
