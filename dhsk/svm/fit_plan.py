@@ -20,6 +20,9 @@ FIT_BASE_BYTES: Final = 120_000_000
 """Allowed for what a task holds beside its matrix and vectors: compiled code and libraries, and a
 tile as it is read and evaluated. With 70 MB a job was seen to take 6 % more than it was allowed."""
 
+KEPT_BYTES: Final = 45_000_000
+"""What a worker keeps after a fit: compiled code, libraries, and what the allocator holds on to."""
+
 PROCESS_BYTES: Final = 60_000_000
 """Allowed for what a process that fits by itself takes beside matrices, rows and vectors: compiled
 code, buffers of BLAS, and memory that the allocator keeps."""
@@ -167,7 +170,7 @@ def plan_counts(
     """Divide the memory among fits that are only counted: see `plan_fits`."""
     vectors, block = counts.vector_bytes, matrix_bytes(counts.most, dtype)
     smallest = min(block, matrix_bytes(SMALLEST_PART, dtype))
-    available = resources.memory - resources.idle_bytes - counts.client_bytes
+    available = resources.memory - _processes(resources, 1) - counts.client_bytes
     least = least_memory(counts, dtype, resources)
     if resources.memory < least:
         raise BudgetError(
@@ -178,9 +181,12 @@ def plan_counts(
     split = tasks < TASKS_PER_THREAD * resources.threads
     at_once, each = share_memory(available, block + vectors + FIT_BASE_BYTES, resources.threads)
     at_once = min(at_once, tasks * counts.folds)
+    available = resources.memory - _processes(resources, at_once) - counts.client_bytes
+    each = available // at_once
     room = min(block, each - vectors - FIT_BASE_BYTES)
     while at_once > 1 and room < smallest:
         at_once -= 1
+        available = resources.memory - _processes(resources, at_once) - counts.client_bytes
         room = min(block, available // at_once - vectors - FIT_BASE_BYTES)
     return FitPlan(
         n=counts.n,
@@ -199,4 +205,9 @@ def least_memory(counts: FitCounts, dtype: "np.dtype[Any]", resources: Resources
     """Bytes of all processes in which a problem can be solved in a small part of its matrix."""
     smallest = matrix_bytes(min(counts.most, SMALLEST_PART), dtype)
     fit = smallest + counts.vector_bytes + FIT_BASE_BYTES
-    return resources.idle_bytes + counts.client_bytes + fit
+    return _processes(resources, 1) + counts.client_bytes + fit
+
+
+def _processes(resources: Resources, at_once: int) -> int:
+    """Bytes of all processes, with what workers keep of fits beside those that run at a time."""
+    return resources.idle_bytes + KEPT_BYTES * max(0, resources.workers - at_once)

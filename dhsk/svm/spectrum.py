@@ -32,8 +32,10 @@ def bytes_of(n: int) -> int:
     """Bytes that `leading_eigenvalues` holds of n samples."""
     if n <= SMALL:
         return 16 * n * n
-    held = 8 * n * n if 8 * n * n <= HELD_BYTES else 0
-    return held + 8 * n * 3 * PASSES * (usual_count(n) + OVERSAMPLING)
+    block = 8 * n * (usual_count(n) + OVERSAMPLING)
+    # Where the matrix is not held, parts of a block are on their way to tasks and back.
+    read = 8 * n * n if 8 * n * n <= HELD_BYTES else 4 * block
+    return read + 3 * PASSES * block
 
 
 def leading_eigenvalues(source: Source, count: int | None = None) -> tuple[Floats, bool]:
@@ -73,6 +75,9 @@ def leading_eigenvalues(source: Source, count: int | None = None) -> tuple[Float
         V = np.linalg.qr(source.product(V))[0]
         blocks.append(V)
     Q = np.linalg.qr(np.concatenate(blocks, axis=1))[0]
-    projected = Q.T @ source.product(Q)
+    # Block by block: vectors travel with the tasks, and all at once would take three times as much.
+    width = count + OVERSAMPLING
+    products = [source.product(Q[:, k : k + width]) for k in range(0, Q.shape[1], width)]
+    projected = Q.T @ np.concatenate(products, axis=1)
     values = np.linalg.eigvalsh((projected + projected.T) / 2)
     return np.ascontiguousarray(values[::-1][:count]), False

@@ -110,7 +110,7 @@ as many; the same with those at the end."""
 
 ALLOWED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "train": (("--C", "10"), ("450MB", "600MB", "800MB", "1GB")),
-    "cv": (("--C", "1,10", "--folds", "3", "--time-scale", "0.5,1"), ("750MB", "1GB")),
+    "cv": (("--C", "1,10", "--folds", "3", "--time-scale", "0.5,1"), ("750MB", "850MB", "1GB")),
     "gram": (("--time-scale", "1"), ("650MB", "800MB")),
 }
 """Options of each command, and memory to allow."""

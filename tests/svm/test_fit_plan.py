@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 import dhsk
 from dhsk.gram.plan import TASKS_PER_THREAD, Resources
-from dhsk.svm.fit_plan import FIT_BASE_BYTES, SMALLEST_PART, FitCounts, FitPlan, plan_fits
+from dhsk.svm.fit_plan import (
+    FIT_BASE_BYTES,
+    KEPT_BYTES,
+    SMALLEST_PART,
+    FitCounts,
+    FitPlan,
+    plan_fits,
+)
 from dhsk.svm.problems import make_pairs
 from dhsk.svm.runners import share_memory
 from dhsk.svm.smo import matrix_bytes
@@ -152,3 +159,11 @@ def test_shares_add_up(memory: int, matrix: int, threads: int) -> None:
     assert at_once * each <= memory
     assert at_once == 1 or each >= matrix
     assert at_once == threads or (at_once + 1) * matrix > memory
+
+
+def test_workers_keep_what_they_loaded_for_fits() -> None:
+    """Those that no fit runs on at the moment are larger than idle ones, if one ran there before."""
+    found = plan(16_000, folds=2, values=1, memory=2.5 * GB, workers=4)
+    assert found.at_once == 1
+    used = found.resources.idle_bytes + found.room + FIT_BASE_BYTES + 3 * KEPT_BYTES
+    assert used < found.peak_bytes <= 2.5 * GB
