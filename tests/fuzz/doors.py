@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+import answers
 import inputs
 import numpy as np
 
@@ -178,9 +179,7 @@ def draw(random: Random) -> tuple[str, Callable[[], Any]]:
         case "gram":
             own = {random.choice(PARAMETERS["gram"]): odd} if given else {}
             kernel = own.pop("kernel", random.choice(dhsk.kernels.NAMED))
-            return f"compute_gram(X, {kernel!r}, **{own})", lambda: np.asarray(
-                dhsk.compute_gram(X, kernel, **own)
-            )
+            return f"compute_gram(X, {kernel!r}, **{own})", lambda: _gram(X, kernel, own)
         case "cv":
             own = {random.choice(PARAMETERS["cv"]): odd} if given else {}
             own = {"cv": 2, "C": [1.0], "kernels": [random.choice(dhsk.kernels.NAMED)]} | own
@@ -199,6 +198,12 @@ def draw(random: Random) -> tuple[str, Callable[[], Any]]:
         case _:
             source = odd if given else X
             return f"open_samples({source!r:.60})", lambda: list(open_samples(source).blocks(7))
+
+
+def _gram(X: Any, kernel: Any, own: dict[str, Any]) -> None:
+    found = np.asarray(dhsk.compute_gram(X, kernel, **own))
+    if isinstance(kernel, str) and "Y" not in own:
+        answers.check_gram(X, kernel, found)
 
 
 def _fit(random: Random, X: Any, y: Any, odd: Any, given: bool) -> tuple[str, Callable[[], Any]]:

@@ -5,7 +5,8 @@
 
 A command must end with the exit code 2, 3 or 4, one sentence and nothing left behind, or do its
 work. A function must raise an error of dhsk in one line, or one of scikit-learn's own checks, or
-return. Neither may take longer than a minute, warn of arithmetic, or print a traceback.
+return. Gram matrices and predictions are compared with the right ones, see answers.py. No case may
+take longer than a minute, warn of arithmetic, or print a traceback.
 """
 
 import argparse
@@ -40,6 +41,7 @@ class Switch(io.TextIOBase):
 STDERR, SWITCH = sys.stderr, Switch()
 sys.stderr = SWITCH  # type: ignore[assignment]  # before Dask's loggers take hold of it
 
+import answers  # noqa: E402
 import doors  # noqa: E402
 import inputs  # noqa: E402
 from distributed import Client  # noqa: E402
@@ -98,7 +100,7 @@ def command_fault(words: list[str], before: dict[str, int]) -> str | None:
     if "Traceback" in said or "RuntimeWarning" in said:
         return f"exit code {code}, and it says\n{said}"
     if code == 0:
-        return None
+        return answer_fault(words)
     if code not in (2, 3, 4):
         return f"exit code {code}: {said}"
     lines = [line for line in said.splitlines() if line and not line.startswith(("Usage:", "Try "))]
@@ -112,6 +114,15 @@ def command_fault(words: list[str], before: dict[str, int]) -> str | None:
         left |= {name: 0 for name in tree(Path()) if name.endswith((".part", ".partial", ".lock"))}
     if left or set(before) - set(tree(Path())):
         return f"exit code {code}, but left behind or changed {list(left)[:5]}: {said}"
+    return None
+
+
+def answer_fault(words: list[str]) -> str | None:
+    """What is wrong with what a command has written."""
+    try:
+        answers.check_command(words)
+    except Exception:
+        return f"a wrong answer\n{traceback.format_exc()}"
     return None
 
 
