@@ -162,7 +162,7 @@ def test_shares_add_up(memory: int, matrix: int, threads: int) -> None:
 
 
 def test_workers_keep_what_they_loaded_for_fits() -> None:
-    """Those that no fit runs on at the moment are larger than idle ones, if one ran there before."""
+    """Those that no fit runs on at the moment are larger than idle ones all the same."""
     found = plan(16_000, folds=2, values=1, memory=2.5 * GB, workers=4)
     assert found.at_once == 1
     used = found.resources.idle_bytes + found.room + FIT_BASE_BYTES + 3 * KEPT_BYTES
