@@ -154,17 +154,19 @@ def _plan(
     options: dict[str, Any],
 ) -> tuple[GramPlan, int]:
     """Plan of a file or of numbers, and how many samples were read for it."""
-    nnz, overlap, read = None, None, 0
+    nnz, overlap, fullest, read = None, None, None, 0
     if source is not None:
         opened = open_samples_of(source, table)
         (n, dim), nnz = opened.shape, opened.nnz
         if opened.is_sparse:
             overlap, read = measured_overlap(opened)
+            fullest = opened.most_entries
     elif n is None or dim is None:
         raise click.UsageError("give SAMPLES, or both --n and --dim")
     elif density is not None:
         nnz = int(density * n * dim)
-    return make_plan(n, dim, resources, nnz=nnz, overlap=overlap, **options), read
+    plan = make_plan(n, dim, resources, nnz=nnz, fullest=fullest, overlap=overlap, **options)
+    return plan, read
 
 
 def _say_comparison(found: Comparison) -> None:

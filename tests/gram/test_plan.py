@@ -1,11 +1,15 @@
 """The plan: tiles, bytes and memory from arithmetic alone."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from scipy.sparse import csr_array, save_npz
 
+from dhsk.cli import commands
 from dhsk.errors import BudgetError, InputError
 from dhsk.gram.memory import CHUNK_BYTES
 from dhsk.gram.plan import (
@@ -14,8 +18,10 @@ from dhsk.gram.plan import (
     Tiling,
     make_plan,
 )
+from dhsk.gram.prepare import plan_for
 from dhsk.gram.sizes import human_bytes, parse_bytes
 from dhsk.kernels.rows import DENSE_BYTES
+from dhsk.samples import open_samples
 
 LAPTOP = Resources(workers=2, threads=2, memory=8 * 10**9)
 
@@ -186,3 +192,19 @@ def test_sparse_samples_count_where_they_are_fullest() -> None:
     extra = 16 * 300 * 1_000  # bytes of a block's entries beyond the average
     group = make_plan(8_000, 20_000, LAPTOP, nnz=800_000, tile=1_000, overlap=1.0).group
     assert task(lambda rows: 400.0 * rows) >= average + 2 * group * extra
+
+
+def test_the_command_plans_uneven_samples_as_a_run_does(tmp_path: Path) -> None:
+    """What `dhsk plan` predicts is what the run is held to."""
+    lengths = np.ones(3_000, int)
+    lengths[-300:] = 3_000
+    columns = np.concatenate([np.arange(length) for length in lengths])
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    X = csr_array((np.ones(columns.size), columns, indptr), shape=(3_000, 300_000))
+    save_npz(tmp_path / "x.npz", X)
+    planned = plan_for([open_samples(X)], LAPTOP, tile=500).peak_bytes
+    words = ["plan", str(tmp_path / "x.npz"), "--tile", "500", "--workers", "2", "--memory", "8GB"]
+    output = CliRunner().invoke(commands, words).output
+    assert f"{human_bytes(planned)} predicted for all processes" in output
+    even = make_plan(3_000, 300_000, LAPTOP, nnz=X.nnz, tile=500).peak_bytes
+    assert planned > 1.1 * even
