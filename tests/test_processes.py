@@ -1,7 +1,6 @@
 """Worker processes where they can be started, threads where not, and one sentence that says so."""
 
 import errno
-import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
@@ -98,20 +97,31 @@ def test_program_without_a_file_has_processes(tmp_path: Path, arguments: list[st
     assert "Warning" not in done.stderr
 
 
-def connect_in_pool(_: int) -> tuple[int, str]:
-    """What a daemonic process gets."""
-    with pytest.warns(UserWarning, match="this process is daemonic, .* computing on 3 threads"):
+DAEMONIC = """
+import multiprocessing, warnings
+import dhsk
+
+def connect(_):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
         client = dhsk.connect("local", n_workers=3)
     with client:
-        return sum(client.nthreads().values()), client.scheduler.address
+        threads = sum(client.nthreads().values())
+        return threads, client.scheduler.address.split(":")[0], [str(w.message) for w in caught]
 
-
-def test_daemonic_process_has_threads() -> None:
-    """A process of a pool may not start others: as many threads take their place."""
+if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        threads, address = pool.apply(connect_in_pool, (0,))
-    assert threads == 3
-    assert address.startswith("inproc://")
+        print(pool.apply(connect, (0,)))
+"""
+
+
+def test_daemonic_process_has_threads(tmp_path: Path) -> None:
+    """A process of a pool may not start others: as many threads take their place."""
+    done = run(script(tmp_path, DAEMONIC), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("(3, 'inproc', [")
+    assert "this process is daemonic" in done.stdout
+    assert "computing on 3 threads" in done.stdout
 
 
 def test_no_semaphores_no_processes(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """A cluster on this machine, of processes or threads, that ends with its client."""
 
+import atexit
+import weakref
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,9 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
             except BaseException:
                 cluster.close()
                 raise
+        # Dask would end the parts in any order, and log that they have lost each other.
+        self._at_exit = partial(_close, weakref.ref(self))
+        atexit.register(self._at_exit)
 
     def close(self, *arguments: Any, **options: Any) -> Any:
         """End the client, and then the cluster.
@@ -47,11 +53,19 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
         *arguments, **options
             As for `distributed.Client.close`.
         """
+        atexit.unregister(self._at_exit)
         ended = super().close(*arguments, **options)
         if self.cluster is not None:
             self.cluster.close()
         self._folder.remove()
         return ended
+
+
+def _close(reference: "weakref.ref[LocalClient]") -> None:
+    """End a client that is still there."""
+    client = reference()
+    if client is not None:
+        client.close()
 
 
 def thread_client(threads: int, *, set_as_default: bool = True) -> LocalClient:
