@@ -24,8 +24,8 @@ MORE_STEPS: Final = 4
 three times as many were seen."""
 
 FINE_SAMPLES: Final = 2048
-"""Samples of a problem up to which steps go on. On pairs of about 4,000 MNIST images it took 8 and 25 %
-more processor time for the whole fit (s = 1, C = 100 and s = 0.7, C = 10); steps are quadratic."""
+"""Samples of a problem up to which steps go on. On pairs of about 4,000 MNIST images it took 8 and
+25 % more processor time for the whole fit (s = 1, C = 100 and s = 0.7, C = 10)."""
 
 _POLISHES: Final = 3
 """Rounding drifts the gradient during many steps: so often a solution goes on from a new one."""
