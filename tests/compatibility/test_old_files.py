@@ -1,0 +1,116 @@
+"""What earlier versions kept on disk opens, and gives what it gave. See write.py."""
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dhsk
+from dhsk import NystromSVC
+
+HERE = Path(__file__).parent
+OLD = HERE / "2026-11"
+ROUNDING = 1e-12
+"""Sums of 48 products of numbers about 1 in another order: other processors, another BLAS."""
+
+
+def _load(name: str) -> Any:
+    """A module beside this one; the tests are no package when dhsk is installed."""
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+inputs = _load("inputs")
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A copy of the old files."""
+    return Path(shutil.copytree(OLD, tmp_path / "old"))
+
+
+@pytest.fixture(scope="module")
+def values() -> Any:
+    """What they gave."""
+    return np.load(OLD / "values.npz")
+
+
+def test_a_gram_store_has_the_same_bits(old: Path, values: Any) -> None:
+    """Its checksums hold, and resuming it changes nothing."""
+    G = dhsk.open_gram(old / "gram")
+    assert G.verify() == 6
+    np.testing.assert_array_equal(np.asarray(G), values["gram"])
+    X, _ = inputs.samples()
+    again = dhsk.compute_gram(X, "heat", store=old / "gram", tile=16)
+    np.testing.assert_array_equal(np.asarray(again), values["gram"])
+
+
+def test_models_decide_as_they_did(old: Path, values: Any) -> None:
+    """Decisions and probabilities of both models."""
+    X, _ = inputs.samples()
+    exact = dhsk.HeatSVC.load(old / "exact.dhsk")
+    low_rank = NystromSVC.load(old / "low-rank.dhsk")
+    for found, name in (
+        (exact.decision_function(X), "exact"),
+        (exact.predict_proba(X), "probability"),
+        (low_rank.decision_function(X), "low_rank"),
+    ):
+        np.testing.assert_allclose(found, values[name], rtol=0, atol=ROUNDING)
+
+
+def test_a_feature_store_is_complete(old: Path, values: Any) -> None:
+    """The same features write nothing into it."""
+    X, _ = inputs.samples()
+    before = {p: p.read_bytes() for p in (old / "features").rglob("*") if p.is_file()}
+    dhsk.NystromFeatures(8, random_state=0).fit(X).write(X, old / "features")
+    assert {p: p.read_bytes() for p in (old / "features").rglob("*") if p.is_file()} == before
+
+
+@pytest.mark.parametrize(("name", "options"), [("cv", "GRID"), ("cv-rank", "LOW_RANK")])
+def test_a_grid_goes_on_from_its_journal(old: Path, name: str, options: str) -> None:
+    """Nothing is fitted again, so that even the seconds are the same."""
+    X, y = inputs.samples()
+    journal = old / f"{name}-journal"
+    before = sorted(journal.iterdir())
+    found = dhsk.cross_validate(X, y, **getattr(inputs, options), journal=journal)
+    assert sorted(journal.iterdir()) == before
+    kept = json.loads((old / f"{name}.json").read_text())
+    assert [row["score"] for row in found.results_] == [row["score"] for row in kept["rows"]]
+    assert [row["seconds"] for row in found.results_] == [row["seconds"] for row in kept["rows"]]
+
+
+@pytest.mark.parametrize("name", ["cv", "cv-rank"])
+def test_results_open_and_have_a_report(old: Path, name: str) -> None:
+    """With the scores and the winner that they had."""
+    kept = json.loads((old / f"{name}.json").read_text())
+    found = dhsk.CvResult.from_json(old / f"{name}.json")
+    assert [row["score"] for row in found.results_] == [row["score"] for row in kept["rows"]]
+    assert found.best_score_ == kept["best"]["mean"]
+    found.report(old / "report.html")
+    assert "<svg" in (old / "report.html").read_text()
+
+
+def test_a_killed_training_goes_on(old: Path, values: Any) -> None:
+    """From the step that was kept, to the model that it would have had."""
+    X, y = inputs.samples(inputs.KILLED)
+    names = {p.name for p in (old / "killed").iterdir()}
+    rest: list[Any] = []
+    model = NystromSVC(60, C=100.0, random_state=0, memory="1GB")
+    model.fit_samples(X, y, rest.append, journal=old / "killed")
+    found = model.decision_function(X)
+    np.testing.assert_allclose(found, values["killed"], rtol=0, atol=1e-6)
+    if {p.name for p in (old / "killed").iterdir()} != names:
+        pytest.skip("on this processor the features have other bits, so the step is not theirs")
+    all_steps: list[Any] = []
+    whole = NystromSVC(60, C=100.0, random_state=0, memory="1GB")
+    whole.fit_samples(X, y, all_steps.append)
+    np.testing.assert_array_equal(found, whole.decision_function(X))
+    assert len(rest) < len(all_steps)
