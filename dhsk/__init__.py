@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dhsk.cluster import connect
     from dhsk.errors import (
         AccuracyError,
         BudgetError,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         NystromSVC,
         ProjectiveMap,
     )
+    from dhsk.execution.cluster import connect
     from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram
     from dhsk.kernels import (
         CosineKernel,
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
         projective_map,
         read_labels,
     )
-    from dhsk.svm import CvResult
-    from dhsk.validation import cross_validate
+    from dhsk.validation.cross_validate import cross_validate
+    from dhsk.validation.result import CvResult
 
 _HOME = {
-    "cluster": ["connect"],
+    "execution.cluster": ["connect"],
     "errors": [
         "AccuracyError", "BudgetError", "CorruptTileError", "DhskError", "IncompleteStoreError",
         "InputError", "InputWarning", "SamplesChangedError", "StoreError", "StoreMismatchError",
@@ -73,8 +73,8 @@ _HOME = {
     "samples": [
         "hyperspherical_map", "multinomial_map", "open_samples", "projective_map", "read_labels",
     ],
-    "svm": ["CvResult"],
-    "validation": ["cross_validate"],
+    "validation.cross_validate": ["cross_validate"],
+    "validation.result": ["CvResult"],
 }  # fmt: skip
 
 __all__ = [

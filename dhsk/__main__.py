@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> int:
     # Here, because loading takes a second in which Ctrl-C must already end quietly.
-    from dhsk.cli import commands
+    from dhsk.commands.cli import commands
 
     words = None if arguments is None else list(arguments)
     with warnings.catch_warnings():

@@ -1,6 +1,7 @@
-"""The few array types that cross the borders between rooms."""
+"""The few array types that cross the borders between rooms, and how rows are cut into blocks."""
 
-from typing import TypeAlias, Union
+from collections.abc import Iterator
+from typing import Final, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,3 +16,12 @@ Indices: TypeAlias = NDArray[np.intp]
 # Union and a string, because csr_array takes no type parameters when the program runs.
 Rows: TypeAlias = Union[NDArray[np.float64], "csr_array[np.float64, tuple[int, int]]"]
 """Samples by row, (rows, dim), float64: a C-ordered array or a canonical CSR array."""
+
+ROWS: Final = 1024
+SUPPORT: Final = 4096
+"""Rows and support vectors between which kernel values are held at a time: 32 MiB."""
+
+
+def blocks(n: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` that cover `range(n)`."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))

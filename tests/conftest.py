@@ -19,7 +19,7 @@ settings.load_profile("default")
 @pytest.fixture(autouse=True)
 def no_progress_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run in this process say nothing of progress, however busy the machine is."""
-    monkeypatch.setattr("dhsk.console.QUIET_SECONDS", math.inf)
+    monkeypatch.setattr("dhsk.commands.console.QUIET_SECONDS", math.inf)
 
 
 @pytest.fixture

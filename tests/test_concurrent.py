@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info
 
 import dhsk
-from dhsk.gram.workers import current_client
+from dhsk.execution.workers import current_client
 
 pytestmark = [pytest.mark.threads, pytest.mark.timeout(240)]
 
@@ -132,7 +132,7 @@ def test_processes_of_joblib(calls: Calls, expected: dict[str, bytes]) -> None:
 def test_tasks_of_threads(threads: int, calls: Calls, expected: dict[str, bytes]) -> None:
     """Tasks of a Dask worker of threads compute on threads, not on the worker that they fill."""
     with Client(
-        processes=False, n_workers=1, threads_per_worker=threads, dashboard_address=None
+        processes=False, n_workers=1, threads_per_worker=threads, dashboard_address="127.0.0.1:0"
     ) as client:
         futures = [client.submit(calls[name], pure=False) for name in DOORS]
         found = [bits(one) for one in client.gather(futures)]
@@ -152,7 +152,7 @@ def test_tasks_may_ask_for_their_own_workers(tmp_path: Path) -> None:
 
     expected = np.asarray(dhsk.compute_gram(X, kernel, tile=16))
     with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
     ) as client:
         for found in client.gather(client.map(gram, range(4))):
             np.testing.assert_array_equal(found, expected)
@@ -168,7 +168,7 @@ def test_forks(client: bool, calls: Calls, expected: dict[str, bytes]) -> None:
     def forked(queue: Any, name: str) -> None:
         queue.put((name, bits(calls[name]())))
 
-    with LocalCluster(processes=False, n_workers=1, dashboard_address=None) as cluster:
+    with LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as cluster:
         parent = Client(cluster) if client else None
         queue: Any = context.Queue()
         children = [context.Process(target=forked, args=(queue, name)) for name in DOORS]
@@ -196,7 +196,7 @@ def test_the_client_of_a_parent_is_refused(calls: Calls) -> None:
 
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    with Client(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as client:
         child = context.Process(target=forked, args=(sender, client))
         child.start()
         assert receiver.poll(60)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dhsk.cli import commands
+from dhsk.commands.cli import commands
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("*/**/README.md"))]

@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, validate_data
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import ROWS, SUPPORT, Floats, Rows, blocks
 from dhsk.errors import InputError
+from dhsk.execution.runners import own_room
 from dhsk.gram.prepare import check_kernels
-from dhsk.gram.sizes import parse_bytes
+from dhsk.gram.row_map import RowMap
 from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel
 from dhsk.kernels.base import positive_parameter
 from dhsk.samples import (
@@ -29,9 +30,7 @@ from dhsk.samples import (
 )
 from dhsk.samples.memory import from_memory, refuse_anndata
 from dhsk.samples.names import names_in, table_in_order
-from dhsk.svm.model import ROWS, SUPPORT, blocks
-from dhsk.svm.rows import RowMap
-from dhsk.svm.runners import own_room
+from dhsk.units import parse_bytes
 
 _HEADINGS: Final = {
     "must be finite": "X contains NaN or infinity",

@@ -15,11 +15,11 @@ from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, checked_weights, in_scikit_words
 from dhsk.kernels import Kernel, kernel_from_spec
-from dhsk.lowrank.model import LowRankModel
-from dhsk.lowrank.model_file import load_model, save_model
+from dhsk.models.exact import SvcModel
+from dhsk.models.files import load_model, save_model
+from dhsk.models.low_rank import LowRankModel
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, open_samples
-from dhsk.svm.model import SvcModel
 
 Model = TypeVar("Model", SvcModel, LowRankModel)
 

@@ -20,16 +20,16 @@ from dhsk.estimators.selection import (
     numbered,
     usual_oversampling,
 )
+from dhsk.execution.runners import own_room
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
-from dhsk.lowrank.approximation import Approximation, approximate
-from dhsk.lowrank.feature_blocks import store_features
-from dhsk.lowrank.features import FeatureMap, lazy_features
-from dhsk.lowrank.landmarks import require_room
+from dhsk.nystrom.approximation import Approximation, approximate
+from dhsk.nystrom.feature_blocks import store_features
+from dhsk.nystrom.features import FeatureMap, lazy_features
+from dhsk.nystrom.landmarks import require_room
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
-from dhsk.svm.runners import own_room
 
 
 class NystromFeatures(

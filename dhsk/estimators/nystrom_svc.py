@@ -18,11 +18,11 @@ from dhsk.estimators.selection import check_choice, check_trace_error, numbered
 from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
-from dhsk.lowrank.model import LowRankModel
-from dhsk.lowrank.train import LossName, LowRank, check_loss, train_low_rank
+from dhsk.models.low_rank import LowRankModel
+from dhsk.models.train_exact import Means
+from dhsk.models.train_low_rank import LossName, LowRank, check_loss, train_low_rank
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
-from dhsk.svm.train import Means
 
 MOST_IN_DOUBLE: Final = 1 << 22
 """Entries of features, 32 MB, up to which float64 costs nothing that one would notice."""
@@ -35,8 +35,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     rest, on Nyström features of landmarks [1]_, whose error is known: `trace_error_`. Minimised is
     what `sklearn.svm.LinearSVC` minimises [4]_, |w|^2/2 + C sum_i s_i loss_i, the intercept
     counted in |w|; all classes are solved together by Newton's method [5]_, with a bound of what
-    is missing: `duality_gap_`. Passes over the features need not have them in memory. Only "hinge"
-    needs that: it is solved by dual coordinate descent [7]_.
+    is missing: `duality_gap_`. Passes over the features need not have them in memory.
 
     Parameters
     ----------
@@ -66,12 +65,10 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         the positive orthant, the limit of smoothed counts, with one warning that counts them.
         "error": an error that names the first.
     loss
-        "squared_hinge", or "logistic", which gives probabilities, or "hinge", which holds the
-        features in memory, and takes no client.
+        "squared_hinge", or "logistic", which gives probabilities.
     tol
         Part of the gradient at 0 that may be left, times the part of the samples that is in the
-        smaller class, as in LIBLINEAR. Of "hinge", the part of the objective that the duality gap
-        may be: `LinearSVC` has the violation of the optimality conditions instead.
+        smaller class, as in LIBLINEAR.
     landmark_tol
         Relative trace error that is small enough: "rpcholesky" takes no more landmarks than it
         needs. Below 1; 0 for as many as there may be.
@@ -90,8 +87,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Dask client on whose workers to make the passes. It stays one and the same in clones, and
         is not pickled.
     random_state
-        Of the landmarks, and of the order of samples of "hinge": the same seed gives the same
-        model.
+        Of the landmarks: the same seed gives the same model.
 
     Attributes
     ----------
@@ -108,15 +104,14 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     trace_error_
         Trace norm of what they leave of the kernel matrix of the samples, as a part of its trace.
     gradient_norm_
-        Greatest length of a column's gradient; NaN of "hinge", which has none everywhere.
+        Greatest length of a column's gradient.
     duality_gap_
         Greatest bound of how far an objective is above its least value, as a part of it: half the
-        squared length of the gradient, as the objective is strongly convex; of "hinge", the gap to
-        the dual objective.
+        squared length of the gradient, as the objective is strongly convex.
     objective_
         Of each column, (J,).
     n_iter_
-        Most Newton steps of a column; of "hinge", most sweeps over samples.
+        Most Newton steps of a column.
     converged_
         Whether all columns reached `tol`.
     kernel_
@@ -140,8 +135,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
        scale linear SVMs", JMLR 6 (2005).
     .. [6] K. Zhang, I. Tsang and J. Kwok, "Improved Nyström low-rank approximation and error
        analysis", ICML 2008.
-    .. [7] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, "A dual
-       coordinate descent method for large-scale linear SVM", ICML 2008.
 
     Examples
     --------

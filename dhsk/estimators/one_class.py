@@ -12,17 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import BudgetError, InputError
 from dhsk.estimators.base import HeatEstimator, checked_weights
-from dhsk.gram.sizes import human_bytes
+from dhsk.execution.runners import own_room
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import positive_parameter
 from dhsk.kernels.centre import with_all_entries
+from dhsk.models.rescaling import kernel_in, unit_for
+from dhsk.models.sources import RowsSource
 from dhsk.samples import SphereMap, ZeroRule
-from dhsk.svm.one_class import solve_one_class
-from dhsk.svm.runners import own_room
-from dhsk.svm.simd import BLOCK
-from dhsk.svm.smo import padded
-from dhsk.svm.sources import RowsSource
-from dhsk.svm.units import kernel_in, unit_for
+from dhsk.solvers.one_class import solve_one_class
+from dhsk.solvers.simd import BLOCK
+from dhsk.solvers.smo import padded
+from dhsk.units import human_bytes
 
 
 class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base

@@ -14,10 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
-from dhsk.lowrank.model import LowRankCertificates
+from dhsk.models.exact import Certificates
+from dhsk.models.low_rank import LowRankCertificates
+from dhsk.models.train_exact import Problem
 from dhsk.samples import Samples
-from dhsk.svm.model import Certificates
-from dhsk.svm.train import Problem
 
 CALLER: Final = 4
 """Frames between a warning and the user's call of `fit`."""
@@ -118,17 +118,10 @@ def warn_unless_solved(found: LowRankCertificates) -> None:
     left = int(np.count_nonzero(~found.converged))
     if left:
         worst = f"{found.relative.max():.1e}"
-        reached, way_out = (
-            (f"duality gaps of {worst} of the objective", "raise tol, or lower C")
-            if found.loss == "hinge"
-            else (
-                f"gradients of {worst} of those at 0",
-                "raise tol, lower C, or use dtype='float64'",
-            )
-        )
         warnings.warn(
             f"{left} of {len(found.converged)} classes did not converge to tol={found.tol:g} in "
-            f"{found.steps:,} steps: {reached}; {way_out}",
+            f"{found.steps:,} steps: gradients of {worst} of those at 0; "
+            "raise tol, lower C, or use dtype='float64'",
             ConvergenceWarning,
             stacklevel=CALLER,
         )

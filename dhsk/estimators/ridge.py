@@ -13,15 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.base import HeatEstimator, checked_weights
+from dhsk.execution.runners import own_room
 from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
+from dhsk.models.sources import GramSource, RowsSource
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
-from dhsk.svm.conjugate import RidgeSolution, solve_ridge
-from dhsk.svm.runners import own_room
-from dhsk.svm.smo import padded
-from dhsk.svm.sources import ArraySource, GramSource, RowsSource, Source
+from dhsk.solvers.ridge import RidgeSolution, solve_ridge
+from dhsk.solvers.smo import padded
+from dhsk.solvers.sources import ArraySource, Source
 
 
 class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from dhsk.arrays import Indices
 from dhsk.errors import InputError
 from dhsk.kernels.base import real_parameter, whole_parameter
-from dhsk.lowrank.approximation import SELECTIONS
+from dhsk.nystrom.approximation import SELECTIONS
 
 _EACH: Final = 3
 _MOST: Final = 3000

@@ -16,10 +16,10 @@ from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, warn_unless_converged
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
+from dhsk.models.exact import SvcModel
+from dhsk.models.train_exact import Means, train_svc
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
-from dhsk.svm.model import SvcModel
-from dhsk.svm.train import Means, train_svc
 
 FOLDS: Final = 5
 """Folds whose decisions the sigmoids are fitted to, as in LIBSVM."""

@@ -10,25 +10,32 @@ from typing import Any, TypeAlias, overload
 from distributed import Client
 
 from dhsk.errors import InputError, SamplesChangedError
+from dhsk.execution.folder import TemporaryFolder
+from dhsk.execution.lock import sole_writer
+from dhsk.execution.workers import (
+    computing,
+    full_disk_is_budget,
+    leave_slot,
+    resources_of,
+    run_tasks,
+)
 from dhsk.files import parse_path
-from dhsk.gram.folder import TemporaryFolder
-from dhsk.gram.header import Header
-from dhsk.gram.lock import sole_writer
 from dhsk.gram.matrices import GramMatrices
 from dhsk.gram.matrix import GramMatrix
-from dhsk.gram.names import digest_of_names
 from dhsk.gram.passes import grouped
-from dhsk.gram.plan import GramPlan, Tiling
+from dhsk.gram.plan import GramPlan
 from dhsk.gram.prepare import check_kernels, open_sides, plan_for, scan_side
-from dhsk.gram.sizes import parse_bytes
-from dhsk.gram.staging import in_order_of, stage_samples
-from dhsk.gram.store import GramStore, is_occupied
+from dhsk.gram.storage.header import Header
+from dhsk.gram.storage.names import digest_of_names
+from dhsk.gram.storage.staging import in_order_of, stage_samples
+from dhsk.gram.storage.store import GramStore, is_occupied
+from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, TileSource, extent
-from dhsk.gram.workers import computing, full_disk_is_budget, leave_slot, resources_of, run_tasks
 from dhsk.gram.writing import TileWriter
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Scan, SphereMap, ZeroRows, ZeroRule, warn_of_zero_rows
+from dhsk.units import parse_bytes
 
 Task: TypeAlias = tuple[TileSource, Group]
 """What workers are given to compute."""

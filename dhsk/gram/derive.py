@@ -1,7 +1,7 @@
 """Which kernels' values follow from what a store holds."""
 
 from dhsk.errors import InputError
-from dhsk.gram.header import Header
+from dhsk.gram.storage.header import Header
 from dhsk.kernels import CosineKernel, Kernel, LinearKernel, RowKernel
 
 

@@ -12,14 +12,14 @@ from scipy.sparse.linalg import LinearOperator
 from dhsk.arrays import Floats, Rows
 from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError, InputError
+from dhsk.execution.folder import TemporaryFolder
 from dhsk.files import parse_path
 from dhsk.gram.derive import check_derivable
-from dhsk.gram.folder import TemporaryFolder
-from dhsk.gram.header import Header
-from dhsk.gram.indexing import Part, Selector, by_block, grid, to_indices
 from dhsk.gram.passes import diagonal, multiply
-from dhsk.gram.plan import Tiling
-from dhsk.gram.store import GramStore
+from dhsk.gram.storage.header import Header
+from dhsk.gram.storage.indexing import Part, Selector, by_block, grid, to_indices
+from dhsk.gram.storage.store import GramStore
+from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import TileSource
 from dhsk.kernels import Kernel, parse_kernel
 from dhsk.kernels.centre import with_all_entries

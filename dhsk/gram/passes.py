@@ -8,18 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError
-from dhsk.gram.limits import core_count
-from dhsk.gram.plan import LARGEST_GROUP, TASKS_PER_THREAD, Tiling
-from dhsk.gram.settings import large_graphs
-from dhsk.gram.threads import in_turn
-from dhsk.gram.tiles import Group, TileSource, extent, within
-from dhsk.gram.workers import (
+from dhsk.execution.limits import core_count
+from dhsk.execution.resources import TASKS_PER_THREAD
+from dhsk.execution.settings import large_graphs
+from dhsk.execution.threads import in_turn
+from dhsk.execution.workers import (
     borrow_client,
     current_client,
     in_task,
     resources_of,
     run_tasks,
 )
+from dhsk.gram.plan import LARGEST_GROUP
+from dhsk.gram.storage.tiling import Tiling
+from dhsk.gram.tiles import Group, TileSource, extent, within
 
 Result = TypeVar("Result")
 

@@ -3,21 +3,17 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, cast
+from typing import cast
 
 import numpy as np
 
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.resources import TASKS_PER_THREAD, WORKER_BYTES, Resources
 from dhsk.gram.memory import task_bytes
-from dhsk.gram.sizes import human_bytes
-from dhsk.gram.tiling import Tiling as Tiling  # tilings are part of plans
+from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.rows import sparse_is_cheaper
-
-Layout: TypeAlias = Literal["triangle", "full", "none"]
-"""Tiles that are stored: the upper ones of a symmetric matrix, all, or none."""
-
-DtypeName: TypeAlias = Literal["float32", "float64"]
+from dhsk.units import human_bytes
 
 SMALL_TILE, LARGE_TILE = 1024, 2048
 """Largest tile edge chosen by default, below and above `LARGE_N` samples: 1024 leaves enough tiles
@@ -36,9 +32,6 @@ HUGE_TILE = 8192
 MIN_TILE = 64
 """Below this edge a tile costs more in bookkeeping than in arithmetic."""
 
-TASKS_PER_THREAD = 2
-"""Tasks in flight per worker thread: one runs, one waits, so that no worker idles."""
-
 LARGEST_GROUP = 4
 """Edge, in tiles, of the groups that a task computes: it reads 2/4 blocks of samples a tile."""
 
@@ -47,38 +40,8 @@ GROUPS_PER_THREAD = 3
 
 # The figures below were measured by tests/benchmarks/memory.py, over the whole process tree.
 
-CLIENT_BYTES = 265_000_000
-"""The process that drives, its scheduler and the blocks in which it stages samples included."""
-
-WORKER_BYTES = 145_000_000
-"""An idle worker process, its libraries loaded."""
-
 CSR_ROW_BYTES = 8
 """What a row of CSR samples takes besides its entries: an index."""
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What a computation may use.
-
-    Attributes
-    ----------
-    workers
-        Worker processes; 0 when the tasks run as threads of the calling process.
-    threads
-        Tasks that run at the same time, over all workers.
-    memory
-        Bytes that the whole process tree may hold: client, scheduler and workers.
-    """
-
-    workers: int
-    threads: int
-    memory: int
-
-    @property
-    def idle_bytes(self) -> int:
-        """Memory of all processes before the first task."""
-        return CLIENT_BYTES + self.workers * WORKER_BYTES
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
-from dhsk.gram.plan import GramPlan, Resources, make_plan
+from dhsk.execution.resources import Resources
+from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.kernels import Kernel, RowKernel
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import (

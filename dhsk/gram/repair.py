@@ -6,16 +6,17 @@ from typing import Any
 from distributed import Client
 
 from dhsk.errors import InputError, StoreMismatchError
+from dhsk.execution.lock import sole_writer
+from dhsk.execution.resources import Resources
+from dhsk.execution.workers import computing, full_disk_is_budget, resources_of
 from dhsk.gram.compute import compute_tiles
-from dhsk.gram.lock import sole_writer
-from dhsk.gram.plan import GramPlan, Resources
+from dhsk.gram.plan import GramPlan
 from dhsk.gram.prepare import open_sides, plan_for, scan_side
-from dhsk.gram.sizes import parse_bytes
-from dhsk.gram.staging import in_order_of, stage_samples
-from dhsk.gram.store import GramStore
-from dhsk.gram.workers import computing, full_disk_is_budget, resources_of
+from dhsk.gram.storage.staging import in_order_of, stage_samples
+from dhsk.gram.storage.store import GramStore
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples
+from dhsk.units import parse_bytes
 
 
 def repair_gram(

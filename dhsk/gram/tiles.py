@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Rows
-from dhsk.gram.header import Header
-from dhsk.gram.plan import Tiling
-from dhsk.gram.store import GramStore
+from dhsk.gram.storage.header import Header
+from dhsk.gram.storage.store import GramStore
+from dhsk.gram.storage.tiling import Tiling
 from dhsk.kernels import Kernel, SphericalKernel
 
 Group: TypeAlias = tuple[tuple[int, int], ...]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.gram.chunks import ChunkWriter
-from dhsk.gram.store import GramStore
+from dhsk.gram.storage.chunks import ChunkWriter
+from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import TileValues
 
 

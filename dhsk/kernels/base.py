@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
+from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.duplicates import set_cosines_of_equal_rows
-from dhsk.kernels.evaluate import Reals
 from dhsk.kernels.rows import RowsLike, as_rows, inner_product, require_unit_rows, squared_norms
 
 STRIP: Final = 16384

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Indices, Rows
-from dhsk.kernels.evaluate import Reals
+from dhsk.kernels.certified.evaluate import Reals
 
 
 def with_centres(rows: Rows, numbers: Indices, *, compact: bool) -> Rows:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Rows
-from dhsk.kernels.evaluate import Reals
+from dhsk.kernels.certified.evaluate import Reals
 
 _Marks = NDArray[np.uint64]
 

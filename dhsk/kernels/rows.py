@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, sparray, spmatrix
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.kernels.centre import centres_of, set_products_of_centres, without_centres
-from dhsk.kernels.evaluate import Reals
+from dhsk.kernels.certified.evaluate import Reals
 
 RowsLike: TypeAlias = ArrayLike | sparray | spmatrix
 """What a caller may pass as samples: anything that numpy reads as 2-D, or a sparse matrix."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.kernels.base import Kernel
-from dhsk.kernels.evaluate import Reals
+from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.rows import RowsLike
 
 

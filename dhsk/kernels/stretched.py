@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Rows
 from dhsk.kernels.base import Kernel, SphericalKernel, positive_parameter
+from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.euclidean import GaussianKernel
-from dhsk.kernels.evaluate import Reals
 from dhsk.kernels.smoothed import SmoothedKernel
 
 NEARLY_CONSTANT: Final = 0.25

@@ -22,11 +22,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from svm import webkb
 
 import dhsk
-from dhsk.svm.pairs import solve_pairs
-from dhsk.svm.problems import Pair, make_pairs
-from dhsk.svm.runners import in_threads
-from dhsk.svm.sources import ArraySource
-from dhsk.svm.votes import vote
+from dhsk.execution.runners import in_threads
+from dhsk.solvers.pairs import solve_pairs
+from dhsk.solvers.problems import Pair, make_pairs
+from dhsk.solvers.sources import ArraySource
+from dhsk.solvers.votes import vote
 
 TOL = 1e-5
 

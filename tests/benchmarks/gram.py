@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
 import dhsk
-from dhsk.gram.plan import Tiling
+from dhsk.gram.storage.tiling import Tiling
 
 DIM = 393
 SINGLE: dict[str, Any] = {"dtype": "float32", "product_dtype": "float32"}

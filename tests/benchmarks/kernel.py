@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dhsk.kernels import HeatKernel
-from dhsk.kernels.profile import heat_profile
+from dhsk.kernels.certified.profile import heat_profile
 
 IN_CACHE = 16_384  # entries: 128 kB in float64
 TILE, DIM = 4096, 400

@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import dhsk
-from dhsk.outcome import TreeMemory
+from dhsk.commands.outcome import TreeMemory
 
 SIZES = (250_000, 500_000, 1_000_000)
 STREAMED = 4_000_000
@@ -190,10 +190,10 @@ def to_streamed(options: argparse.Namespace) -> None:
 def to_liblinear(options: argparse.Namespace) -> None:
     """Coefficients and objective beside LIBLINEAR's, at every C, weighted or not."""
     del options
-    from dhsk.lowrank.losses import LOSSES
-    from dhsk.lowrank.primal import Newton, Targets
-    from dhsk.lowrank.primal_passes import Columns
-    from dhsk.lowrank.spans import FeatureMatrix, Place
+    from dhsk.linear.losses import LOSSES
+    from dhsk.linear.newton import Newton, Targets
+    from dhsk.linear.passes import Columns
+    from dhsk.nystrom.spans import FeatureMatrix, Place
 
     X, y = load_digits(return_X_y=True)
     y = np.asarray(y) % 2

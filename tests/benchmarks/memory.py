@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 from scipy.sparse import csr_matrix, random_array, save_npz
 
-from dhsk.gram.sizes import parse_bytes
+from dhsk.units import parse_bytes
 
 Job = tuple[list[str], int, int, float | None]
 

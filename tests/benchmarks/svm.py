@@ -28,8 +28,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 import dhsk
-from dhsk.gram.plan import Tiling
-from dhsk.outcome import TreeMemory
+from dhsk.commands.outcome import TreeMemory
+from dhsk.gram.storage.tiling import Tiling
 
 SCALES = [0.5, 0.7, 0.8, 1.0, 1.2, 1.4, 2.0]
 PENALTIES = [0.3, 1.0, 3.0, 10.0, 30.0]

@@ -19,9 +19,9 @@ from scipy.sparse import csr_array
 from svm import webkb
 
 import dhsk
-from dhsk.lowrank.approximation import approximate
+from dhsk.gram.row_map import RowMap
+from dhsk.nystrom.approximation import approximate
 from dhsk.samples import open_samples
-from dhsk.svm.rows import RowMap
 
 RANKS = (100, 300, 1000)
 SEEDS = 3

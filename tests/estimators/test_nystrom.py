@@ -36,7 +36,7 @@ def test_features_are_those_of_nystrom(
     X: Any, selection: Any, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Z Z' is K(X, L) K(L, L)^+ K(L, X), in blocks and of new samples too."""
-    monkeypatch.setattr("dhsk.lowrank.features.ROWS", 32)
+    monkeypatch.setattr("dhsk.nystrom.features.ROWS", 32)
     given = csr_array(X) if sparse else X
     model = NystromFeatures(20, selection=selection, oversampling=1, random_state=1)
     model.fit(given[:120])

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import dhsk
 from dhsk.errors import InputError
-from dhsk.lowrank.approximation import approximate
+from dhsk.nystrom.approximation import approximate
 
 CLOSE = 1e-5
 """Decisions of features in float64, solved to the end."""
@@ -153,14 +153,12 @@ def test_a_client_gives_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> Non
         tiers.append(found.tier)
         return found
 
-    monkeypatch.setattr("dhsk.lowrank.train.approximate", watched)
+    monkeypatch.setattr("dhsk.models.train_low_rank.approximate", watched)
     with Client(
-        processes=False, n_workers=1, dashboard_address=None, set_as_default=False
+        processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
     ) as client:
         model = clone(nystrom(client=client)).fit_samples(X, y)
         assert model.client is client
-        with pytest.raises(InputError, match="loss='hinge' is solved in this process"):
-            clone(model).set_params(loss="hinge").fit(X, y)
     here = nystrom().fit_samples(X, y)
     assert tiers == ["on workers", "features held"]
     np.testing.assert_allclose(model.decision_function(X), here.decision_function(X), atol=1e-4)
@@ -210,7 +208,7 @@ def test_bad_rows_are_named() -> None:
         ({"tol": -1.0}, "tol must be above 0"),
         ({"landmark_tol": 1.0}, "landmark_tol must be at least 0 and below 1, but it is 1.0"),
         ({"oversampling": 0.5}, "oversampling must be at least 1, but it is 0.5"),
-        ({"loss": "cubic"}, "loss must be 'squared_hinge', 'logistic', 'hinge', but it is 'cubic'"),
+        ({"loss": "cubic"}, "loss must be 'squared_hinge' or 'logistic', but it is 'cubic'"),
         ({"selection": "best"}, "selection must be .* or numbers of rows, but it is 'best'"),
         ({"selection": [1, 300]}, "selection names row 300, but the 300 samples"),
         ({"kernel": dhsk.GaussianKernel(1.0), "dtype": "float32", "sphere_map": None}, "float32"),
@@ -233,29 +231,13 @@ def test_labels_that_cannot_be() -> None:
 
 def test_a_warning_where_it_does_not_converge(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the numbers; the model is there."""
-    monkeypatch.setattr("dhsk.lowrank.primal._MOST_NEWTON", 1)
+    monkeypatch.setattr("dhsk.linear.newton._MOST_NEWTON", 1)
     X, y = digits(3)
     with pytest.warns(
         ConvergenceWarning, match="3 of 3 classes did not converge to tol=1e-09 in 1"
     ):
         model = nystrom().fit(X, y)
     assert not model.converged_
-    monkeypatch.setattr("dhsk.lowrank.hinge._MOST_ROUNDS", 1)
-    with pytest.warns(ConvergenceWarning, match=r"steps: duality gaps of .* or lower C$"):
-        model = nystrom(loss="hinge").fit(X, y)
-    assert (model.converged_, model.duality_gap_ > 1e-9) == (False, True)
-
-
-def test_the_hinge_is_solved_to_its_tolerance() -> None:
-    """Which its duality gap comes below; it has no gradient."""
-    X, y = digits(3)
-    model = nystrom(loss="hinge", tol=1e-4, dtype="float32").fit(X, y)
-    assert model.converged_
-    assert 0 < model.duality_gap_ <= 1e-4
-    assert np.isnan(model.gradient_norm_)
-    assert model.score(X, y) == 1
-    again = nystrom(loss="hinge", tol=1e-4, dtype="float32").fit(X, y)
-    np.testing.assert_array_equal(model.landmark_coef_, again.landmark_coef_)
 
 
 def test_a_fit_to_a_file_can_be_gone_on_with(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from sklearn.svm import OneClassSVM
 import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.estimators.one_class import HeatOneClassSVM
-from dhsk.svm import one_class
+from dhsk.solvers import one_class
 
 TIGHT = 1e-9
 """KKT violation of fits that are compared."""

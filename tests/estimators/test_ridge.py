@@ -16,9 +16,9 @@ from sklearn.kernel_ridge import KernelRidge
 import dhsk
 from dhsk.errors import InputError
 from dhsk.estimators.ridge import HeatKernelRidge
-from dhsk.gram.workers import current_client
-from dhsk.svm import sources
-from dhsk.svm.sources import GramSource
+from dhsk.execution.workers import current_client
+from dhsk.models import sources
+from dhsk.models.sources import GramSource
 
 TIGHT = 1e-13
 """Tolerance at which fits in another order of sums agree to `SAME`."""
@@ -133,7 +133,9 @@ def test_workers_compute_what_does_not_fit(
             return super().product(V)
 
     monkeypatch.setattr("dhsk.estimators.ridge.GramSource", Recorder)
-    with Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as own:
+    with Client(
+        processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
+    ) as own:
         model = HeatKernelRidge(tol=TIGHT, client=own).fit(X, y)
         assert clients == [own] * model.n_passes_
         assert clone(model).client is own

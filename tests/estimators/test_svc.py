@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
 import dhsk
-from dhsk.svm import pairs as pairs_module
+from dhsk.solvers import pairs as pairs_module
 
 TOL = 1e-9
 """Of both solvers, so that what they find agrees to `CLOSE`."""

@@ -239,7 +239,7 @@ def test_weights_that_leave_no_problem_are_refused(weights: Any, message: str) -
 def test_what_does_not_converge_says_so_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A warning, and the certificate."""
     X, y = digits(3)
-    monkeypatch.setattr("dhsk.svm.dual.MAX_STEPS", 1)
+    monkeypatch.setattr("dhsk.solvers.dual.MAX_STEPS", 1)
     # 100 steps a sample are always allowed, so that the tolerance must be out of reach too.
     with pytest.warns(
         ConvergenceWarning, match=r"3 of 3 pairs .* violation is .* above tol=1e-300"

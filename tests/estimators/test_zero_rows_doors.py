@@ -19,8 +19,8 @@ import dhsk
 from dhsk.__main__ import DONE, main
 from dhsk.errors import InputError, ZeroRowsWarning
 from dhsk.gram.repair import repair_gram
-from dhsk.lowrank import room
-from dhsk.lowrank.model_file import load_model
+from dhsk.models.files import load_model
+from dhsk.nystrom import room
 
 EMPTY = [0, 7, 33, 59]
 N, DIM = 60, 12
@@ -108,7 +108,7 @@ def test_low_rank_in_any_place(
         plan = here(need, what, left, threads)
         return type(plan)(**{**vars(plan), "tier": tier})
 
-    monkeypatch.setattr("dhsk.lowrank.approximation.plan_here", planned)
+    monkeypatch.setattr("dhsk.nystrom.approximation.plan_here", planned)
     model = dhsk.NystromSVC(10, 3.0, time_scale=0.7, selection=selection, tol=1e-10, random_state=0)
     with pytest.warns(ZeroRowsWarning, match="^4 of 60") as caught:
         found = clone(model).fit(form(X), y)

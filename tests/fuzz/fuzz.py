@@ -47,7 +47,7 @@ import inputs  # noqa: E402
 from distributed import Client  # noqa: E402
 
 import dhsk  # noqa: E402
-import dhsk.cluster  # noqa: E402
+import dhsk.execution.cluster  # noqa: E402
 from dhsk.__main__ import main  # noqa: E402
 
 SECONDS = 60
@@ -174,7 +174,7 @@ def fuzz(seed: int, numbers: range) -> int:
     """Run cases; print the faults, and give their number."""
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     logging.getLogger("distributed").setLevel(logging.WARNING)
-    dhsk.cluster.WAIT_SECONDS = 2  # for workers that nobody starts
+    dhsk.execution.cluster.WAIT_SECONDS = 2  # for workers that nobody starts
     faults = 0
     with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory() as caches:
         base = Path(place).resolve()

@@ -15,9 +15,9 @@ from scipy.sparse import csr_array, save_npz
 
 import dhsk
 from dhsk.__main__ import exit_code
-from dhsk.gram import staging
 from dhsk.gram.repair import repair_gram
-from dhsk.gram.store import GramStore
+from dhsk.gram.storage import staging
+from dhsk.gram.storage.store import GramStore
 from dhsk.progress import Progress
 from dhsk.samples import chunked
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, save_npz
 
 import dhsk
 from dhsk.gram.compute import compute_group
-from dhsk.gram.store import GramStore
+from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import TileSource
 
 DIM = 37

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.gram.repair import repair_gram
-from dhsk.gram.store import GramStore
-from dhsk.gram.stored_array import RECORD
+from dhsk.gram.storage.store import GramStore
+from dhsk.gram.storage.stored_array import RECORD
 
 DIM, TILE, N = 12, 8, 45
 KERNEL = dhsk.HeatKernel.at_scale(dim=DIM, time_scale=0.7)
@@ -210,7 +210,7 @@ def test_swapped_entries_are_found(
     tmp_path: Path, X: Any, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CSR samples are three arrays of chunks."""
-    monkeypatch.setattr("dhsk.gram.staged.CSR_CHUNK", 16)
+    monkeypatch.setattr("dhsk.gram.storage.staged.CSR_CHUNK", 16)
     path, samples = tmp_path / "g", csr_array(X)
     dhsk.compute_gram(samples, KERNEL, tile=TILE, store=path, client=client)
     for name in ("data", "indices", "indptr"):
@@ -225,7 +225,7 @@ def test_chunks_of_zeros_are_written(
     tmp_path: Path, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Entries that are all in column 0 have indices of zero only: they are no missing chunk."""
-    monkeypatch.setattr("dhsk.gram.staged.CSR_CHUNK", 4)
+    monkeypatch.setattr("dhsk.gram.storage.staged.CSR_CHUNK", 4)
     X = np.diag(np.arange(1.0, 13.0))
     X[:8] = 0
     X[:8, 0] = 1

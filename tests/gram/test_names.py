@@ -10,9 +10,9 @@ import pytest
 
 import dhsk
 from dhsk.errors import CorruptTileError, StoreMismatchError
-from dhsk.gram.names import NAMES_FILE
 from dhsk.gram.repair import repair_gram
-from dhsk.gram.store import GramStore
+from dhsk.gram.storage.names import NAMES_FILE
+from dhsk.gram.storage.store import GramStore
 
 DIM = 8
 NAMES = [f"w{i}" for i in range(DIM)]

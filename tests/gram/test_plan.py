@@ -9,19 +9,16 @@ import pytest
 from click.testing import CliRunner
 from scipy.sparse import csr_array, save_npz
 
-from dhsk.cli import commands
+from dhsk.commands.cli import commands
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.resources import Resources
 from dhsk.gram.memory import CHUNK_BYTES
-from dhsk.gram.plan import (
-    LARGE_TILE,
-    Resources,
-    Tiling,
-    make_plan,
-)
+from dhsk.gram.plan import LARGE_TILE, make_plan
 from dhsk.gram.prepare import plan_for
-from dhsk.gram.sizes import human_bytes, parse_bytes
+from dhsk.gram.storage.tiling import Tiling
 from dhsk.kernels.rows import DENSE_BYTES
 from dhsk.samples import open_samples
+from dhsk.units import human_bytes, parse_bytes
 
 LAPTOP = Resources(workers=2, threads=2, memory=8 * 10**9)
 

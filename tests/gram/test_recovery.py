@@ -20,11 +20,12 @@ from distributed import Client, LocalCluster
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.gram import chunks, workers
-from dhsk.gram.lock import LOCK_NAME, sole_writer
+from dhsk.execution import workers
+from dhsk.execution.lock import LOCK_NAME, sole_writer
+from dhsk.execution.workers import run_tasks
 from dhsk.gram.repair import repair_gram
-from dhsk.gram.store import GramStore
-from dhsk.gram.workers import run_tasks
+from dhsk.gram.storage import chunks
+from dhsk.gram.storage.store import GramStore
 from dhsk.progress import Progress
 
 DIM, TILE = 12, 8
@@ -74,7 +75,7 @@ def test_lock_of_a_killed_process_is_taken_over(path: Path, X: Any, client: Any)
     """SIGKILL leaves a file and no lock: the next writer needs no help, and removes the file."""
     before = contents(path)
     code = (
-        "import sys, time; from pathlib import Path; from dhsk.gram.lock import sole_writer\n"
+        "import sys, time; from pathlib import Path; from dhsk.execution.lock import sole_writer\n"
         "with sole_writer(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", code, str(path)]

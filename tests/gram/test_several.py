@@ -10,7 +10,7 @@ from distributed import Client
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.gram.chunks import chunk_size, read_chunk, write_chunk
+from dhsk.gram.storage.chunks import chunk_size, read_chunk, write_chunk
 
 pytestmark = pytest.mark.threads
 

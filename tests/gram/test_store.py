@@ -11,9 +11,9 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError, StoreMismatchError
-from dhsk.gram.chunks import CHECKSUM_BYTES
-from dhsk.gram.header import Header
-from dhsk.gram.store import GramStore
+from dhsk.gram.storage.chunks import CHECKSUM_BYTES
+from dhsk.gram.storage.header import Header
+from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import TileValues
 from dhsk.gram.writing import TileWriter
 

@@ -8,7 +8,7 @@ import pytest
 
 from dhsk import errors
 from dhsk.kernels import HeatKernel
-from dhsk.kernels.profile import heat_profile
+from dhsk.kernels.certified.profile import heat_profile
 
 EPS = np.finfo(np.float64).eps
 

@@ -10,12 +10,12 @@ from scipy.special import ndtri
 
 from dhsk import errors
 from dhsk.kernels import HeatKernel
-from dhsk.kernels import profile as profile_module
-from dhsk.kernels.certify import proven_bound
-from dhsk.kernels.evaluate import DOUBLE, SINGLE
-from dhsk.kernels.exponent import ONE, WORK_BITS, heat_exponent, log2_kernel, with_factors
-from dhsk.kernels.profile import LOWEST, RELATIVE_BOUND, Form, heat_profile
-from dhsk.kernels.series import heat_series
+from dhsk.kernels.certified import profile as profile_module
+from dhsk.kernels.certified.certify import proven_bound
+from dhsk.kernels.certified.evaluate import DOUBLE, SINGLE
+from dhsk.kernels.certified.exponent import ONE, WORK_BITS, heat_exponent, log2_kernel, with_factors
+from dhsk.kernels.certified.profile import LOWEST, RELATIVE_BOUND, Form, heat_profile
+from dhsk.kernels.certified.series import heat_series
 
 EPS = np.finfo(np.float64).eps
 BITS = 1240  # weights this exact resolve 1e-290 to 80 digits

@@ -10,7 +10,7 @@ from flint import ctx
 from scipy.special import eval_gegenbauer
 
 from dhsk import errors
-from dhsk.kernels.series import (
+from dhsk.kernels.certified.series import (
     MAX_LEVELS,
     POINT_BITS,
     HeatSeries,

@@ -26,10 +26,10 @@ from dhsk.kernels import (
     stretched,
     unit_of,
 )
-from dhsk.kernels.evaluate import DOUBLE, EXPM1_ERROR
-from dhsk.kernels.exponent import ONE, WORK_BITS, heat_exponent
-from dhsk.kernels.profile import DIFFERENCE_BOUND, Form, heat_profile
-from dhsk.kernels.series import heat_series
+from dhsk.kernels.certified.evaluate import DOUBLE, EXPM1_ERROR
+from dhsk.kernels.certified.exponent import ONE, WORK_BITS, heat_exponent
+from dhsk.kernels.certified.profile import DIFFERENCE_BOUND, Form, heat_profile
+from dhsk.kernels.certified.series import heat_series
 
 EPS = np.finfo(np.float64).eps
 BITS = 1100  # weights this exact resolve 1 - K >= 1e-290 to 40 digits

@@ -1,0 +1,139 @@
+"""The commands of `dhsk`: parse, call one function, print."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dhsk.commands.connecting import connected, wrong_out
+from dhsk.commands.console import say, show_progress
+from dhsk.commands.cv import cv
+from dhsk.commands.kernel import kernel
+from dhsk.commands.options import (
+    Place,
+    TableOptions,
+    cluster_options,
+    kernel_options,
+    make_kernel,
+    map_option,
+    open_samples_of,
+    table_options,
+    tile_options,
+    zero_rows_option,
+)
+from dhsk.commands.outcome import Outcome
+from dhsk.commands.plan import plan
+from dhsk.commands.predict import predict
+from dhsk.commands.train import train
+from dhsk.commands.verify import info, verify
+from dhsk.execution.workers import resources_of
+from dhsk.gram import compute_gram
+from dhsk.gram.prepare import check_kernels
+from dhsk.samples import SphereMap, ZeroRule
+from dhsk.units import human_seconds, parse_bytes
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dhsk")
+def commands() -> None:
+    """Exact heat kernels on the hypersphere: Gram matrices larger than memory, and SVMs on them.
+
+    SAMPLES is FILE or FILE:KEY: .npy, .npz, .zarr, .h5ad, .csv, .tsv, .svm; rows are samples.
+    """
+
+
+commands.add_command(kernel)
+commands.add_command(plan)
+commands.add_command(cv)
+commands.add_command(train)
+commands.add_command(predict)
+commands.add_command(info)
+commands.add_command(verify)
+
+
+@commands.command()
+@click.option("--out", type=Place(), default="dhsk-demo", show_default=True)
+@cluster_options
+@click.pass_context
+def demo(
+    context: click.Context, out: Path, cluster: str, workers: int | None, memory: str | None
+) -> None:
+    """Run the main job on 1797 images of handwritten digits."""
+    import numpy as np
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    out.mkdir(parents=True, exist_ok=True)
+    np.save(out / "digits.npy", digits.data)
+    (out / "labels.txt").write_text("".join(f"{label}\n" for label in digits.target))
+    say(f"1797 images of digits, 64 pixels each: {out / 'digits.npy'}, {out / 'labels.txt'}")
+    context.invoke(
+        cv,
+        source=str(out / "digits.npy"),
+        labels=str(out / "labels.txt"),
+        out=out,
+        names=["heat", "parametrix", "cosine", "linear", "gaussian"],
+        time_scale=[0.2, 0.3, 0.5, 1.0],
+        sigma=[15.0, 25.0],
+        C=[1.0, 10.0],
+        cluster=cluster,
+        workers=workers,
+        memory=memory,
+    )
+    say("then:   dhsk cv YOUR_SAMPLES --labels YOUR_LABELS --out DIR")
+
+
+@commands.command()
+@click.argument("samples")
+@click.option("--out", type=Place(), required=True, help="Folder of the store.")
+@kernel_options
+@map_option
+@zero_rows_option
+@tile_options
+@table_options
+@cluster_options
+def gram(
+    samples: str,
+    out: Path,
+    sphere_map: SphereMap | None,
+    zero_rows: ZeroRule,
+    table: TableOptions,
+    cluster: str,
+    workers: int | None,
+    memory: str | None,
+    dtype: str,
+    product_dtype: str,
+    tile: int | None,
+    layout: str,
+    **kernel: Any,
+) -> None:
+    """Compute the Gram matrix of SAMPLES into a zarr store; run again, it goes on where it was."""
+    opened = open_samples_of(samples, table)
+    made = make_kernel(dim=opened.shape[1], **kernel)
+    chosen = check_kernels([made], [opened], sphere_map, product_dtype)
+    outcome = Outcome(made, product_dtype, local=cluster == "local")
+    with connected(cluster, workers) as client, show_progress() as progress, wrong_out():
+        with outcome.watched(progress) as watched:
+            G = compute_gram(
+                opened,
+                made,
+                sphere_map=chosen,
+                zero_rows=zero_rows,
+                store=out,
+                dtype=dtype,
+                product_dtype=product_dtype,
+                tile=tile,
+                memory=memory,
+                client=client,
+                layout=layout,
+                progress=watched,
+            )
+        resources = resources_of(client, parse_bytes(memory) if memory else None)
+    n, m = G.shape
+    say(
+        f"{n:,} x {m:,} {G.dtype} of {made.label}, {G.tiling.n_tiles} tiles, "
+        f"{human_seconds(outcome.seconds)}"
+    )
+    outcome.show(G, opened, resources)
+    say(f"output: {out}")
+    say(f"next:   dhsk cv {out} --labels LABELS --C 0.1,1,10 --out DIR, or dhsk info {out}")

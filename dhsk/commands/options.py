@@ -1,0 +1,449 @@
+"""Options that several commands share, and how their words are parsed."""
+
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+from dhsk.errors import InputError
+from dhsk.files import check_writable
+from dhsk.kernels import NAMED, TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
+from dhsk.samples import Samples, open_samples
+from dhsk.samples.paths import TABLES
+from dhsk.samples.table import TableSamples
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+KERNELS = NAMED
+MAPS = ("hyperspherical", "projective", "identity")
+SELECTIONS = ("rpcholesky", "uniform", "kmeans")
+LOSSES = ("squared_hinge", "logistic")
+
+
+class Place(click.Path):
+    """A path, as `pathlib.Path`, that the system can be asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(path_type=Path, readable=False, **options)  # reading says more
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Parse, or fail with a usage error."""
+        if "\0" in os.fspath(value):
+            self.fail(f"{value!r} is no path: it has a NUL character", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Seed(click.IntRange):
+    """A seed, as numpy and scikit-learn take it."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 2**32 - 1)
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """One or more positive numbers, separated by commas."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
+        """Parse, or fail with a usage error."""
+        try:
+            return [float(word) for word in str(value).split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers such as 0.7,1,1.4", param, ctx)
+
+
+class NumbersOrAuto(Numbers):
+    """Numbers as above, or the word auto."""
+
+    name = "numbers|auto"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Parse, or fail with a usage error."""
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+
+class WholeNumbers(click.ParamType):  # type: ignore[type-arg]  # as above
+    """One or more whole numbers, separated by commas."""
+
+    name = "whole numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[int]:
+        """Parse, or fail with a usage error."""
+        try:
+            return [int(word) for word in str(value).split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is not a list of whole numbers such as 100,200,300", param, ctx)
+
+
+class Names(click.ParamType):  # type: ignore[type-arg]  # as above
+    """One or more kernels, separated by commas."""
+
+    name = "kernels"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
+        """Parse, or fail with a usage error."""
+        names = str(value).split(",")
+        for name in names:
+            if name not in KERNELS:
+                self.fail(f"{name!r} is not one of {', '.join(KERNELS)}", param, ctx)
+        return names
+
+
+def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Join click options into one decorator, first named first shown."""
+
+    def decorate(function: Command) -> Command:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+cluster_options = _options(
+    click.option(
+        "--cluster",
+        default="local",
+        show_default=True,
+        help="local, tcp://HOST:PORT, or a scheduler file.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        help="Processes to start, or workers to wait for. [default: cores, or 1]",
+    ),
+    click.option("--memory", help="Most memory for all processes together, such as 4GB."),
+)
+tile_options = _options(
+    click.option(
+        "--dtype",
+        type=click.Choice(["float32", "float64"]),
+        default="float64",
+        show_default=True,
+        help="Type of the stored entries.",
+    ),
+    click.option(
+        "--product-dtype",
+        type=click.Choice(["float32", "float64"]),
+        default="float64",
+        show_default=True,
+        help="Type of the products; float32 takes half the time, at cosines off by some 1e-7.",
+    ),
+    click.option("--tile", type=click.IntRange(1), help="Edge of a tile. [default: by memory]"),
+    click.option(
+        "--layout",
+        type=click.Choice(["triangle", "full"]),
+        default="triangle",
+        show_default=True,
+        help="Store the upper half, or both.",
+    ),
+)
+_selection_option = click.option(
+    "--selection",
+    type=click.Choice(SELECTIONS),
+    help="With --rank: how landmarks are chosen. [default: rpcholesky]",
+)
+_oversampling_option = click.option(
+    "--oversampling",
+    type=click.FloatRange(1),
+    help="With --rank: landmarks for each feature; of more than one the leading components are "
+    "kept. [default: 1]",
+)
+_LOSS_HELP = "With --rank: of a margin; logistic is for `dhsk predict --proba`"
+rank_options = _options(
+    click.option("--rank", type=click.IntRange(1), help="Train on Nyström features, this many."),
+    _selection_option,
+    _oversampling_option,
+    click.option(
+        "--loss",
+        type=click.Choice(tuple(LOSSES)),
+        help=f"{_LOSS_HELP}. [default: squared_hinge]",
+    ),
+)
+ranks_options = _options(
+    click.option(
+        "--rank",
+        type=WholeNumbers(),
+        help="Fit on Nyström features, this many, such as 500,1000,2000. For samples alone.",
+    ),
+    _selection_option,
+    _oversampling_option,
+    click.option(
+        "--loss", type=click.Choice(LOSSES), help=f"{_LOSS_HELP}. [default: squared_hinge]"
+    ),
+)
+kernel_options = _options(
+    click.option("--kernel", type=click.Choice(KERNELS), default="heat", show_default=True),
+    click.option("--time-scale", type=float, help="Time in units of log(dim)/dim. [default: 1]"),
+    click.option("--time", type=float, help="Absolute diffusion time."),
+    click.option("--sigma", type=float, default=1.0, show_default=True, help="Gaussian width."),
+    click.option("--degree", type=int, default=2, show_default=True, help="Polynomial degree."),
+    click.option("--offset", type=float, default=1.0, show_default=True, help="Polynomial offset."),
+)
+map_option = click.option(
+    "--map",
+    "sphere_map",
+    type=click.Choice(MAPS),
+    help="How samples become unit vectors. [default: the kernel's]",
+)
+zero_rows_option = click.option(
+    "--zero-rows",
+    type=click.Choice(["center", "error"]),
+    default="center",
+    show_default=True,
+    help="What becomes of samples of zeros, which have no image on the sphere: the centre of the "
+    "positive orthant, or an error.",
+)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How CSV and TSV files are read.
+
+    Attributes
+    ----------
+    drop_columns
+        Columns that are no features.
+    header
+        Whether first rows name the columns; None to find out.
+    id_column
+        Column of the samples' ids.
+    """
+
+    drop_columns: tuple[str, ...]
+    header: bool | None
+    id_column: str | None
+
+    @property
+    def words(self) -> str:
+        """The same on a command line, with a blank before each option."""
+        named = [("--drop-column", name) for name in self.drop_columns]
+        if self.id_column is not None:
+            named.append(("--id-column", self.id_column))
+        how = {None: "", True: " --header", False: " --no-header"}[self.header]
+        return "".join(f" {option} {shlex.quote(name)}" for option, name in named) + how
+
+
+_each_table_option = _options(
+    click.option(
+        "--drop-column",
+        "drop_columns",
+        multiple=True,
+        metavar="NAME",
+        help="CSV column that is not a feature; may be repeated.",
+    ),
+    click.option(
+        "--id-column",
+        "--id",
+        "id_column",
+        metavar="NAME",
+        help="CSV column that names the samples, not a feature.",
+    ),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first row of CSV files names the columns. [default: found out]",
+    ),
+)
+
+
+def table_options(function: Command) -> Command:
+    """Give a command the options of tables, as one parameter `table`."""
+
+    @wraps(function)
+    def gathered(
+        *, drop_columns: tuple[str, ...], header: bool | None, id_column: str | None, **others: Any
+    ) -> Any:
+        return function(table=TableOptions(drop_columns, header, id_column), **others)
+
+    return _each_table_option(cast("Command", gathered))
+
+
+def open_samples_of(
+    source: str, table: TableOptions, labels: str | None = None, n_features: int | None = None
+) -> Samples:
+    """Open the samples of a command, and say on standard error if a table has no header.
+
+    Parameters
+    ----------
+    source
+        As on the command line.
+    table
+        How it is read, if it is a table.
+    labels
+        The labels, FILE or FILE:COLUMN: a column of the samples' own file is no feature.
+    n_features
+        Of an svmlight file.
+
+    Returns
+    -------
+    Samples
+        The samples.
+    """
+    _refuse_bare_column(source, labels)
+    drop = (*table.drop_columns, *own_label_column(source, labels))
+    samples = open_samples(
+        source,
+        drop_columns=drop,
+        header=table.header,
+        id_column=table.id_column,
+        n_features=n_features,
+    )
+    if isinstance(samples, TableSamples) and table.header is None and not samples.has_header:
+        click.echo(f"dhsk: {samples.how_begun()}", err=True)
+    return samples
+
+
+def low_rank_of(rank: Any, **given: Any) -> dict[str, Any]:
+    """Parameters for a low rank; none where the machines are to be exact.
+
+    Parameters
+    ----------
+    rank
+        The option of this name; None where it is not given.
+    **given
+        Others that only go with it, likewise.
+    """
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if rank is None:
+        if chosen:
+            raise click.UsageError(f"--{next(iter(chosen))} needs --rank")
+        return {}
+    return {"rank": rank} | chosen
+
+
+def check_out(out: Path) -> None:
+    """Refuse a file for the result that cannot be written, before any work.
+
+    Parameters
+    ----------
+    out
+        The file.
+
+    Raises
+    ------
+    InputError
+        It is a folder, or in none.
+    StoreError
+        It is in a folder that cannot be written.
+    """
+    if out.is_dir():
+        raise InputError(f"{out} is a folder, but --out names a file")
+    if not out.absolute().parent.is_dir():
+        raise InputError(f"the folder {out.absolute().parent} for --out does not exist: create it")
+    check_writable(out.absolute().parent)
+
+
+def _refuse_bare_column(source: str, labels: str | None) -> None:
+    """Say how a column of the samples' own file is named, where labels are no file."""
+    own = {".h5ad": "obs/"} | dict.fromkeys(TABLES, "")
+    place = next((own[end] for end in own if source.lower().endswith(end)), None)
+    if labels is None or place is None or ":" in labels or Path(labels).exists():
+        return
+    if not Path(labels).suffix:
+        raise InputError(
+            f"there is no file {labels}: labels in a column of {source} are named as "
+            f"--labels {shlex.quote(f'{source}:{place}{labels.removeprefix(place)}')}"
+        )
+
+
+def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
+    """Name of the samples' column that holds the labels, which is not a feature; or nothing.
+
+    Parameters
+    ----------
+    source
+        The samples, as on the command line.
+    labels
+        The labels, FILE or FILE:COLUMN.
+    """
+    file, _, column = (labels or "").rpartition(":")
+    return (column,) if file == source and column and file.lower().endswith(TABLES) else ()
+
+
+def make_kernels(
+    names: list[str],
+    dim: int,
+    time_scale: list[float] | None,
+    parametrix_scale: list[float] | None,
+    sigma: list[float],
+) -> list[Kernel]:
+    """Make every kernel of a grid.
+
+    Parameters
+    ----------
+    names
+        Families, from `KERNELS`.
+    dim
+        Number of features.
+    time_scale
+        Heat kernels are made at each of these; None for `TIME_SCALES`.
+    parametrix_scale
+        Parametrix kernels are made at each of these; None for those of the heat kernel.
+    sigma
+        Gaussian kernels are made at each of these.
+
+    Returns
+    -------
+    list of Kernel
+        In the order of the names.
+    """
+    kernels: list[Kernel] = []
+    for name in names:
+        if name in ("heat", "parametrix"):
+            scales = time_scale or list(TIME_SCALES)
+            if name == "parametrix":
+                scales = parametrix_scale or scales
+            kernels += [make_kernel(name, dim, time_scale=scale) for scale in scales]
+        elif name == "gaussian":
+            kernels += [make_kernel(name, dim, sigma=width) for width in sigma]
+        else:
+            kernels.append(make_kernel(name, dim))
+    return kernels
+
+
+def make_kernel(
+    kernel: str,
+    dim: int,
+    *,
+    time_scale: float | None = None,
+    time: float | None = None,
+    sigma: float = 1.0,
+    degree: int = 2,
+    offset: float = 1.0,
+) -> Kernel:
+    """Make one kernel from the words of the command line.
+
+    Parameters
+    ----------
+    kernel
+        Family, from `KERNELS`.
+    dim
+        Number of features.
+    time_scale, time
+        Diffusion time, relative or absolute; neither for a time scale of 1.
+    sigma, degree, offset
+        Parameters of the Gaussian and polynomial kernels.
+
+    Returns
+    -------
+    Kernel
+        The kernel.
+    """
+    if time is not None and time_scale is not None:
+        raise click.UsageError("give --time or --time-scale, not both")
+    if time is None and kernel in ("heat", "parametrix"):
+        time = time_at_scale(dim, 1.0 if time_scale is None else time_scale)
+    parameters: dict[str, dict[str, Any]] = {
+        "heat": {"dim": dim, "time": time},
+        "parametrix": {"time": time},
+        "gaussian": {"sigma": sigma},
+        "polynomial": {"degree": degree, "offset": offset},
+    }
+    return kernel_from_spec({"name": kernel} | parameters.get(kernel, {}))

@@ -1,0 +1,182 @@
+"""What a computation took, beside what its plan had predicted."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+from time import perf_counter
+from typing import cast
+
+import psutil
+
+from dhsk.commands.console import print_table
+from dhsk.commands.plan import known_rates
+from dhsk.execution.limits import core_count
+from dhsk.execution.resources import Resources
+from dhsk.gram import GramMatrix
+from dhsk.gram.prepare import plan_for
+from dhsk.gram.storage.tiling import DtypeName
+from dhsk.kernels import Kernel
+from dhsk.planning.overlap import measured_overlap
+from dhsk.planning.prediction import Prediction
+from dhsk.planning.rates import kernel_seconds
+from dhsk.progress import OnProgress, Progress
+from dhsk.samples import Samples
+from dhsk.units import human_bytes, human_seconds
+
+INTERVAL_SECONDS = 0.5
+"""Between two looks at the memory; more where a look takes long, see `LARGEST_COST`."""
+
+LARGEST_COST = 0.01
+"""Share of a core that looking may take."""
+
+
+class TreeMemory:
+    """The most memory that this process and its descendants held together, looked at in a thread.
+
+    It sums proportional set sizes, which count shared pages once; those of descendants are raised
+    to their own peaks, which the kernel keeps (Linux), so that no tile is missed between two looks,
+    and peaks that came one after the other count as one. Elsewhere it sums what is unique to each.
+    """
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._ended = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "TreeMemory":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._look(psutil.Process())
+
+    def _look(self, process: psutil.Process) -> None:
+        self.peak = max(self.peak, tree_bytes(process))
+
+    def _watch(self) -> None:
+        process = psutil.Process()
+        pause = 0.0
+        while not self._ended.wait(pause):
+            begin = perf_counter()
+            self._look(process)
+            pause = max(INTERVAL_SECONDS, (perf_counter() - begin) / LARGEST_COST)
+
+
+def tree_bytes(process: psutil.Process) -> int:
+    """Memory of a process, and of its descendants at their peaks, in bytes; of those gone none."""
+    total = 0
+    for member in (process, *process.children(recursive=True)):
+        with suppress(psutil.Error, OSError):
+            memory = member.memory_full_info()
+            total += getattr(memory, "pss", memory.uss)
+            if member.pid != process.pid:
+                total += max(0, peak_resident(member.pid) - memory.rss)
+    return total
+
+
+def peak_resident(pid: int) -> int:
+    """Most resident memory that a process ever had, in bytes; 0 where the kernel does not say.
+
+    Parameters
+    ----------
+    pid
+        Number of the process.
+    """
+    status = Path(f"/proc/{pid}/status")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    return int(found[1]) * 1024 if found else 0
+
+
+class Outcome:
+    """Measures a run of `compute_gram`, from here on, and prints it beside the prediction.
+
+    Parameters
+    ----------
+    kernel
+        What is to be computed.
+    product_dtype
+        Type of the products.
+    local
+        The workers are processes of this machine, so that their memory can be seen.
+    """
+
+    def __init__(self, kernel: Kernel, product_dtype: str, *, local: bool) -> None:
+        self.local = local
+        self.rates = known_rates()
+        self.kernel = kernel_seconds(kernel, cast("DtypeName", product_dtype))
+        self.seconds = 0.0
+        self.found: int | None = None
+        """Tiles that an earlier run had left."""
+        self.staged = True
+        self._memory = TreeMemory()
+        self._begin = perf_counter()
+
+    @contextmanager
+    def watched(self, progress: OnProgress) -> Iterator[OnProgress]:
+        """Measure while the context lasts.
+
+        Parameters
+        ----------
+        progress
+            Receives the events of the computation.
+
+        Yields
+        ------
+        OnProgress
+            To be given to the computation.
+        """
+
+        def note(event: Progress) -> None:
+            if event.stage == "staging":
+                self.staged = False
+            if event.stage == "tiles" and self.found is None:
+                self.found = event.done
+            progress(event)
+
+        with self._memory:
+            yield note
+        self.seconds = perf_counter() - self._begin
+
+    def show(self, G: GramMatrix, samples: Samples, resources: Resources) -> None:
+        """Print the table.
+
+        Parameters
+        ----------
+        G
+            What was computed.
+        samples
+            Of what.
+        resources
+            With what.
+        """
+        header = G.header
+        plan = plan_for(
+            [samples], resources, tile=header.tile, dtype=header.dtype,
+            product_dtype=header.product_dtype, layout=header.layout,
+            overlap=measured_overlap(samples)[0] if samples.is_sparse else None,
+        )  # fmt: skip
+        total = plan.tiling.n_tiles
+        computed = total - (self.found or 0)
+        prediction = Prediction(
+            plan,
+            self.rates,
+            self.kernel,
+            cores=core_count() if self.local else None,
+            share=computed / total,
+            staged=self.staged,
+        )
+        on_disk = sum(file.stat().st_size for file in G.path.rglob("*") if file.is_file())
+        seen = human_bytes(self._memory.peak) if self.local else "not seen from here"
+        print_table(
+            ["", "predicted", "measured"],
+            [
+                ("seconds", human_seconds(prediction.seconds), human_seconds(self.seconds)),
+                ("on disk", human_bytes(plan.disk_bytes), human_bytes(on_disk)),
+                ("peak memory, all processes", human_bytes(plan.peak_bytes), seen),
+                ("tiles computed", f"{total:,}", f"{computed:,}"),
+            ],
+        )

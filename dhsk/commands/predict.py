@@ -1,0 +1,167 @@
+"""The command `dhsk predict`: labels of samples by a model in a file."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from numpy.typing import NDArray
+
+from dhsk.commands.console import say, show_progress
+from dhsk.commands.options import (
+    Place,
+    TableOptions,
+    check_out,
+    open_samples_of,
+    own_label_column,
+    table_options,
+)
+from dhsk.errors import InputError
+from dhsk.files import written_beside
+from dhsk.progress import OnProgress
+from dhsk.samples import Samples, read_labels
+from dhsk.samples.names import in_order
+from dhsk.samples.table import usual_id_column
+
+if TYPE_CHECKING:
+    from dhsk.models.exact import SvcModel
+    from dhsk.models.low_rank import LowRankModel
+
+
+@click.command("predict")
+@click.argument("model", type=Place())
+@click.argument("samples")
+@click.option("--out", type=Place(), required=True, help="CSV of the labels.")
+@click.option("--labels", help="FILE or FILE:COLUMN, to print the accuracy.")
+@click.option("--proba", is_flag=True, help="Write a probability of each class too.")
+@click.option("--decision", is_flag=True, help="Write the values of the decision function too.")
+@table_options
+def predict(
+    model: Path,
+    samples: str,
+    out: Path,
+    labels: str | None,
+    proba: bool,
+    decision: bool,
+    table: TableOptions,
+) -> None:
+    """Write the label of each of SAMPLES by a MODEL of `dhsk train`, read block by block.
+
+    Features that both have names for may be in any order. Ids of the samples come first where the
+    file has them: AnnData's obs_names, an array of names in an .npz archive, a column of a table
+    (--id-column, else one called id that is no feature).
+    """
+    from dhsk.models.exact import SvcModel
+    from dhsk.models.files import load_model
+
+    check_out(out)
+    loaded = load_model(model)
+    if proba and not loaded.has_probabilities:
+        option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
+        raise InputError(f"{model} has no probabilities: train it with {option}")
+    if table.id_column is None and loaded.feature_names is not None:
+        known = (*table.drop_columns, *own_label_column(samples, labels), *loaded.feature_names)
+        table = replace(table, id_column=usual_id_column(samples, known, table.header))
+    opened = open_samples_of(samples, table, labels, n_features=loaded.dim)
+    opened = in_order(opened, loaded.feature_names, str(model))
+    if opened.shape[1] != loaded.dim:
+        raise InputError(
+            f"{opened.source} has {opened.shape[1]} features, but {model} was trained on "
+            f"{loaded.dim}: give the same features in the same order"
+        )
+    truth = None if labels is None else _comparable(labels, opened.shape[0], loaded, table)
+    with show_progress() as progress:
+        right = _write_predictions(_Table(loaded, decision, proba), opened, out, truth, progress)
+    if truth is not None:
+        say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
+    say(f"output: {out}")
+
+
+def _comparable(
+    labels: str, n_samples: int, model: "SvcModel | LowRankModel", table: TableOptions
+) -> NDArray[Any]:
+    """True labels, of the kind of the model's."""
+    truth = read_labels(labels, n_samples, min_classes=1, header=table.header)
+    numbers = [array.dtype.kind in "biuf" for array in (truth, model.classes)]
+    if numbers[0] != numbers[1]:
+        kind = {True: "numbers", False: "text"}
+        raise InputError(
+            f"{labels} holds {kind[numbers[0]]}, but the classes of the model are "
+            f"{kind[numbers[1]]}: give the labels as they were in training"
+        )
+    return truth
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What is written of each sample besides its id.
+
+    Attributes
+    ----------
+    model
+        The model.
+    decision, proba
+        Whether decisions and probabilities follow the label.
+    """
+
+    model: "SvcModel | LowRankModel"
+    decision: bool
+    proba: bool
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns."""
+        classes = self.model.classes.tolist()
+        decided = classes[1:] if len(classes) == 2 else classes  # of two, one: above 0 the second
+        return [
+            "label",
+            *(f"decision_{c}" for c in decided if self.decision),
+            *(f"probability_{c}" for c in classes if self.proba),
+        ]
+
+    def blocks(
+        self, samples: Samples, progress: OnProgress
+    ) -> Iterator[tuple[NDArray[Any], list[NDArray[Any]]]]:
+        """Labels, (rows,), and the columns beside them, block by block."""
+        from dhsk.arrays import ROWS
+
+        row_map = self.model.row_map
+        for _, rows in row_map.blocks(samples, ROWS, progress):
+            decisions = self.model.decisions(rows)
+            beside: list[NDArray[Any]] = []
+            if self.decision:
+                beside += list(self.model.scores_of(decisions).reshape(len(decisions), -1).T)
+            if self.proba:
+                beside += list(self.model.probabilities_of(decisions).T)
+            yield self.model.labels_of(decisions), beside
+        row_map.warn(samples)
+
+
+def _write_predictions(
+    table: _Table,
+    samples: Samples,
+    out: Path,
+    truth: NDArray[Any] | None,
+    progress: OnProgress,
+) -> int:
+    """Write the table; how many labels are right, where the truth is known."""
+    from dhsk.arrays import ROWS
+
+    ids = samples.ids(ROWS)
+    names = None if ids is None else chain.from_iterable(ids)
+    right = first = 0
+    with written_beside(out, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.header if names is None else ["id", *table.header])
+        for predicted, beside in table.blocks(samples, progress):
+            columns: list[Iterable[Any]] = [predicted, *beside]
+            if names is not None:
+                columns.insert(0, islice(names, len(predicted)))
+            writer.writerows(zip(*columns, strict=True))
+            if truth is not None:
+                right += int((predicted == truth[first : first + len(predicted)]).sum())
+            first += len(predicted)
+    return right

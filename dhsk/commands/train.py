@@ -1,0 +1,229 @@
+"""The command `dhsk train`: a classifier to a file."""
+
+import os
+import warnings
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from dhsk.commands.connecting import connected_if_asked, wrong_out
+from dhsk.commands.console import print_table, say, show_progress
+from dhsk.commands.options import (
+    Place,
+    Seed,
+    TableOptions,
+    check_out,
+    cluster_options,
+    kernel_options,
+    make_kernel,
+    map_option,
+    open_samples_of,
+    rank_options,
+    table_options,
+    zero_rows_option,
+)
+from dhsk.commands.outcome import TreeMemory, peak_resident
+from dhsk.samples import Samples, SphereMap, ZeroRule, read_labels
+from dhsk.units import human_bytes, human_seconds
+
+if TYPE_CHECKING:
+    from dhsk.estimators import HeatSVC, NystromSVC
+    from dhsk.models.exact import SvcModel
+    from dhsk.models.low_rank import LowRankModel
+    from dhsk.models.train_low_rank import LossName
+
+
+@click.command("train")
+@click.argument("samples")
+@click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
+@click.option("--out", type=Place(), required=True, help="File of the model.")
+@rank_options
+@click.option(
+    "--C",
+    "C",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Bound of the duals; with --rank, factor of the losses.",
+)
+@click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike.")
+@click.option(
+    "--tol",
+    type=float,
+    help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left. "
+    "[default: 1e-3; with --rank: 1e-4]",
+)
+@click.option("--probability", is_flag=True, help="Train for `dhsk predict --proba` too.")
+@click.option(
+    "--seed",
+    type=Seed(),
+    default=0,
+    show_default=True,
+    help="Of --probability's folds, or landmarks.",
+)
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "float64"]),
+    help="Type of products and kernel values. [default: float64; with --rank: float32 where there "
+    "are more than four million features and the kernel takes it]",
+)
+@click.option("--store", type=Place(), help="Folder to keep the Gram matrix in.")
+@kernel_options
+@map_option
+@zero_rows_option
+@table_options
+@cluster_options
+def train(
+    samples: str,
+    labels: str | None,
+    out: Path,
+    rank: int | None,
+    selection: str | None,
+    oversampling: float | None,
+    loss: "LossName | None",
+    C: float,
+    class_weight: Literal["balanced"] | None,
+    tol: float | None,
+    probability: bool,
+    seed: int,
+    dtype: str | None,
+    store: Path | None,
+    sphere_map: SphereMap | None,
+    zero_rows: ZeroRule,
+    table: TableOptions,
+    cluster: str,
+    workers: int | None,
+    memory: str | None,
+    **kernel: Any,
+) -> None:
+    """Train an exact SVM on SAMPLES, or a linear one on --rank features, and write it to a file.
+
+    In this process unless --cluster, --workers or --store is given: then on a cluster. An exact SVM
+    holds the samples. With --rank what does not fit is read again in every pass, and training that
+    was interrupted goes on.
+    """
+    from dhsk.linear.checkpoint import remove_journal
+
+    check_out(out)
+    low_rank = {"selection": selection, "oversampling": oversampling, "loss": loss}
+    _check_rank(rank, low_rank, {"probability": probability, "store": store})
+    opened = open_samples_of(samples, table, labels)
+    y = read_labels(labels or samples, opened.shape[0], header=table.header)
+    made = make_kernel(dim=opened.shape[1], **kernel)
+    chosen: dict[str, Any] = {
+        "C": C, "tol": tol, "dtype": dtype, "kernel": made, "sphere_map": sphere_map,
+        "zero_rows": zero_rows, "class_weight": class_weight, "memory": memory,
+        "random_state": seed,
+    }  # fmt: skip
+    if rank is None:
+        estimator: HeatSVC | NystromSVC = _exact(chosen, probability=probability, store=store)
+    else:
+        estimator = _low_rank(chosen, rank, low_rank)
+    begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
+    with (
+        TreeMemory() as tree,
+        connected_if_asked(cluster, workers, needed=store is not None) as client,
+    ):
+        _fit(estimator.set_params(client=client), opened, y, journal)
+    estimator.save(out)
+    remove_journal(journal)
+    _print_model(estimator.model_, perf_counter() - begin)
+    planned = estimator.model_.notes.get("planned_bytes")
+    if planned is not None:
+        peak = max(tree.peak, peak_resident(os.getpid()))  # between two looks too
+        say(f"memory: {human_bytes(peak)} at the peak, {human_bytes(planned)} predicted")
+    say(f"output: {out}")
+    say(f"next:   dhsk predict {out} SAMPLES --out FILE")
+
+
+def _check_rank(rank: int | None, low_rank: dict[str, Any], exact: dict[str, Any]) -> None:
+    """Refuse options that do not go together."""
+    for name, given in (low_rank if rank is None else exact).items():
+        if given:
+            instead = "give --rank too" if rank is None else "leave out one of them"
+            if name == "probability":
+                instead = "use --loss logistic"
+            raise click.UsageError(
+                f"--{name} is {'for' if rank is None else 'not for'} --rank: {instead}"
+            )
+
+
+def _exact(chosen: dict[str, Any], **own: Any) -> "HeatSVC":
+    """Estimator of an exact SVM."""
+    from dhsk.estimators import HeatSVC
+
+    defaults = {"tol": 1e-3, "dtype": "float64"}
+    return HeatSVC(**_filled(chosen, defaults), **own)
+
+
+def _low_rank(chosen: dict[str, Any], rank: int, own: dict[str, Any]) -> "NystromSVC":
+    """Estimator of a low-rank one."""
+    from dhsk.estimators import NystromSVC
+
+    defaults = {"tol": 1e-4}
+    given = {name: value for name, value in own.items() if value is not None}
+    return NystromSVC(rank, **_filled(chosen, defaults), **given)
+
+
+def _filled(chosen: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Options, with defaults where none was given."""
+    return chosen | {name: value for name, value in defaults.items() if chosen[name] is None}
+
+
+def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: Path) -> None:
+    """Fit, with progress, and print what there is to be warned of."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from dhsk.estimators import NystromSVC
+
+    with (
+        show_progress() as progress,
+        wrong_out(),
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always", ConvergenceWarning)
+        if isinstance(estimator, NystromSVC):
+            estimator.fit_samples(samples, y, progress, journal)
+        else:
+            estimator.fit_samples(samples, y, progress)
+    for warning in caught:
+        click.echo(f"dhsk: {warning.message}", err=True)
+
+
+def _print_model(model: "SvcModel | LowRankModel", seconds: float) -> None:
+    from dhsk.models.exact import SvcModel
+
+    if isinstance(model, SvcModel):
+        kind, columns = "exact SVM", _exact_columns(model)
+    else:
+        kind = f"low-rank classifier, loss {model.certificates.loss},"
+        columns = _low_rank_columns(model)
+    C = model.certificates.C
+    say(f"{kind} of {model.kernel.label}, map {model.sphere_map}, C = {C:g}")
+    own = {"classes": f"{len(model.classes):,}", **columns, "time": human_seconds(seconds)}
+    print_table(list(own), [tuple(own.values())])
+
+
+def _exact_columns(model: "SvcModel") -> dict[str, str]:
+    found = model.certificates
+    return {
+        "support vectors": f"{model.rows.shape[0]:,}",
+        "worst KKT": f"{found.violation.max():.1e}",
+        "duality gap": f"{found.gap.max():.1e}",
+        "steps": f"{found.steps.sum():,}",
+    }
+
+
+def _low_rank_columns(model: "LowRankModel") -> dict[str, str]:
+    found = model.certificates
+    return {
+        "landmarks": f"{model.rows.shape[0]:,}",
+        "features": f"{found.width:,} {model.rows.dtype.name}",
+        "trace error": f"{found.trace_error:.2e}",
+        "worst gradient": f"{found.relative.max():.1e}",
+        "duality gap": f"{(found.gap / found.objective).max():.1e}",
+        "Newton steps": f"{found.steps:,}",
+        "passes": f"{found.passes:,}",
+    }

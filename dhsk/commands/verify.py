@@ -1,0 +1,212 @@
+"""The commands `dhsk info` and `dhsk verify`: of Gram stores, feature stores and models."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.commands.connecting import connected
+from dhsk.commands.console import print_pairs, say, show_progress
+from dhsk.commands.options import (
+    Place,
+    TableOptions,
+    cluster_options,
+    open_samples_of,
+    table_options,
+)
+from dhsk.errors import CorruptTileError, InputError
+from dhsk.gram.repair import repair_gram
+from dhsk.gram.storage.header import short
+from dhsk.gram.storage.store import GramStore
+from dhsk.kernels import kernel_from_spec
+from dhsk.kernels.centre import centres_of, without_centres
+from dhsk.models.archive import was_written_here
+from dhsk.models.exact import SvcModel
+from dhsk.models.files import load_model
+from dhsk.models.low_rank import LowRankModel
+from dhsk.nystrom.feature_store import FeatureStore, is_of_features
+from dhsk.units import human_bytes
+
+
+@click.command()
+@click.argument("store", type=Place())
+def info(store: Path) -> None:
+    """Say what a Gram store, complete or not, a feature store or a model holds."""
+    if store.is_file():
+        _show_model(store)
+    elif is_of_features(store):
+        _show_features(store)
+    else:
+        _show_gram(store)
+
+
+@click.command()
+@click.argument("store", type=Place())
+@click.option("--repair", metavar="SAMPLES", help="Recompute what is damaged from these samples.")
+@table_options
+@cluster_options
+def verify(
+    store: Path,
+    repair: str | None,
+    table: TableOptions,
+    cluster: str,
+    workers: int | None,
+    memory: str | None,
+) -> None:
+    """Test every checksum of a store: of its tiles, of the samples in it, of its descriptions.
+
+    Of a store of NystromFeatures.write those of its blocks, of a model those of its arrays.
+    """
+    of_gram = not store.is_file() and not is_of_features(store)
+    if repair is not None and not of_gram:
+        raise InputError(
+            f"--repair is for Gram stores, and {store} is none: train the model again, or write "
+            "the features again"
+        )
+    if store.is_file():
+        count = _check_model(store)
+        say(f"{store}: all {count} arrays are sound")
+        say(f"next:   dhsk predict {store} SAMPLES --out FILE")
+        return
+    if not of_gram:
+        features = FeatureStore.open(store)
+        features.check_sound()
+        say(f"{store}: all {features.n_blocks} blocks of features are sound")
+        return
+    opened = GramStore.open(store)
+    if repair is None:
+        opened.check_sound()
+    else:
+        samples = open_samples_of(repair, table)
+        with connected(cluster, workers) as client, show_progress() as progress:
+            made = repair_gram(store, samples, memory=memory, client=client, progress=progress)
+        say(
+            f"{len(made)} damaged or missing tiles computed again{': ' if made else ''}"
+            + ", ".join(map(str, made))
+        )
+    say(f"{store}: all {opened.header.tiling.n_tiles} tiles are sound")
+    say(f"next:   dhsk cv {store} --labels LABELS --out DIR")
+
+
+def _show_gram(store: Path) -> None:
+    opened = GramStore.open(store)
+    header, missing = opened.header, len(opened.missing_tiles())
+    total = header.tiling.n_tiles
+    rows = [
+        ("matrix", f"{header.n_rows:,} x {header.n_cols:,} {header.dtype}, {header.layout}"),
+        ("kernel", ", ".join(kernel.label for kernel in opened.kernels)),
+        (
+            "samples",
+            f"dim {header.dim:,}, map {header.sphere_map}, "
+            f"fingerprint {'+'.join(header.fingerprints)}",
+        ),
+        *([] if opened.header.feature_names is None else [("features", _names_of(opened))]),
+        *([] if header.zero_rows is None else [("of zeros", _zeros_of(header.zero_rows))]),
+        ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
+        ("on disk", human_bytes(_size_of(store))),
+    ]
+    print_pairs(f"Gram store {store}, schema {header.schema}", rows)
+    if missing:
+        say("next:   run the command that made it again: it computes the missing tiles only")
+    else:
+        say(f"next:   dhsk verify {store}, or dhsk cv {store} --labels LABELS --out DIR")
+
+
+def _zeros_of(counts: tuple[int, ...]) -> str:
+    """How many samples were of zeros, on each side of the matrix."""
+    return f"{' and '.join(f'{count:,}' for count in counts)} samples, at the centre"
+
+
+def _names_of(store: GramStore) -> str:
+    """The first names of its features."""
+    if not store.has_sound_names():
+        return "named, but the names are damaged: see dhsk verify"
+    return _listed(store.feature_names or ())
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f", ... ({len(names):,})" if len(names) > 5 else "")
+
+
+def _show_features(path: Path) -> None:
+    store = FeatureStore.open(path)
+    described, missing = store.described, len(store.missing())
+    n, width = store.shape
+    total = store.n_blocks
+    rows = [
+        ("features", f"{n:,} x {width:,} {store.dtype}"),
+        ("kernel", kernel_from_spec(described["kernel"]).label),
+        ("samples", f"map {described['map']}, fingerprint {described['samples']}"),
+        ("landmarks", f"digest {short(described['landmarks'])}"),
+        ("blocks", f"{total - missing:,} of {total:,} done, {store.rows:,} rows each"),
+        ("on disk", human_bytes(_size_of(path))),
+    ]
+    print_pairs(f"feature store {path}, schema {described['schema']}", rows)
+    if missing:
+        say("next:   write the features again: only what is missing is computed")
+    else:
+        say(f"next:   dhsk verify {path}, or zarr.open_array({str(path)!r})")
+
+
+def _show_model(path: Path) -> None:
+    model = load_model(path)
+    exact = isinstance(model, SvcModel)
+    names = model.feature_names
+    rows = [
+        ("kernel", model.kernel.label),
+        ("samples", f"dim {model.dim:,}, map {model.sphere_map}"),
+        *([] if names is None else [("features", _listed(names))]),
+        ("classes", _listed([str(label) for label in model.classes])),
+        ("support vectors" if exact else "landmarks", f"{model.rows.shape[0]:,}"),
+        ("C", f"{model.certificates.C:g}"),
+        ("on disk", human_bytes(path.stat().st_size)),
+    ]
+    print_pairs(f"{'exact' if exact else 'low-rank'} model {path}", rows)
+    say(f"next:   dhsk predict {path} SAMPLES --out FILE")
+
+
+def _check_model(path: Path) -> int:
+    """Test a model file; number of its arrays.
+
+    Raises
+    ------
+    CorruptTileError
+        It is damaged.
+    InputError
+        It is no model.
+    """
+    try:
+        model = load_model(path)
+    except InputError as error:
+        if was_written_here(path):
+            raise CorruptTileError(f"{error}; train the model again") from error
+        raise
+    arrays = _numbers_of(model)
+    for name, values in arrays.items():
+        wrong = np.flatnonzero(~np.isfinite(values).reshape(-1))
+        if wrong.size:
+            raise CorruptTileError(
+                f"{path} is a damaged model: {wrong.size} of {values.size} numbers of {name} are "
+                "not finite; train the model again"
+            )
+    with np.load(path, allow_pickle=False) as archive:
+        return len(archive.files)
+
+
+def _numbers_of(model: SvcModel | LowRankModel) -> dict[str, NDArray[Any]]:
+    """Arrays that predictions come from; certificates may hold NaN."""
+    rows = without_centres(model.rows, centres_of(model.rows))
+    found: dict[str, NDArray[Any]] = {"rows": rows if isinstance(rows, np.ndarray) else rows.data}
+    if isinstance(model, LowRankModel):
+        return {**found, "coef": model.coef, "intercepts": model.intercepts}
+    expansion = model.expansion
+    found |= {"dual_coef": expansion.dual_coef, "intercepts": expansion.intercepts}
+    return found if model.sigmoids is None else {**found, "sigmoids": model.sigmoids}
+
+
+def _size_of(store: Path) -> int:
+    """Bytes of all its files."""
+    return sum(file.stat().st_size for file in store.rglob("*") if file.is_file())

@@ -1,0 +1,1 @@
+"""Where work runs: threads, Dask, processes; limits, locks, temporary folders."""

@@ -1,0 +1,192 @@
+"""Where the tasks run: a cluster on this machine, a scheduler by address, or a scheduler file."""
+
+import logging
+import signal
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import dask
+from distributed import Client
+
+from dhsk.errors import InputError
+from dhsk.execution.limits import core_count, memory_limit
+from dhsk.execution.local import LocalClient, thread_client
+from dhsk.execution.processes import (
+    UNGUARDED,
+    end_quietly_if_worker,
+    importing_main,
+    imports_main,
+    name_semaphores,
+    obstacle,
+    refusal,
+    root_cause,
+)
+from dhsk.execution.settings import SharedSetting, short_logs
+from dhsk.kernels.base import whole_parameter
+
+PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
+"""What distributed speaks."""
+
+_QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+}
+"""Watching two idle workers a hundred times a second was seen to take 4 % of two cores."""
+
+_quiet = SharedSetting(lambda: dask.config.set(_QUIET))
+
+
+WAIT_SECONDS = 60
+"""How long to wait for a scheduler that was named, and for its first worker."""
+
+
+def connect(cluster: str = "local", **options: Any) -> Client:
+    """Connect to a Dask cluster, or start one on this machine.
+
+    Parameters
+    ----------
+    cluster
+        "local" starts one worker process per core, with a scheduler and a dashboard that listen on
+        localhost only, and stops them when the client is closed; a script needs
+        ``if __name__ == "__main__"`` for that, as the processes import it. Where no process can be
+        started (a program from standard input, a daemonic process), threads of this one take their
+        place, with a warning. "tcp://..." or "tls://..." is the address of a scheduler; anything
+        else is the path of a scheduler file; if it ends in .json this call waits a minute for it
+        to appear.
+    **options
+        ``n_workers``: how many to start, or to wait for, before this call returns (default: one
+        per core, or one). The rest is passed to `distributed.Client`, for "local" also to
+        `distributed.LocalCluster`.
+
+    Returns
+    -------
+    distributed.Client
+        Connected, with at least one worker; use it as a context manager or close it.
+
+    Raises
+    ------
+    InputError
+        Nothing answers there, or the script that starts processes has no guard.
+
+    Examples
+    --------
+    >>> with dhsk.connect("local", n_workers=2) as client:  # doctest: +SKIP
+    ...     G = dhsk.compute_gram("counts.npz", kernel, store="counts.gram", client=client)
+    """
+    if not isinstance(cluster, str):
+        raise InputError(
+            f"cluster must be 'local', an address or the path of a scheduler file, got {cluster!r}:"
+            " give the number of workers as n_workers"
+        )
+    if options.get("n_workers") is not None:
+        whole_parameter("n_workers", options["n_workers"], 1)
+    if cluster == "local":
+        return _local(**options)
+    if cluster in ("slurm", "kubernetes"):
+        raise InputError(
+            f"{cluster!r} cannot be started from here yet: run a scheduler and workers in one "
+            "allocation as deploy/slurm does, and name its scheduler file"
+        )
+    if "://" in cluster:
+        if cluster.split("://")[0] not in PROTOCOLS:
+            raise InputError(f"no way to reach {cluster}: give tcp://HOST:PORT or tls://HOST:PORT")
+        return _existing(cluster, address=cluster, **options)
+    return _existing(cluster, scheduler_file=_await_file(Path(cluster)), **options)
+
+
+def _local(**options: Any) -> Client:
+    if importing_main():
+        end_quietly_if_worker()
+        raise InputError(UNGUARDED)
+    defaults: dict[str, Any] = {
+        "n_workers": core_count(),
+        "threads_per_worker": 1,  # tasks hold the interpreter part of the time
+        "dashboard_address": "127.0.0.1:0",
+        # What goes wrong in a task comes back with it; what workers log beside that is that their
+        # scheduler is gone, which is no news where both were stopped on request.
+        "silence_logs": logging.CRITICAL,
+    }
+    if options.get("n_workers", 0) is None:
+        del options["n_workers"]
+    chosen = defaults | options
+    if not chosen.get("processes", True):
+        return LocalClient(**chosen)
+    chosen.setdefault("host", "127.0.0.1")
+    chosen.setdefault("memory_limit", memory_limit() // chosen["n_workers"])
+    name_semaphores()
+    hindrance = obstacle()
+    if hindrance is not None:
+        return _threads_instead(hindrance, chosen)
+    try:
+        with _signals_blocked(), _quiet():
+            return LocalClient(**chosen)
+    except (OSError, RuntimeError) as error:
+        refused = refusal(error)
+        if refused is not None:
+            return _threads_instead(f"no process can be started ({refused})", chosen)
+        if isinstance(root_cause(error), RuntimeError) and imports_main():
+            raise InputError(UNGUARDED) from None
+        raise
+
+
+def _threads_instead(hindrance: str, options: dict[str, Any]) -> Client:
+    """Threads of this process in place of worker processes, as many as tasks were to run."""
+    threads = options["n_workers"] * options["threads_per_worker"]
+    warnings.warn(
+        f"{hindrance}: computing on {threads} threads of this process instead", stacklevel=4
+    )
+    return thread_client(threads)
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Start worker processes deaf to Ctrl-C and SIGTERM: they end with us, or at our word.
+
+    Terminals and batch systems send both to the whole group, and a worker that dies of one prints
+    tracebacks. The mask passes to the thread that starts them and from there to the processes; a
+    signal that arrives meanwhile is delivered at the end. A worker that has outgrown its memory
+    is sent SIGTERM by its nanny, and SIGKILL as that has no effect.
+    """
+    resource_tracker.ensure_running()  # its first start would lift the mask again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _await_file(path: Path) -> str:
+    """Wait for a scheduler file that a batch job may be about to write; not for a mistyped word."""
+    plausible = path.suffix == ".json" and path.parent.is_dir()
+    deadline = monotonic() + (WAIT_SECONDS if plausible else 0)
+    while not path.exists():
+        if monotonic() >= deadline:
+            raise InputError(
+                f"no cluster {str(path)!r}: give local, tcp://HOST:PORT, or the scheduler file of "
+                "a running dask scheduler"
+            )
+        sleep(0.2)
+    return str(path)
+
+
+def _existing(name: str, n_workers: int = 1, **options: Any) -> Client:
+    try:
+        with short_logs():
+            client = Client(timeout=WAIT_SECONDS, **options)
+    except (OSError, ValueError) as error:  # no answer, or not an address or scheduler file
+        raise InputError(f"no Dask scheduler answers at {name}: {error}") from error
+    try:
+        client.wait_for_workers(n_workers, timeout=WAIT_SECONDS)
+    except TimeoutError as error:
+        found = len(client.scheduler_info(n_workers=-1)["workers"])
+        client.close()
+        raise InputError(
+            f"the scheduler at {name} has {found} of {n_workers} workers after {WAIT_SECONDS} s: "
+            "start some, or ask for fewer"
+        ) from error
+    return client

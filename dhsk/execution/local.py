@@ -1,0 +1,90 @@
+"""A cluster on this machine, of processes or threads, that ends with its client."""
+
+import atexit
+import weakref
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Client, LocalCluster
+
+from dhsk.execution.folder import TemporaryFolder
+from dhsk.execution.settings import short_logs
+
+
+class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
+    """Client of a cluster that is started for it and ends with it.
+
+    `distributed.Client` does that too, but where the cluster fails to start it leaves the parts
+    that did behind, and itself as what Dask computes with. Its workers have their folders in one
+    that ends with them, or that the next start removes where they were killed.
+
+    Parameters
+    ----------
+    **options
+        Of `distributed.LocalCluster`, and of `distributed.Client`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        of_client = {"timeout", "set_as_default", "name", "heartbeat_interval", "direct_to_workers"}
+        own = {name: options.pop(name) for name in of_client & set(options)}
+        parent = dask.config.get("temporary-directory")
+        self._folder = TemporaryFolder(None if parent is None else Path(parent))
+        place = {"local_directory": str(self._folder.path)}
+        of_scheduler = {"scheduler_kwargs": place | options.pop("scheduler_kwargs", {})}
+        options = place | options | of_scheduler
+        with short_logs():
+            cluster = LocalCluster(**options)  # closes itself where it fails
+            try:
+                super().__init__(cluster, **own)
+            except BaseException:
+                cluster.close()
+                raise
+        # Dask would end the parts in any order, and log that they have lost each other.
+        self._at_exit = partial(_close, weakref.ref(self))
+        atexit.register(self._at_exit)
+
+    def close(self, *arguments: Any, **options: Any) -> Any:
+        """End the client, and then the cluster.
+
+        Parameters
+        ----------
+        *arguments, **options
+            As for `distributed.Client.close`.
+        """
+        atexit.unregister(self._at_exit)
+        ended = super().close(*arguments, **options)
+        if self.cluster is not None:
+            self.cluster.close()
+        self._folder.remove()
+        return ended
+
+
+def _close(reference: "weakref.ref[LocalClient]") -> None:
+    """End a client that is still there."""
+    client = reference()
+    if client is not None:
+        client.close()
+
+
+def thread_client(threads: int, *, set_as_default: bool = True) -> LocalClient:
+    """Start a cluster of threads in this process.
+
+    Parameters
+    ----------
+    threads
+        Tasks at a time.
+    set_as_default
+        Whether other calls of this process take it for theirs.
+    """
+    return LocalClient(
+        processes=False,
+        n_workers=1,
+        threads_per_worker=threads,
+        # With None, Dask's status pages would listen on every interface.
+        dashboard_address="127.0.0.1:0",
+        worker_dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+        set_as_default=set_as_default,
+    )

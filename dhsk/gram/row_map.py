@@ -1,0 +1,216 @@
+"""From samples to the rows that a kernel takes: checked, mapped, in the type of the products."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from dhsk.arrays import Indices, Rows
+from dhsk.errors import BudgetError, InputError
+from dhsk.execution.runners import in_threads
+from dhsk.kernels import Kernel, RowKernel, require_unit_rows, squared_norms
+from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.samples import Samples, SphereMap, ZeroRows, apply_map
+from dhsk.samples.scan import rows_within
+from dhsk.units import human_bytes
+
+BLOCK_BYTES: Final = 16 * 2**20
+"""Samples that are mapped at a time."""
+
+
+@dataclass(frozen=True)
+class RowMap:
+    """What turns samples into rows of a kernel.
+
+    Attributes
+    ----------
+    kernel
+        The kernel, whose conditions rows are checked for.
+    sphere_map
+        How samples become unit vectors.
+    dtype
+        Type of the rows, "float64" or "float32".
+    zero_rows
+        What becomes of samples of zeros, and how many there were.
+    """
+
+    kernel: Kernel
+    sphere_map: SphereMap
+    dtype: str = "float64"
+    zero_rows: ZeroRows = field(default_factory=ZeroRows)
+
+    def anew(self) -> Self:
+        """The same for other samples, of which none were of zeros yet."""
+        return replace(self, zero_rows=ZeroRows(self.zero_rows.rule))
+
+    def warn(self, samples: Samples) -> None:
+        """Warn of samples of zeros, if there were any."""
+        self.zero_rows.warn(samples.source, samples.shape[0])
+
+    def __call__(self, block: Rows, first_row: int = 0) -> Rows:
+        """Map a block of samples.
+
+        Parameters
+        ----------
+        block
+            Dense or canonical CSR, (rows, dim).
+        first_row
+            Number of its first row in the whole, for messages.
+
+        Returns
+        -------
+        Rows
+            (rows, dim), of `dtype`. A CSR row of zeros has one entry that stands for the centre,
+            see `dhsk.kernels.centre`.
+
+        Raises
+        ------
+        InputError
+            A row has no image, or the kernel is not defined on it; the row is named.
+        """
+        rows = apply_map(self.sphere_map, block, first_row, self.zero_rows)
+        if isinstance(self.kernel, RowKernel):
+            self.kernel.check_rows(rows, first_row)
+        self.kernel.check_norms(rows, first_row, dtype=self.dtype)
+        if self.kernel.spherical and self.sphere_map == "identity":
+            require_unit_rows(squared_norms(rows), "X", first_row)
+        return rows.astype(self.dtype, copy=False)  # type: ignore[return-value]
+
+    def blocks(
+        self,
+        samples: Samples,
+        most_rows: int | None = None,
+        report: OnProgress = ignore,
+        threads: int = 1,
+        *,
+        first_row: int = 0,
+    ) -> Iterator[tuple[int, Rows]]:
+        """Map samples block by block.
+
+        Parameters
+        ----------
+        samples
+            What to read.
+        most_rows
+            Most rows of a block; None for what fits some 16 MiB.
+        report
+            Receives progress.
+        threads
+            Blocks that are mapped at a time, while one more is read.
+        first_row
+            Number of the first of these samples in the whole, for messages.
+
+        Yields
+        ------
+        int
+            Number of the block's first row among these samples.
+        Rows
+            The block, mapped.
+
+        Raises
+        ------
+        InputError
+            As `__call__`; the message names the source too.
+        """
+        total = samples.shape[0]
+        report(Progress("reading", 0, total))
+        fitting = rows_within(samples, BLOCK_BYTES)
+        blocks = samples.blocks(fitting if most_rows is None else min(most_rows, fitting))
+        tasks = ((samples, block, first_row + first) for first, block in _numbered(blocks))
+        for first, rows in _numbered(in_threads(threads)(self._named, tasks)):
+            yield first, rows
+            report(Progress("reading", first + rows.shape[0], total))
+
+    def all_of(
+        self,
+        samples: Samples,
+        room: int,
+        report: OnProgress = ignore,
+        instead: str = "use fewer samples",
+        threads: int = 1,
+    ) -> Rows:
+        """Map all samples, (N, dim), in memory.
+
+        Parameters
+        ----------
+        samples
+            What to read.
+        room
+            Bytes that they may take.
+        report
+            Receives progress.
+        instead
+            What to do where they do not fit, for the message.
+        threads
+            As for `blocks`.
+
+        Raises
+        ------
+        BudgetError
+            They do not fit.
+        """
+        held = self.bytes_of(samples)
+        if held > room:
+            raise BudgetError(
+                f"the mapped samples take {human_bytes(held)} but {human_bytes(room)} of memory "
+                f"are left: allow more, or {instead}"
+            )
+        blocks = self.blocks(samples, report=report, threads=threads)
+        if samples.is_sparse:
+            return _stacked([rows for _, rows in blocks])
+        whole = np.empty(samples.shape, self.dtype)
+        for first, rows in blocks:
+            whole[first : first + rows.shape[0]] = rows
+        return whole
+
+    def some_of(self, samples: Samples, chosen: Indices) -> Rows:
+        """Map some samples only, in any order, repeats allowed: (chosen, dim)."""
+        ascending, back = np.unique(chosen, return_inverse=True)
+        parts: list[Any] = []
+        first = done = 0
+        for block in samples.blocks(rows_within(samples, BLOCK_BYTES)):
+            stop = int(np.searchsorted(ascending, first + block.shape[0]))
+            if stop > done:
+                parts.append(self._inside(samples, block, first, ascending[done:stop] - first))
+            first, done = first + block.shape[0], stop
+            if done == len(ascending):
+                break
+        return _stacked(parts)[back]
+
+    def _inside(self, samples: Samples, block: Rows, first: int, inside: Indices) -> Rows:
+        """Map some rows of a block."""
+        try:
+            return self.anew()(block[inside], first)
+        except InputError:  # it counts the rows among these: the whole block names the right one
+            return self._named(samples, block, first)[inside]
+
+    def _named(self, samples: Samples, block: Rows, first: int) -> Rows:
+        """Map a block; errors name the source."""
+        try:
+            return self(block, first)
+        except InputError as error:
+            raise InputError(f"{samples.source}: {error}") from None
+
+    def bytes_of(self, samples: Samples) -> int:
+        """Peak memory of `all_of`, in bytes, besides a few blocks."""
+        n_samples, dim = samples.shape
+        item = np.dtype(self.dtype).itemsize
+        if samples.nnz is None:
+            return item * n_samples * dim
+        return 2 * ((item + 4) * samples.nnz + 4 * n_samples)  # the blocks, and then the whole
+
+
+def _numbered(blocks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:
+    """Blocks with the number of their first row."""
+    first = 0
+    for block in blocks:
+        yield first, block
+        first += block.shape[0]
+
+
+def _stacked(blocks: list[Any]) -> Rows:
+    sparse = isinstance(blocks[0], csr_array)
+    rows: Rows = vstack(blocks, format="csr") if sparse else np.concatenate(blocks)
+    return rows

@@ -1,0 +1,1 @@
+"""Gram stores on disk: zarr groups, their chunks, descriptions and staged samples."""

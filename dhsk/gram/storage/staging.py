@@ -1,0 +1,108 @@
+"""Samples on their way into a store: mapped to the sphere, block by block."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from dhsk.arrays import Rows
+from dhsk.errors import InputError, StoreMismatchError
+from dhsk.gram.storage.staged import Side
+from dhsk.gram.storage.store import GramStore
+from dhsk.progress import OnProgress, Progress
+from dhsk.samples import Samples, apply_map
+from dhsk.samples.names import in_order
+from dhsk.samples.scan import rows_within
+
+BLOCK_BYTES = 8_000_000
+"""Samples are mapped and staged in blocks of about this size, two of them in memory."""
+
+
+def in_order_of(store: GramStore, sides: list[Samples]) -> list[Samples]:
+    """Put features in the order in which a store holds them, where both have names.
+
+    Parameters
+    ----------
+    store
+        The store.
+    sides
+        The samples of rows and, if rectangular, of columns.
+
+    Raises
+    ------
+    StoreMismatchError
+        They have features of other names.
+    """
+    if not store.has_sound_names():  # the fingerprint tells whether they are in its order
+        return sides
+    names = store.feature_names
+    try:
+        return [in_order(side, names, str(store.path), warn=False) for side in sides]
+    except InputError as error:
+        raise StoreMismatchError(
+            f"{store.path} was made with other features: {error}; or choose another path"
+        ) from error
+
+
+def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> Iterator[int]:
+    """Put the mapped samples into a store, from where every task reads its blocks.
+
+    Parameters
+    ----------
+    store
+        The store; sides that it holds already are left alone.
+    sides
+        The samples of rows and, if rectangular, of columns.
+    report
+        Receives progress.
+
+    Yields
+    ------
+    int
+        How many samples of the last side are there, whenever more are.
+    """
+    names: tuple[Side, Side] = ("rows", "cols")
+    for name, side in zip(names, sides, strict=False):
+        n_samples = side.shape[0]
+        last = side is sides[-1]
+        if not store.samples.has(name):
+            for staged in _stage_side(store, name, side):
+                report(Progress("staging", staged, n_samples))
+                if last:
+                    yield staged
+        elif last:
+            yield n_samples
+
+
+def _stage_side(store: GramStore, name: Side, side: Samples) -> Iterator[int]:
+    store.samples.start(name)
+    first = entry = 0
+    for mapped in _one_ahead(_mapped(store, side)):
+        store.samples.write(name, first, entry, mapped)
+        first += mapped.shape[0]
+        entry += getattr(mapped, "nnz", 0)
+        if first == side.shape[0]:
+            store.samples.finish(name)
+        yield first
+
+
+def _mapped(store: GramStore, side: Samples) -> Iterator[Rows]:
+    first = 0
+    for block in side.blocks(_stage_rows(store, side)):
+        yield apply_map(store.header.sphere_map, block, first)
+        first += block.shape[0]
+
+
+def _one_ahead(blocks: Iterator[Rows]) -> Iterator[Rows]:
+    """The same blocks, each made by another thread while the one before it is used."""
+    with ThreadPoolExecutor(1) as other:
+        following = other.submit(next, blocks, None)
+        while (block := following.result()) is not None:
+            following = other.submit(next, blocks, None)
+            yield block
+
+
+def _stage_rows(store: GramStore, side: Samples) -> int:
+    """Rows to stage at a time: about `BLOCK_BYTES`; if they are dense, in whole chunks."""
+    if side.is_sparse:
+        return rows_within(side, BLOCK_BYTES)
+    fitting = BLOCK_BYTES // (8 * side.shape[1])
+    return max(fitting // store.samples.chunk_rows, 1) * store.samples.chunk_rows

@@ -1,0 +1,411 @@
+"""A Gram matrix on disk: one zarr group, tile = chunk.
+
+Layout of a store, schema 2 (attributes of the group: "dhsk", the header, and "dhsk_crc32c", the
+checksum of its JSON with sorted keys, which stores of earlier versions lack)::
+
+    gram, gram-1, …  one array a kernel: (n_rows, n_cols), chunks (tile, tile), fill NaN, crc32c;
+                     triangle layout: the chunks (i, j) with i <= j only
+    feature_names.json  names of the features, if they have names; their digest is in the header
+    rows, cols       the samples after their map to the sphere, as the tasks read them: `dense`
+                     (samples, dim), or `data`, `indices`, `indptr` of CSR; cols only if rectangular
+
+A chunk appears in one step (written beside, then renamed), so its presence at full size is the
+record of a finished tile; its checksum is tested whenever it is read. A finished array records in
+its attributes which checksum belongs to which place (`stored_array`), so that whole tiles that lie
+in the place of others are found. All of zarr.json follows from the header (`descriptions`).
+"""
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.errors import (
+    CorruptTileError,
+    IncompleteStoreError,
+    StoreError,
+    StoreMismatchError,
+)
+from dhsk.execution.lock import LOCK_NAME
+from dhsk.files import REFUSED, parse_json, refusal_of
+from dhsk.gram.storage.chunks import ChunkWriter
+from dhsk.gram.storage.descriptions import (
+    DESCRIPTION,
+    SUM,
+    checksum_of,
+    group_text,
+    is_group_text,
+    write_description,
+)
+from dhsk.gram.storage.header import Header
+from dhsk.gram.storage.names import NAMES_FILE, digest_of_names, read_names, write_names
+from dhsk.gram.storage.staged import Side, StagedSamples
+from dhsk.gram.storage.stored_array import StoredArray
+from dhsk.kernels import Kernel, kernel_from_spec
+
+_DESCRIPTION: Final = (
+    "the description of {} is damaged (zarr.json): restore that file from a copy, or compute the "
+    "store again in another folder"
+)
+
+
+class GramStore:
+    """Reader and writer of one store; open it with `create` or `open`.
+
+    Parameters
+    ----------
+    path
+        Folder of the zarr group.
+    header
+        What it holds.
+    described
+        The header as it was written, perhaps by an earlier version; None for `header` itself.
+    """
+
+    def __init__(self, path: Path, header: Header, described: dict[str, Any] | None = None) -> None:
+        self.path = path
+        self.header = header
+        self._described = header.to_json() if described is None else described
+        self.samples = StagedSamples(path, header)
+        self.kernels: list[Kernel] = [kernel_from_spec(spec) for spec in header.kernels]
+        self.arrays: list[StoredArray] = self._arrays()
+
+    @classmethod
+    def create(
+        cls, path: Path, header: Header, feature_names: Sequence[str] | None = None
+    ) -> "GramStore":
+        """Make a store, or take up the one that is there if it is of the same samples and kernel.
+
+        Parameters
+        ----------
+        path
+            Folder, made with its parents if absent.
+        header
+            What it is to hold; of an existing store the tile size wins.
+        feature_names
+            Names of the features, if they have names; those of an existing store win.
+
+        Returns
+        -------
+        GramStore
+            Open for reading and writing; some or all tiles may already be there.
+
+        Raises
+        ------
+        StoreMismatchError
+            The store is of other samples, another kernel, or another schema.
+        StoreError
+            The path holds something else.
+        """
+        if is_occupied(path):
+            store = cls.open(path)
+            differences = store.header.differences(header)
+            if differences:
+                raise StoreMismatchError(
+                    f"{path} was made with other {', '.join(differences)}: "
+                    "choose another path, or delete it first"
+                )
+        else:
+            store = cls(path, header)
+            write_description(path, store._group_text())
+        store.remove_leftovers()
+        store.ensure_names(feature_names)
+        for array in store.arrays:
+            array.begin()
+        return store
+
+    @classmethod
+    def open(cls, path: Path) -> "GramStore":
+        """Open a store, complete or not.
+
+        Parameters
+        ----------
+        path
+            Folder of the store.
+
+        Returns
+        -------
+        GramStore
+            Open for reading and writing.
+
+        Raises
+        ------
+        StoreError
+            There is no store, or it has another schema.
+        """
+        try:
+            attributes = parse_json((path / "zarr.json").read_text())["attributes"]
+            described = attributes["dhsk"]
+        except FileNotFoundError as error:
+            what = "exists but is not a Gram store" if path.exists() else "does not exist"
+            raise StoreError(
+                f"{path} {what}: make one with dhsk gram, or check the path"
+            ) from error
+        except OSError as error:
+            if error.errno in REFUSED:
+                raise refusal_of(error) from error
+            raise StoreError(f"{path} is not a Gram store of dhsk: check the path") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{path} is not a Gram store of dhsk: check the path") from error
+        try:
+            store = cls(path, Header.of_json(described), described)
+        except StoreMismatchError as error:
+            raise StoreMismatchError(f"{path} cannot be read: {error}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CorruptTileError(_DESCRIPTION.format(path)) from error
+        if attributes.get(SUM, checksum_of(described)) != checksum_of(described):
+            raise CorruptTileError(_DESCRIPTION.format(path))
+        return store
+
+    def remove(self) -> None:
+        """Delete the store; the description goes last, so that half of it is an incomplete one."""
+        folders = [array.folder for array in self.arrays]
+        for folder in (*folders, *map(self.path.joinpath, self.samples.sides)):
+            if folder.exists():
+                shutil.rmtree(folder)
+        (self.path / NAMES_FILE).unlink(missing_ok=True)
+        (self.path / "zarr.json").unlink()
+
+    def remove_leftovers(self) -> None:
+        """Delete what writes that were killed left beside the chunks."""
+        for file in self.path.rglob("*.partial"):
+            file.unlink(missing_ok=True)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, in the order of the columns; None where they have none.
+
+        Raises
+        ------
+        CorruptTileError
+            They are damaged or missing.
+        """
+        return read_names(self.path, self.header.feature_names)
+
+    def has_sound_names(self) -> bool:
+        """Whether the names of the features can be read, where they have names."""
+        try:
+            self.feature_names  # noqa: B018  # the reading is the test
+        except CorruptTileError:
+            return False
+        return True
+
+    def ensure_names(self, feature_names: Sequence[str] | None) -> None:
+        """Write the names of the features if they are missing or damaged.
+
+        Raises
+        ------
+        CorruptTileError
+            They are, and these are others.
+        """
+        if self.has_sound_names():
+            return
+        if feature_names is None or digest_of_names(feature_names) != self.header.feature_names:
+            raise CorruptTileError(
+                f"the names of the features of {self.path} are damaged: give the samples that it "
+                "was made from, with their names in the same order"
+            )
+        write_names(self.path, feature_names)
+
+    def _arrays(self) -> list[StoredArray]:
+        """The arrays of tiles, one a kernel."""
+        h = self.header
+        if h.layout == "none":
+            return []
+        shape, chunks = (h.n_rows, h.n_cols), (h.tile, h.tile)
+        triangle = h.symmetric and h.layout == "triangle"
+        return [
+            StoredArray(self.path / _array_name(k), shape, chunks, h.dtype, float("nan"), triangle)
+            for k in range(len(self.kernels))
+        ]
+
+    def damaged_descriptions(self) -> list[Path]:
+        """Files whose content is not what follows from the header, and what is stored."""
+        folders = [] if self._is_described() else [self.path]
+        folders += [array.folder for array in self.arrays if not array.is_described()]
+        return [f / DESCRIPTION for f in (*folders, *self.samples.damaged_descriptions())]
+
+    def describe(self) -> None:
+        """Write the damaged descriptions again; tiles and samples stay."""
+        if not self._is_described():
+            write_description(self.path, self._group_text())
+        for array in self.arrays:
+            if not array.is_described():
+                array.describe()
+        self.samples.describe()
+
+    def _group_text(self, *, summed: bool = True) -> bytes:
+        sums = {SUM: checksum_of(self._described)} if summed else {}
+        return group_text({"dhsk": self._described, **sums})
+
+    def _is_described(self) -> bool:
+        """Whether the description of the whole has nothing beside the header; perhaps no sum."""
+        texts = (self._group_text(summed=summed) for summed in (True, False))
+        return any(is_group_text(self.path, text) for text in texts)
+
+    def damaged_sides(self) -> list[Side]:
+        """Read all staged samples; sides that are missing or fail a checksum."""
+        return [side for side in self.samples.sides if not self.samples.is_sound(side)]
+
+    def index_of(self, kernel: Kernel) -> int | None:
+        """Number of the array that holds a kernel's tiles; None if none does."""
+        stored = self.header.layout != "none" and kernel in self.kernels
+        return self.kernels.index(kernel) if stored else None
+
+    # Tiles
+
+    def chunk_writer(self, i: int, j: int, index: int = 0) -> ChunkWriter:
+        """Writer of chunk (i, j) of a kernel, strip by strip."""
+        path = self.arrays[index].path_of((i, j))
+        return ChunkWriter(path, self._chunk_shape, self.header.dtype)
+
+    def read_tile(self, i: int, j: int, index: int = 0) -> NDArray[Any]:
+        """Read tile (i, j) of a kernel and test its checksum.
+
+        Parameters
+        ----------
+        i, j
+            Indices of a stored tile.
+        index
+            Number of the kernel.
+
+        Returns
+        -------
+        ndarray
+            (rows of i, columns of j), of the stored type.
+
+        Raises
+        ------
+        IncompleteStoreError
+            The tile is not there.
+        CorruptTileError
+            Its checksum or size is wrong, or it is that of another place.
+        """
+        tiling = self.header.tiling
+        whole: NDArray[Any] = np.empty(self._chunk_shape, self.header.dtype)
+        try:
+            self.arrays[index].read((i, j), whole)
+        except IncompleteStoreError as error:
+            raise IncompleteStoreError(
+                f"tile ({i}, {j}) of {self.path} is missing: run the command that made it again"
+            ) from error
+        except CorruptTileError as error:
+            raise CorruptTileError(
+                f"tile ({i}, {j}) of {self.path} is damaged ({error}): "
+                "recompute it with dhsk verify --repair SAMPLES"
+            ) from error
+        rows, cols = tiling.rows(i), tiling.cols(j)
+        return whole[: rows.stop - rows.start, : cols.stop - cols.start]
+
+    def remove_tile(self, i: int, j: int) -> None:
+        """Delete tile (i, j), so that a computation makes it again."""
+        for array in self.arrays:
+            for chunk in self.header.chunks_of(i, j):
+                array.path_of(chunk).unlink(missing_ok=True)
+
+    def forget(self, tiles: Iterable[tuple[int, int]]) -> None:
+        """Take tiles that are to be computed anew out of the record of checksums."""
+        places = [chunk for tile in tiles for chunk in self.header.chunks_of(*tile)]
+        for array in self.arrays:
+            array.forget(places)
+
+    def record(self) -> None:
+        """Record the checksums of all tiles by their places; they must be there."""
+        for array in self.arrays:
+            array.complete()
+
+    def missing_tiles(self) -> list[tuple[int, int]]:
+        """Indices of the tiles that are not there in full size, of every kernel."""
+        header = self.header
+        if not self.arrays:
+            return list(header.tiling.tiles())
+        present = [self._present_chunks(array) for array in self.arrays]
+        return [
+            tile
+            for tile in header.tiling.tiles()
+            if not all(chunks.issuperset(header.chunks_of(*tile)) for chunks in present)
+        ]
+
+    def _present_chunks(self, array: StoredArray) -> set[tuple[int, int]]:
+        return {
+            (int(file.parent.name), int(file.name))
+            for file in (array.folder / "c").glob("*/*")
+            # A write in progress, or killed, has a longer name until it is renamed.
+            if file.name.isdigit() and file.stat().st_size == array.chunk_bytes
+        }
+
+    def damaged_tiles(self) -> list[tuple[int, int]]:
+        """Read every tile; indices of those that are missing or fail their checksum."""
+        return [tile for tile in self.header.tiling.tiles() if not self._is_sound(tile)]
+
+    def check_sound(self) -> None:
+        """Read all tiles, samples and descriptions.
+
+        Raises
+        ------
+        IncompleteStoreError
+            Tiles are missing, the others are sound.
+        CorruptTileError
+            Something is damaged; the message names it.
+        """
+        missing = self.missing_tiles()
+        damaged = [tile for tile in self.damaged_tiles() if tile not in set(missing)]
+        sides, files = self.damaged_sides(), self.damaged_descriptions()
+        sound_names = self.has_sound_names()
+        if not (damaged or sides or files) and sound_names:
+            self.check_complete()
+            return
+        total, parts = self.header.tiling.n_tiles, []
+        if damaged:
+            named = ", ".join(map(str, damaged[:8])) + (", ..." if len(damaged) > 8 else "")
+            parts.append(f"{len(damaged)} of {total} tiles of {self.path} are damaged: {named}")
+        if missing:
+            parts.append(f"{len(missing)} of {total} tiles of {self.path} are missing")
+        parts += [f"the samples ({side}) in {self.path} are damaged" for side in sides]
+        parts += [f"{file} is damaged" for file in files]
+        parts += [] if sound_names else [f"{self.path / NAMES_FILE} is damaged"]
+        raise CorruptTileError(
+            f"{', and '.join(parts)}; recompute them with dhsk verify --repair SAMPLES"
+        )
+
+    def _is_sound(self, tile: tuple[int, int]) -> bool:
+        try:
+            for index in range(len(self.kernels)):
+                for chunk in self.header.chunks_of(*tile):
+                    self.read_tile(*chunk, index)
+        except (CorruptTileError, IncompleteStoreError):
+            return False
+        return True
+
+    def check_complete(self) -> None:
+        """Make sure that every tile is there.
+
+        Raises
+        ------
+        IncompleteStoreError
+            Tiles are missing.
+        """
+        missing = self.missing_tiles()
+        if missing:
+            raise IncompleteStoreError(
+                f"{self.path} lacks {len(missing)} of {self.header.tiling.n_tiles} tiles: "
+                "run the command that made it again, it computes only these"
+            )
+
+    @property
+    def _chunk_shape(self) -> tuple[int, int]:
+        return self.header.tile, self.header.tile
+
+
+def is_occupied(path: Path) -> bool:
+    """Whether there is anything at a path but an empty folder, or one that is just being locked."""
+    if not path.is_dir():
+        return path.exists()
+    return any(entry.name != LOCK_NAME for entry in path.iterdir())
+
+
+def _array_name(index: int) -> str:
+    return "gram" if index == 0 else f"gram-{index}"

@@ -1,0 +1,201 @@
+"""An array of a store: its chunk files, its description, and the record of their checksums."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.errors import CorruptTileError, IncompleteStoreError
+from dhsk.gram.storage.chunks import chunk_size, read_checked, stored_checksum
+from dhsk.gram.storage.descriptions import ArrayDescription, attributes_of, write_description
+
+RECORD: Final = "dhsk_chunk_crc32c"
+"""Attribute with the checksum of each chunk in the order of their places, eight hexadecimal digits
+each, zeros where it is not known. Every chunk ends in a checksum of its content; here it counts
+for a place, so that a sound chunk in the place of another is found."""
+
+_DIGITS: Final = 8
+
+Place: TypeAlias = tuple[int, ...]
+"""Indices of a chunk."""
+
+
+@dataclass
+class StoredArray:
+    """An array of chunks in files of their own.
+
+    Attributes
+    ----------
+    folder
+        Of the array.
+    shape, chunks, dtype, fill_value
+        As for `zarr.create_array`.
+    triangle
+        Only the chunks (i, j) with i <= j are stored.
+    attributes
+        What the description says besides.
+    """
+
+    folder: Path
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: Any
+    fill_value: float | None
+    triangle: bool = False
+    attributes: dict[str, Any] = field(default_factory=dict)
+    _record: NDArray[np.uint32] | None = field(default=None, init=False)
+    """As it was read last; None if it was not."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the record, which workers read where they need it."""
+        return {**vars(self), "_record": None}
+
+    # Places
+
+    @property
+    def blocks(self) -> Place:
+        """Number of chunks along each axis."""
+        return tuple(-(-n // step) for n, step in zip(self.shape, self.chunks, strict=True))
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks that are stored."""
+        b = self.blocks
+        return b[0] * (b[0] + 1) // 2 if self.triangle else int(np.prod(b))
+
+    def places(self) -> Iterator[Place]:
+        """Places of the chunks that are stored, row by row."""
+        return (p for p in np.ndindex(self.blocks) if not self.triangle or p[0] <= p[1])
+
+    def _number(self, place: Place) -> int:
+        """How many places come before one."""
+        if self.triangle:
+            i, j = place
+            return i * self.blocks[0] - i * (i - 1) // 2 + j - i
+        return int(np.ravel_multi_index(place, self.blocks))
+
+    # Chunks
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk file."""
+        return chunk_size(self.chunks, np.dtype(self.dtype))
+
+    def path_of(self, place: Place) -> Path:
+        """File of a chunk."""
+        return self.folder.joinpath("c", *map(str, place))
+
+    def has(self, place: Place) -> bool:
+        """Whether a chunk is there in full size."""
+        try:
+            return self.path_of(place).stat().st_size == self.chunk_bytes
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def read(self, place: Place, out: NDArray[Any]) -> None:
+        """Read a chunk, and test its checksum: that of its content is the one of its place.
+
+        Parameters
+        ----------
+        place
+            Its indices.
+        out
+            C-ordered array of the shape of a full chunk and the array's type; it is overwritten.
+
+        Raises
+        ------
+        IncompleteStoreError
+            There is no such file.
+        CorruptTileError
+            Its size or its checksum is wrong, or the disk cannot read it.
+        """
+        found = read_checked(self.path_of(place), out)
+        # A repair in another process may have written both anew.
+        if not self._is_recorded(place, found) and not self._is_recorded(place, found, again=True):
+            raise CorruptTileError(
+                f"its checksum is {found:08x}, and that of its place "
+                f"{self.record()[self._number(place)]:08x}: it is another chunk"
+            )
+
+    def is_sound(self) -> bool:
+        """Read all chunks; whether they are there with the right checksums."""
+        out: NDArray[Any] = np.empty(self.chunks, self.dtype)
+        try:
+            for place in self.places():
+                self.read(place, out)
+        except (CorruptTileError, IncompleteStoreError):
+            return False
+        return True
+
+    def _is_recorded(self, place: Place, found: int, *, again: bool = False) -> bool:
+        expected = int(self.record(again=again)[self._number(place)])
+        return expected in (0, found)
+
+    # Description and record
+
+    def begin(self) -> None:
+        """Write the description of an array whose chunks are to come, unless there is one."""
+        if not (self.folder / "zarr.json").exists():
+            self._describe(np.zeros(self.n_chunks, np.uint32))
+
+    def is_described(self) -> bool:
+        """Whether the description, for other readers of zarr, is the one of this array."""
+        return self._description(self.record(again=True)).is_that_of(self.folder)
+
+    def describe(self) -> None:
+        """Write the description again, with what can be read of the record."""
+        self._describe(self.record(again=True))
+
+    def record(self, *, again: bool = False) -> NDArray[np.uint32]:
+        """Checksums of all chunks by their places, 0 where they are not known.
+
+        Parameters
+        ----------
+        again
+            Read it from the disk, whether it was read before or not.
+        """
+        if again or self._record is None:
+            self._record = self._decoded(attributes_of(self.folder).get(RECORD))
+        return self._record
+
+    def forget(self, places: Iterable[Place]) -> None:
+        """Take chunks that are to be written anew out of the record."""
+        known = self.record(again=True)
+        left = known.copy()
+        left[[self._number(place) for place in places]] = 0
+        if (left != known).any():
+            self._describe(left)
+
+    def complete(self) -> None:
+        """Record the checksums of chunks that are not in the record, as they lie on the disk."""
+        known = self.record(again=True)
+        if known.all():
+            return
+        whole = known.copy()
+        for number, place in enumerate(self.places()):
+            if not known[number]:
+                whole[number] = stored_checksum(self.path_of(place))
+        if (whole != known).any():
+            self._describe(whole)
+
+    def _describe(self, record: NDArray[np.uint32]) -> None:
+        write_description(self.folder, self._description(record).text)
+        self._record = record
+
+    def _description(self, record: NDArray[np.uint32]) -> ArrayDescription:
+        known = {RECORD: record.astype(">u4").tobytes().hex()} if record.any() else {}
+        return ArrayDescription(
+            self.shape, self.chunks, self.dtype, self.fill_value, {**self.attributes, **known}
+        )
+
+    def _decoded(self, text: Any) -> NDArray[np.uint32]:
+        """The record in the words of a description; nothing is known where they are damaged."""
+        try:
+            found = np.frombuffer(bytes.fromhex(text), ">u4").astype(np.uint32)
+        except (TypeError, ValueError):
+            found = np.zeros(0, np.uint32)
+        whole = len(found) == self.n_chunks and len(text) == _DIGITS * len(found)
+        return found if whole else np.zeros(self.n_chunks, np.uint32)

@@ -1,0 +1,1 @@
+"""The heat kernel as a closed form that is proven in ball arithmetic."""

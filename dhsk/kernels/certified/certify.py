@@ -1,0 +1,181 @@
+"""Proof of a form's error: of its approximation in ball arithmetic, of its rounding a priori."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from flint import arb, arb_poly
+from numpy.polynomial import Polynomial
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats
+from dhsk.kernels.certified.evaluate import DOUBLE, EXPM1_ERROR, SINGLE, Reals
+from dhsk.kernels.certified.exponent import ONE, Local, largest_value
+
+Candidate: TypeAlias = tuple[float, NDArray[Any], NDArray[Any]]
+"""A, and the coefficients of P and of Q, in the type that they are evaluated in."""
+
+_CELLS: Final = 256  # parts of a piece in which rounding is bounded
+_SLACK: Final = 1.0 + 1e-5  # over bounds that are computed in float64 themselves
+_LN2: Final = math.log(2.0)
+_UNRESOLVED: Final = 291 * math.log(10.0)  # -log K from where no relative error is promised
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """Proven bound of |computed - true| over all cosines in [-1, 1], in float64."""
+
+    absolute: float
+    """Everywhere."""
+    relative: float
+    """Wherever the true value is at least 1e-290."""
+    difference: float = math.inf
+    """Of 1 - K, relative to it, everywhere; of forms in float64."""
+
+
+def proven_bound(
+    locals_: Sequence[Local],
+    exact: tuple[arb_poly, arb_poly],
+    rounded: Candidate,
+    factors: tuple[float, ...],
+    coefficient_roundings: int,
+) -> ErrorBound:
+    """Bound the error of a form: approximation, and rounding part by part of each piece.
+
+    With u the unit of rounding and p_i, q_i the coefficients, Horner's rule is off by at most
+    u Σ (i+1) |p_i| y^i in P and (1 + E) u Q in Q, E = Σ i q_i y^i / Q. The division, the sum with
+    A, d and its product take a rounding each (d none for c >= 1/2, by Sterbenz' lemma); that of y
+    moves h by at most u |y h'|. A factor takes three roundings. If a coefficient of Q is not
+    positive, or one of P subnormal, nothing is proven: the bound is infinite.
+
+    1 - K is 1 - 2^E, E <= 0, and |E 2^E / (1 - 2^E)| log 2 <= 1: its relative error is at most that
+    of E, which is that of h and of d, and its own rounding. With factors 1 - u_j d it is the sum of
+    two parts of one sign, and the product of these, less 1, takes three roundings each.
+
+    Call under `ctx.workprec(WORK_BITS)`.
+
+    Parameters
+    ----------
+    locals_
+        h on neighbouring intervals up to c = 1, without the factors' part.
+    exact
+        Polynomials whose quotient stands for h: with the rounded coefficients, or before rounding.
+    rounded
+        A, and the coefficients of P and Q, in the type that the form is evaluated in.
+    factors
+        The factors' u_j.
+    coefficient_roundings
+        1 if `exact` is before rounding, else 0.
+
+    Returns
+    -------
+    ErrorBound
+        Relative to K, and absolute, on these intervals.
+    """
+    offset, p, q = rounded
+    tiny = np.finfo(p.dtype).tiny
+    if q.min() < tiny or (np.abs(p[p != 0.0]) < tiny).any():
+        return ErrorBound(math.inf, math.inf)
+    arithmetic = DOUBLE if p.dtype == np.float64 else SINGLE
+    left = locals_[0].piece.left
+    relative = absolute = difference = 0.0
+    fixed = arithmetic.exp2_error + 3 * len(factors) * arithmetic.unit
+    for local in locals_:
+        missed, missed_of_h = _approximation_error(local, *exact, left)
+        points = np.linspace(local.piece.left, local.piece.right, _CELLS + 1)
+        y, d, h = (points - left) / ONE, (ONE - points) / ONE, _exponent(local, points)
+        # h falls and is convex, and the sums grow with y: the ends of a cell bound all in it.
+        p_sum, p_power = _sums(np.abs(p), y)
+        q_sum, q_power = _sums(q, y)
+        quotient = np.abs(h - offset)
+        quotient = np.maximum(quotient[:-1], quotient[1:])
+        in_numerator = ((1 + coefficient_roundings) * p_sum + p_power)[1:] / q_sum[:-1]
+        in_denominator = 2 + coefficient_roundings + (q_power / q_sum)[1:]
+        in_d = points[:-1] < ONE / 2
+        roundings = in_numerator + in_denominator * quotient + (2 + in_d) * h[:-1]
+        roundings += y[1:] * _slope(local, points[:-1])
+        error = missed + _LN2 * d[:-1] * arithmetic.unit * roundings
+        error = np.expm1(error * _SLACK) + fixed
+        fall = minus_log(local, factors, points)
+        # Twice too large, values from 1e-291 down come out below 1e-290, as promised.
+        promised = (fall[1:] < _UNRESOLVED) | (error > 1.0)
+        relative = max(relative, float((error * promised).max()) * _SLACK)
+        absolute = max(absolute, float((error * np.exp(-fall[1:])).max()) * _SLACK)
+        in_exponent = (missed_of_h + arithmetic.unit * roundings) / h[1:]
+        difference = max(difference, float(in_exponent.max()) * _SLACK)
+    difference += EXPM1_ERROR + 3 * (len(factors) + 1) * arithmetic.unit
+    return ErrorBound(absolute, relative, difference)
+
+
+def _sums(coefficients: Reals, y: Floats) -> tuple[Floats, Floats]:
+    """Σ a_i y^i and Σ i a_i y^i at each y."""
+    powers = np.arange(coefficients.size)
+    terms = coefficients.astype(np.float64) * y[:, None] ** powers
+    return terms.sum(axis=1), terms @ powers
+
+
+def _exponent(local: Local, points: Floats, derivative: int = 0) -> Floats:
+    """h, or a derivative in c, at points of a piece to float64's accuracy (h is smooth there)."""
+    left, right = local.piece.left, local.piece.right
+    half, y = (right - left) / 2, (2.0 * points - left - right) / (right - left)
+    polynomial = Polynomial([float(a) for a in local.polynomial.coeffs()])
+    value: Floats = polynomial.deriv(derivative)(y) * (ONE / half) ** derivative
+    return value
+
+
+def _slope(local: Local, points: Floats) -> Floats:
+    """Size of dh/dc at points of a piece."""
+    return np.abs(_exponent(local, points, 1))
+
+
+def minus_log(local: Local, factors: tuple[float, ...], points: Floats) -> Floats:
+    """-log K at points of a piece, to float64's accuracy.
+
+    Parameters
+    ----------
+    local
+        h on the piece, without the factors' part.
+    factors
+        The factors' u_j.
+    points
+        Points (cosines times 2^52) of the piece.
+
+    Returns
+    -------
+    Floats
+        -log K, of the shape of `points`.
+    """
+    d = (ONE - points) / ONE
+    fall: Floats = d * _exponent(local, points) * _LN2
+    for factor in factors:
+        fall -= np.log1p(-factor * d)
+    return fall
+
+
+def _approximation_error(
+    local: Local, numerator: arb_poly, denominator: arb_poly, left: int
+) -> tuple[float, float]:
+    """Bounds of the errors of log K and of h on a piece, in exact arithmetic."""
+    piece = local.piece
+    half, middle = arb(piece.right - piece.left) / 2 / ONE, arb(piece.right + piece.left) / 2 / ONE
+    y, d = arb_poly([middle - arb(left) / ONE, half]), arb_poly([1 - middle, -half])
+    p, q = numerator(y), denominator(y)
+    # With a polynomial T near 1/Q, |h - P/Q| = |(h Q - P) T| / |Q T|: Q varies much on a piece.
+    inverse = _near_inverse(q)
+    miss = (local.polynomial * q - p) * inverse
+    missed, of_h = largest_value(d * miss), largest_value(miss)
+    smallest = 1.0 - largest_value(q * inverse - 1)
+    if not smallest > 0.5:
+        return math.inf, math.inf
+    farthest = (ONE - piece.left) / ONE
+    of_log = (missed / smallest + farthest * local.remainder) * _LN2 * _SLACK
+    return of_log, (of_h / smallest + local.remainder) * _SLACK
+
+
+def _near_inverse(polynomial: arb_poly) -> arb_poly:
+    """Interpolate 1/p on [-1, 1]."""
+    places = [arb(math.cos((2 * i + 1) * math.pi / 56)) for i in range(28)]
+    inverse = arb_poly.interpolate(places, [1 / polynomial(y) for y in places])
+    return arb_poly([a.mid() for a in inverse.coeffs()])

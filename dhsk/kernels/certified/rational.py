@@ -1,0 +1,199 @@
+"""Rational approximation P/Q of the heat kernel's exponent, and the kernel's zeros next to -1."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from flint import arb, arb_mat, arb_poly, ctx
+
+from dhsk.kernels.certified.exponent import ONE, Local, exponent_at
+from dhsk.kernels.certified.series import HeatSeries
+
+_ROUNDS = 8  # of moving the nodes; measured: four bring the largest error within a factor 3
+_FEW_ROUNDS, _FAR = 3, 30.0  # after so many, an error so many times the goal is given up
+_TARGET = 1e-17  # an error that is small enough
+_PULL = 0.35  # how far a gap between nodes gives way to its error; 0.5 oscillates
+_SOLVE_BITS = 400, 22  # at least, and for each node: the equations are that ill-conditioned
+_SAMPLES = (0.2, 0.5, 0.8)  # places in a gap where the error is looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Rational:
+    """P(y)/Q(y) near h, y = c - left, Q(0) = 1."""
+
+    numerator: arb_poly
+    denominator: arb_poly
+    error: float
+    """Largest weighed error of log K, or relative error of it, seen (not proven)."""
+
+
+def interpolate_rationally(
+    locals_: Sequence[Local],
+    sizes: tuple[int, int],
+    spread: float,
+    goal: float,
+    lightest: float = 1.0,
+    *,
+    relative: bool = False,
+) -> Rational:
+    """Interpolate h by P/Q, at nodes that are moved until the error of (1-c) h is even.
+
+    h is a Stieltjes function, so P and Q have negative zeros alone and positive coefficients, and
+    the error falls geometrically with the size, at a rate that depends on the logarithm of the
+    interval's length over its distance from the zeros (Stahl & Totik 1992, chapter 6).
+
+    Parameters
+    ----------
+    locals_
+        h, on an interval.
+    sizes
+        Numbers of coefficients of P and of Q; there are as many nodes, less one.
+    spread
+        Where the nodes begin to thin out: about the distance to the next zero.
+    goal
+        Error that is wanted: where it is out of reach, few rounds are made.
+    lightest
+        The error of log K is weighed by K, but at least by this: 1 stands for no weights.
+    relative
+        The error is that of log K in units of log K instead: where log K is small all over, that of
+        K says nothing about 1 - K.
+
+    Returns
+    -------
+    Rational
+        The best of the rounds.
+    """
+    left = locals_[0].piece.left
+    width = (ONE - left) / ONE
+    low, high = math.log(spread), math.log(spread + width)
+    count = sum(sizes) - 1
+    angles = [(2 * i + 1) * math.pi / (2 * count) for i in range(count)]
+    knots = [low, *((low + high - (high - low) * math.cos(a)) / 2 for a in angles), high]
+    best: Rational | None = None
+    for done in range(1, _ROUNDS + 1):
+        nodes = [_point(left, spread, knot) for knot in knots[1:-1]]
+        fit = _solve(locals_, left, nodes, sizes)
+        errors = _gap_errors(locals_, spread, knots, fit, None if relative else lightest)
+        found = Rational(*fit, max(errors))
+        if best is None or found.error < best.error:
+            best = found
+        if best.error < _TARGET or (done >= _FEW_ROUNDS and best.error > _FAR * goal):
+            break
+        knots = _balanced(knots, errors)
+    assert best is not None
+    return best
+
+
+def _point(left: int, spread: float, knot: float) -> int:
+    return min(left + max(0, math.floor((math.exp(knot) - spread) * ONE)), ONE - 1)
+
+
+def _solve(
+    locals_: Sequence[Local], left: int, nodes: list[int], sizes: tuple[int, int]
+) -> tuple[arb_poly, arb_poly]:
+    """P and Q with P(y) - h Q(y) = 0 at the nodes and Q(0) = 1."""
+    count = len(nodes)
+    values = [exponent_at(locals_, node) for node in nodes]
+    matrix, right_side = arb_mat(count, count), arb_mat(count, 1)
+    with ctx.workprec(_SOLVE_BITS[0] + _SOLVE_BITS[1] * count):
+        for i, (node, h) in enumerate(zip(nodes, values, strict=True)):
+            y, power = arb(node - left) / ONE, arb(1)
+            for j in range(max(sizes)):
+                if j < sizes[0]:
+                    matrix[i, j] = power
+                if 0 < j < sizes[1]:
+                    matrix[i, sizes[0] + j - 1] = -h * power
+                power *= y
+            right_side[i, 0] = h
+        solution = [entry.mid() for entry in matrix.solve(right_side).entries()]
+    return arb_poly(solution[: sizes[0]]), arb_poly([arb(1), *solution[sizes[0] :]])
+
+
+def _gap_errors(
+    locals_: Sequence[Local],
+    spread: float,
+    knots: list[float],
+    fit: tuple[arb_poly, arb_poly],
+    lightest: float | None,
+) -> list[float]:
+    numerator, denominator = fit
+    left = locals_[0].piece.left
+
+    def error(knot: float) -> float:
+        point = _point(left, spread, knot)
+        y = arb(point - left) / ONE
+        h, d = exponent_at(locals_, point), (ONE - point) / ONE
+        miss = numerator(y) / denominator(y) - h
+        if lightest is None:
+            return abs(float((miss / h).mid()))
+        weight = max(lightest, math.exp2(-d * float(h)))
+        return abs(float(miss.mid())) * d * math.log(2.0) * weight
+
+    return [max(error(a + (b - a) * place) for place in _SAMPLES) for a, b in pairwise(knots)]
+
+
+def _balanced(knots: list[float], errors: list[float]) -> list[float]:
+    tiny = max(errors) * 1e-6 + 1e-300
+    gaps = [
+        (b - a) * max(error, tiny) ** (-_PULL / 2)
+        for a, b, error in zip(knots[:-1], knots[1:], errors, strict=True)
+    ]
+    scale = (knots[-1] - knots[0]) / sum(gaps)
+    moved = [knots[0]]
+    for gap in gaps[:-1]:
+        moved.append(moved[-1] + gap * scale)
+    return [*moved, knots[-1]]
+
+
+def next_zeros(series: HeatSeries, distance: float, count: int) -> list[float]:
+    """Distances from -1 of the kernel's zeros below it, to about ten digits (not proven).
+
+    Newton's method from the right, which all zeros being real makes monotone, on the function
+    divided by the zeros found (Maehly 1954).
+
+    Parameters
+    ----------
+    series
+        The series.
+    distance
+        Lower bound of the first of them.
+    count
+        How many to find.
+
+    Returns
+    -------
+    list of float
+        The distances -1 - z_j, increasing; fewer if the precision ends before.
+    """
+    found: list[float] = []
+    start = distance * 0.5
+    while len(found) < count:
+        last = found[-1] if found else 0.0
+        zero = _newton(lambda x: _log_slope(series, x), found, start)
+        if not last < zero < math.inf:
+            break
+        found.append(zero)
+        start = zero + 0.01 * (zero - last)
+    return found
+
+
+def _newton(slope: Callable[[float], float], found: list[float], start: float) -> float:
+    x = start
+    for _ in range(60):
+        total = slope(x) - sum(1.0 / (z - x) for z in found)
+        if not abs(total) > 1e-3:  # beyond a distance of 1000 nothing is gained
+            return math.inf
+        step = 1.0 / total
+        x += step
+        if abs(step) < 1e-11 * x:
+            break
+    return x
+
+
+def _log_slope(series: HeatSeries, x: float) -> float:
+    """K'/K at c = -1 - x."""
+    point = -ONE - math.floor(x * ONE)
+    step = max(1, math.floor(x * 1e-7 * ONE))
+    low, high = series.sum(point - step), series.sum(point + step)
+    return float(arb(high - low) / arb(high + low)) * ONE / step

@@ -1,0 +1,1 @@
+"""Linear classifiers on features beyond memory, by Newton's method; arrays only."""

@@ -1,0 +1,369 @@
+"""Linear classifiers on features beyond memory: Newton's method, all problems in every pass.
+
+Minimised is, as in LIBLINEAR [1]_, |w|^2/2 + C sum_i s_i loss(y_i f(z_i)), where f(z) = w z + b is
+linear in the features and a constant feature 1, so that b counts in |w|. As that is strongly
+convex, its excess over the least value is at most half the squared length of its gradient: the
+certificate of every solution, whatever led to it.
+
+.. [1] R.-E. Fan, K.-W. Chang, C.-J. Hsieh, X.-R. Wang and C.-J. Lin, "LIBLINEAR: a library for
+   large linear classification", JMLR 9 (2008).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices
+from dhsk.linear.checkpoint import State, forget
+from dhsk.linear.features import FeatureMatrix, sum_of
+from dhsk.linear.losses import Loss
+from dhsk.linear.passes import (
+    Columns,
+    curvature_of,
+    curvatures,
+    curved,
+    gradients,
+    slopes,
+)
+from dhsk.linear.preconditioner import Factors, keys_of
+from dhsk.progress import OnProgress, Progress, ignore
+
+STEPS: Final = np.array([*2.0 ** np.arange(-12, 0), 0.75, 1.0, 1.25, 1.5, 2.0, 3.0])
+"""Lengths of Newton steps at which slopes are computed, all in one pass."""
+
+_PATIENCE: Final = 8
+_PATIENCE_HELD: Final = 16
+"""Conjugate gradients of one Newton step after which new factors pay, where a pass computes
+features and where they are in memory: making factors takes a pass, and time besides."""
+
+_MOST_NEWTON: Final = 200
+_MOST_CONJUGATE: Final = 250
+_FORCING: Final = 0.1
+"""Part of the gradient that the conjugate gradients may leave, far from the solution."""
+
+_GOOD_SLOPE: Final = 0.3
+"""Part of the first slope that may be left, either way, where a whole step ends."""
+
+
+_ROUNDING: Final = 8
+"""Units of the last digit by which rounding of its sums may change the objective."""
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What the features are to tell.
+
+    Attributes
+    ----------
+    codes
+        Class of each sample, (N,), from 0.
+    weights
+        Factors of C, one column a group, (N, groups), 0 for samples that are not trained on.
+    """
+
+    codes: Indices
+    weights: NDArray[Any]
+
+    def scale(self, columns: Columns) -> Floats:
+        """LIBLINEAR's scale of tolerances, (J,): the part of the samples in the smaller class."""
+        found = np.empty(len(columns))
+        for j, (positive, group) in enumerate(zip(columns.positive, columns.group, strict=True)):
+            used = self.weights[:, group] > 0
+            own = np.count_nonzero(used & (self.codes == positive))
+            found[j] = max(1, min(own, np.count_nonzero(used) - own)) / max(1, used.sum())
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Coefficients of all columns, with what proves them.
+
+    Attributes
+    ----------
+    coef
+        w and b, (width + 1, J).
+    objective
+        Value of what is minimised, (J,).
+    gradient_norm
+        Length of its gradient, (J,).
+    relative
+        What had to come below the tolerance, (J,): the length as a part of that at 0.
+    gap
+        Bound of the objective's excess over its least value, (J,).
+    converged
+        Whether it did, (J,).
+    newton
+        Newton steps.
+    passes
+        Passes over the features.
+    """
+
+    coef: Floats
+    objective: Floats
+    gradient_norm: Floats
+    relative: Floats
+    gap: Floats
+    converged: NDArray[np.bool_]
+    newton: int
+    passes: int
+
+
+@dataclass
+class Newton:
+    """Solve the problems of some columns.
+
+    Attributes
+    ----------
+    Z
+        Features.
+    targets
+        What they are to tell.
+    columns
+        The problems.
+    loss
+        The loss.
+    tol
+        Part of the gradient at 0 that may be left, times LIBLINEAR's scale, see `Targets.scale`.
+    room
+        Bytes for sums of second derivatives.
+    report
+        Receives progress.
+    patience
+        Conjugate gradients of a step after which new factors pay; 0 for what `Z` suggests.
+    keep
+        Receives the state after every step; it is changed by the next one.
+    passes
+        Passes made so far.
+    """
+
+    Z: FeatureMatrix
+    targets: Targets
+    columns: Columns
+    loss: Loss
+    tol: float
+    room: int
+    report: OnProgress = ignore
+    keep: Callable[[State], None] = forget
+    patience: int = 0
+    passes: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        """Settle the patience."""
+        held = self.Z.values is not None
+        self.patience = self.patience or (_PATIENCE_HELD if held else _PATIENCE)
+
+    def solve(
+        self,
+        start: Floats | None = None,
+        factors: Factors | None = None,
+        state: State | None = None,
+    ) -> Solution:
+        """Solve from some coefficients, or from 0, or go on.
+
+        Parameters
+        ----------
+        start
+            Coefficients, (width + 1, J).
+        factors
+            Factors to begin with; they are made anew, in place, where they no longer serve.
+        state
+            From `keep` of the same problems, begun without factors: the rest is done as it would
+            have been, to the last bit if `room` is the same.
+
+        Returns
+        -------
+        Solution
+            The solution; columns that did not converge say so.
+        """
+        factors = Factors(self.columns) if factors is None else factors
+        if state is None:
+            state = self._begin(start, factors)
+        elif state.factored is not None and state.live.any() and state.conjugate <= self.patience:
+            self._make(factors, state)
+        self.passes = state.passes
+        while state.live.any() and state.newton < _MOST_NEWTON:
+            if state.conjugate > self.patience:
+                state.factored, state.made = state.V.copy(), state.live.copy()
+                self._make(factors, state)
+            state.conjugate = self._step(state, factors)
+            state.newton += 1
+            state.live &= _lengths(state.G) > state.goal
+            state.passes = self.passes
+            self.keep(state)
+            self._tell(state)
+        left = _lengths(state.G)
+        return Solution(
+            coef=state.V,
+            objective=state.f,
+            gradient_norm=left,
+            # Of features that say nothing the gradient is 0 from the beginning.
+            relative=np.divide(left, state.goal, out=np.zeros_like(left), where=left > 0)
+            * self.tol
+            * self.targets.scale(self.columns),
+            gap=left**2 / 2,
+            converged=left <= state.goal,
+            newton=state.newton,
+            passes=state.passes,
+        )
+
+    def _begin(self, start: Floats | None, factors: Factors) -> State:
+        """State before the first step."""
+        V = np.zeros((self.Z.width + 1, len(self.columns)))
+        f, G = self._gradient(V, self.columns)
+        goal = self.tol * self.targets.scale(self.columns) * _lengths(G)
+        if start is not None:
+            V = start.copy()
+            f, G = self._gradient(V, self.columns)
+        first = _lengths(G)
+        state = State(V, f, G, goal, first, first > goal, passes=self.passes)
+        if start is not None and not factors:
+            state.conjugate = self.patience + 1
+        return state
+
+    def _make(self, factors: Factors, state: State) -> None:
+        """Make the factors of the columns that went on, where they were made last."""
+        assert state.factored is not None
+        assert state.made is not None
+        columns = factors.columns_like(self.columns.only(state.made))
+        first = {key: j for j, key in reversed(list(enumerate(keys_of(self.columns))))}
+        at = state.factored[:, [first[key] for key in keys_of(columns)]]
+        codes, weights = self.targets.codes, self.targets.weights
+        self.passes += factors.compute(self.Z, codes, weights, at, columns, self.loss, self.room)
+
+    def _step(self, state: State, factors: Factors) -> int:
+        """One Newton step of the columns that go on; those that get no further stop.
+
+        Returns
+        -------
+        int
+            Conjugate gradients that it took.
+        """
+        V, f, G, some = state.V, state.f, state.G, np.flatnonzero(state.live)
+        columns = self.columns.only(some)
+        D, count = self._direction(V[:, some], G[:, some], columns, factors)
+        slope = np.einsum("ij,ij->j", G[:, some], D)
+        t = np.ones(len(some))
+        f_new, G_new = self._gradient(V[:, some] + D, columns)
+        bad = np.abs(np.einsum("ij,ij->j", G_new, D)) > _GOOD_SLOPE * np.abs(slope)
+        if bad.any():
+            worse = some[bad]
+            t[bad] = self._lengths_of_step(V[:, worse], D[:, bad], columns.only(bad), slope[bad])
+            found = self._gradient(V[:, worse] + t[bad] * D[:, bad], columns.only(bad))
+            f_new[bad], G_new[:, bad] = found
+        rounding = _ROUNDING * np.finfo(self.Z.dtype).eps * np.abs(f[some])
+        better = f_new < f[some] - rounding
+        better |= (f_new <= f[some] + rounding) & (_lengths(G_new) < 0.9 * _lengths(G[:, some]))
+        good = some[better]
+        V[:, good] += t[better] * D[:, better]
+        f[good], G[:, good] = f_new[better], G_new[:, better]
+        state.live[some[~better]] = False  # rounding of the features allows no more
+        return count
+
+    def _gradient(self, V: Floats, columns: Columns) -> tuple[Floats, Floats]:
+        """Objective and its gradient."""
+        parts = self.Z.map(gradients, *self._arguments(), self.Z.into(V), columns, self.loss)
+        values, sums = next(parts)
+        for value, part in parts:
+            values += value
+            sums += part
+        self.passes += 1
+        objective = np.einsum("ij,ij->j", V, V) / 2 + columns.C * values
+        return objective, V + columns.C * self.Z.back(sums)
+
+    def _direction(
+        self, V: Floats, G: Floats, columns: Columns, factors: Factors
+    ) -> tuple[Floats, int]:
+        """Newton direction by conjugate gradients, less exact far from the solution."""
+        D, R = np.zeros_like(V), -G
+        first = _lengths(R)
+        scale = np.sqrt(len(R)) * columns.C  # any unit will do: it only says how far we are
+        limit = np.minimum(_FORCING, np.sqrt(first / np.maximum(first, scale))) * first
+        P, before, open_ = np.zeros_like(V), np.ones(len(columns)), np.arange(len(columns))
+        at = self._point(V, columns)
+        for count in range(1, _MOST_CONJUGATE + 1):
+            own = columns.only(open_)
+            S = factors.solve(R[:, open_], own)
+            now = np.einsum("ij,ij->j", R[:, open_], S)
+            keep = now / before[open_] if count > 1 else np.zeros(len(open_))
+            P[:, open_] = S + keep * P[:, open_]
+            before[open_] = now
+            Q = self._curved(at, P[:, open_], own, open_)
+            a = now / np.einsum("ij,ij->j", P[:, open_], Q)
+            D[:, open_] += a * P[:, open_]
+            R[:, open_] -= a * Q
+            open_ = open_[_lengths(R[:, open_]) > limit[open_]]
+            if not len(open_):
+                break
+        return D, count
+
+    def _point(self, V: Floats, columns: Columns) -> NDArray[Any]:
+        """What products with second derivatives at V need: coefficients, or curvatures.
+
+        Curvatures, (N, J), are small beside features in memory; where passes compute features, or
+        run on workers, they are computed on the way.
+        """
+        inner = self.Z.into(V)
+        if self.Z.values is None:
+            return inner
+        self.passes += 1
+        found, done = np.empty((self.Z.n, len(columns)), self.Z.dtype), 0
+        for part in self.Z.map(curvature_of, *self._arguments(), inner, columns, self.loss):
+            found[done : done + len(part)] = part
+            done += len(part)
+        return found
+
+    def _curved(self, at: NDArray[Any], P: Floats, columns: Columns, chosen: Indices) -> Floats:
+        """Second derivatives of the objective times P, for chosen columns of `_point`."""
+        into = self.Z.into(P)
+        self.passes += 1
+        if self.Z.values is None:
+            given = (at[:, chosen], into, columns, self.loss)
+            sums = sum_of(self.Z.map(curvatures, *self._arguments(), *given))
+        else:
+            D = np.ascontiguousarray(into.T, self.Z.dtype)
+            sums = sum_of(self.Z.map(curved, (at,), D, chosen)).T
+        return P + columns.C * self.Z.back(sums)
+
+    def _lengths_of_step(
+        self, V: Floats, D: Floats, columns: Columns, slope: Floats
+    ) -> NDArray[Any]:
+        """Where the slope along D is about 0, between the lengths tried."""
+        inner, into = self.Z.into(V), self.Z.into(D)
+        parts = self.Z.map(slopes, *self._arguments(), inner, into, columns, self.loss, STEPS)
+        self.passes += 1
+        own = np.einsum("ij,ij->j", V, D) + STEPS[:, None] * np.einsum("ij,ij->j", D, D)
+        found = np.vstack([slope, own + columns.C * sum_of(parts)])
+        at = np.concatenate([[0.0], STEPS])
+        lengths = np.empty(len(columns))
+        for j, along in enumerate(found.T):
+            above = int(np.argmax(along > 0)) if (along > 0).any() else 0
+            if not above:
+                lengths[j] = at[-1]
+                continue
+            low, high = along[above - 1], along[above]
+            lengths[j] = at[above - 1] + (at[above] - at[above - 1]) * low / (low - high)
+        return lengths
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return ((self.targets.codes, self.targets.weights),)
+
+    def _tell(self, state: State) -> None:
+        """Progress by the digits that the worst gradient has still to lose."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            done = np.log(state.first / _lengths(state.G)) / np.log(state.first / state.goal)
+        share = float(np.clip(np.nanmin(done), 0, 1)) if np.isfinite(done).any() else 1.0
+        self.report(Progress("training", int(1000 * share), 1000))
+
+
+def curvature_bytes(Z: FeatureMatrix, n_columns: int) -> int:
+    """Bytes of the curvatures of some columns, which are held beside features in memory."""
+    return 0 if Z.values is None else Z.n * n_columns * Z.dtype.itemsize
+
+
+def _lengths(G: Floats) -> Floats:
+    """Lengths of columns."""
+    lengths: Floats = np.sqrt(np.einsum("ij,ij->j", G, G))
+    return lengths

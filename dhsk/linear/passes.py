@@ -1,0 +1,331 @@
+"""What the primal solver asks of the features: sums over samples, each in one pass."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices
+from dhsk.arrays import blocks as blocks_of
+from dhsk.linear.active_rows import add_curved, add_rows
+from dhsk.linear.losses import Loss
+
+Blocks = Iterable[tuple[slice, NDArray[Any]]]
+"""Blocks of features of a span, as `Span.blocks` gives them."""
+
+
+_SMALL: Final = 1_000_000
+_LEAST_ROWS: Final = 10
+"""OpenBLAS takes products of so many multiplications as they are and packs the matrices of larger
+ones, which for few columns takes as long again: 7,500 rows of 2,000 features times 10 columns took
+5.3 ms in parts of 48 rows, 10.8 ms as a whole."""
+
+_FEW: Final = 0.5
+"""Part of the factors that may differ from 0 for sums row by row to take less time."""
+
+
+_GATHERED_BYTES: Final = 16 * 2**20
+_LEAST_GATHERED: Final = 64
+_PIECE_ROWS: Final = 1024
+"""Scaled rows that a task holds until they are squared, for all columns; and least a column; and
+rows of a block that are scaled at a time."""
+
+_GOLDEN: Final = (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Problems that are solved side by side, one a column.
+
+    Attributes
+    ----------
+    positive
+        Number of the class on the side of +1, (J,).
+    group
+        Row of weights that each one uses, (J,).
+    C
+        Factor of the losses, (J,).
+    """
+
+    positive: Indices
+    group: Indices
+    C: Floats
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.C)
+
+    def only(self, chosen: Any) -> "Columns":
+        """Some of them."""
+        return Columns(self.positive[chosen], self.group[chosen], self.C[chosen])
+
+
+def gradients(
+    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+) -> tuple[Floats, Floats]:
+    """Losses of a span's samples, and their gradients.
+
+    Parameters
+    ----------
+    blocks
+        Features.
+    codes
+        Class of each sample, (n,).
+    weights
+        Weights of the samples, one column a group, (n, groups).
+    V
+        Coefficients, the last row of the constant feature, (k + 1, J).
+    columns, loss
+        The problems.
+
+    Returns
+    -------
+    Floats
+        Weighted sums of losses, (J,).
+    Floats
+        Gradients of these, (k + 1, J).
+    """
+    values, sums = np.zeros(len(columns)), np.zeros(V.shape)
+    for Z, sign, weight, margin in _margins(blocks, codes, weights, V, columns):
+        values += np.einsum("ij,ij->j", loss.value(margin), weight, dtype=np.float64)
+        _add(sums, Z, loss.slope(margin) * sign * weight)
+    return values, sums
+
+
+def curvatures(
+    blocks: Blocks,
+    codes: Indices,
+    weights: NDArray[Any],
+    V: Floats,
+    D: Floats,
+    columns: Columns,
+    loss: Loss,
+) -> Floats:
+    """Second derivatives of a span's losses at V, times directions D: (k + 1, J), as `gradients`.
+
+    The margins are computed anew: next to the features of the blocks, one product more is cheap.
+    """
+    sums, n_columns = np.zeros(D.shape), len(columns)
+    for Z, _, weight, both in _margins(blocks, codes, weights, np.hstack([V, D]), columns):
+        margin, along = both[:, :n_columns], both[:, n_columns:]
+        _add(sums, Z, loss.curvature(margin) * along * weight)
+    return sums
+
+
+def curvature_of(
+    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+) -> NDArray[Any]:
+    """Second derivatives of a span's losses by the decisions, at V: (n, J), as `gradients`."""
+    found = _margins(blocks, codes, weights, V, columns)
+    return np.concatenate([loss.curvature(margin) * weight for _, _, weight, margin in found])
+
+
+def curved(blocks: Blocks, curvature: NDArray[Any], D: NDArray[Any], chosen: Indices) -> Floats:
+    """Second derivatives of a span's losses by the coefficients, times directions.
+
+    Parameters
+    ----------
+    blocks
+        Features.
+    curvature
+        From `curvature_of`, (n, J).
+    D
+        Directions, (c, k + 1), of the features' type.
+    chosen
+        Their columns, (c,).
+
+    Returns
+    -------
+    Floats
+        (c, k + 1).
+    """
+    sums = np.zeros(D.shape)
+    for part, Z in blocks:
+        own = np.zeros_like(D)
+        add_curved(Z, curvature[part], chosen, D, own)
+        sums += own
+    return sums
+
+
+def slopes(
+    blocks: Blocks,
+    codes: Indices,
+    weights: NDArray[Any],
+    V: Floats,
+    D: Floats,
+    columns: Columns,
+    loss: Loss,
+    steps: Floats,
+) -> Floats:
+    """Derivatives by t of a span's losses at V + t D, for some steps t: (steps, J)."""
+    sums, n_columns = np.zeros((len(steps), len(columns))), len(columns)
+    for _, sign, weight, both in _margins(blocks, codes, weights, np.hstack([V, D]), columns):
+        margin, along = both[:, :n_columns], both[:, n_columns:] * sign
+        weighted = along * weight
+        for number, step in enumerate(steps):
+            slope = loss.slope(margin + margin.dtype.type(step) * along)
+            sums[number] += np.einsum("ij,ij->j", slope, weighted, dtype=np.float64)
+    return sums
+
+
+def held_out_decisions(
+    blocks: Blocks, tested: NDArray[np.bool_], V: Floats, columns: Columns
+) -> list[NDArray[Any]]:
+    """Decisions of a span's samples by the fits that did not see them.
+
+    Parameters
+    ----------
+    blocks
+        Features.
+    tested
+        Whether a fold holds a sample out, (n, folds).
+    V
+        Coefficients, (k + 1, J).
+    columns
+        The problems; those of fold f are of group f + 1.
+
+    Returns
+    -------
+    list of ndarray
+        Of each fold, (samples that it holds out, columns of it).
+    """
+    own = [np.flatnonzero(columns.group == f + 1) for f in range(tested.shape[1])]
+    found: list[list[NDArray[Any]]] = [[] for _ in own]
+    for part, Z in blocks:
+        decided = _decided(Z, V)
+        for parts, used, chosen in zip(found, own, tested[part].T, strict=True):
+            parts.append(decided[chosen][:, used])
+    return [np.concatenate(parts) for parts in found]
+
+
+def sums(blocks: Blocks) -> Floats:
+    """Sums of a span's features, (k,)."""
+    total: Floats = sum(Z.sum(axis=0, dtype=np.float64) for _, Z in blocks)
+    return total
+
+
+def active(
+    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
+) -> Indices:
+    """How many of a span's samples have second derivatives at V, (J,)."""
+    counts: Indices = np.count_nonzero(
+        curvature_of(blocks, codes, weights, V, columns, loss), axis=0
+    )
+    return counts
+
+
+def hessians(
+    blocks: Blocks,
+    codes: Indices,
+    weights: NDArray[Any],
+    V: Floats,
+    columns: Columns,
+    loss: Loss,
+    share: Floats,
+    root: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Second derivatives of a span's losses at V, or what a share of the samples says of them.
+
+    Parameters
+    ----------
+    blocks, codes, weights, V, columns, loss
+        As for `gradients`.
+    share
+        Part of the samples that is used for each column, (J,).
+    root
+        What the features are to be multiplied by, (k, r): before, as squares of kernel values lose
+        in float32 what tells their small components apart. None for nothing.
+
+    Returns
+    -------
+    NDArray
+        (J, r + 1, r + 1), of the features' type.
+    """
+    found: NDArray[Any] | None = None
+    waiting: list[list[NDArray[Any]]] = [[] for _ in range(len(columns))]
+    first = 0
+    for Z, _, weight, margin in _margins(blocks, codes, weights, V, columns):
+        if found is None:
+            width = len(V) if root is None else root.shape[1] + 1
+            found = np.zeros((len(columns), width, width), Z.dtype)
+            held = len(columns) * len(V) * Z.dtype.itemsize
+            most = max(_LEAST_GATHERED, _GATHERED_BYTES // held)
+        roots = np.sqrt(loss.curvature(margin) * weight * (_spread(first, len(Z), share) / share))
+        roots = roots.astype(Z.dtype)
+        first += len(Z)
+        for piece in blocks_of(len(Z), _PIECE_ROWS):
+            for total, rows, factors in zip(found, waiting, roots[piece].T, strict=True):
+                rows.append(_scaled(Z[piece], factors))
+                if sum(map(len, rows)) >= most:
+                    _add_square(total, rows, root)
+    assert found is not None  # a span has samples
+    for total, rows in zip(found, waiting, strict=True):
+        _add_square(total, rows, root)
+    return found
+
+
+def _spread(first: int, count: int, share: Floats) -> NDArray[np.bool_]:
+    """Which of consecutive samples make up shares of them, (count, J), the same in every run.
+
+    Multiples of the golden ratio fill [0, 1) evenly, whatever the order of the samples.
+    """
+    at = np.arange(first, first + count) * _GOLDEN % 1
+    return at[:, None] < share
+
+
+def _scaled(Z: NDArray[Any], factors: NDArray[Any]) -> NDArray[Any]:
+    """Rows of (Z, 1) times factors, those of factor 0 left out."""
+    used = np.flatnonzero(factors)
+    rows = np.empty((len(used), Z.shape[1] + 1), Z.dtype)
+    np.multiply(Z[used], factors[used, None], out=rows[:, :-1])
+    rows[:, -1] = factors[used]
+    return rows
+
+
+def _add_square(total: NDArray[Any], rows: list[NDArray[Any]], root: NDArray[Any] | None) -> None:
+    """Add A' A, A being all rows, times a root, and forget them."""
+    if rows:
+        A = np.concatenate(rows)
+        rows.clear()
+        if root is not None:
+            A = np.hstack([A[:, :-1] @ root, A[:, -1:]])
+        # numpy computes half and mirrors it; unlike scipy's BLAS, it lets other threads run.
+        total += A.T @ A
+
+
+def _margins(
+    blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns
+) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]]:
+    """Of each block: features, signs, weights, and the margins of the first J columns of V.
+
+    Columns of V after those are directions, whose products come without signs.
+    """
+    for part, Z in blocks:
+        found = _decided(Z, V)
+        sign = np.where(codes[part, None] == columns.positive, 1, -1).astype(Z.dtype)
+        found[:, : len(columns)] *= sign
+        yield Z, sign, weights[part][:, columns.group], found
+
+
+def _decided(Z: NDArray[Any], V: Floats) -> NDArray[Any]:
+    """Z times coefficients, and the constant feature's."""
+    rows, factor = len(Z), V[:-1].astype(Z.dtype)
+    found = np.empty((rows, V.shape[1]), Z.dtype)
+    step = _SMALL // factor.size
+    for part in blocks_of(rows, step if step >= _LEAST_ROWS else rows):
+        np.matmul(Z[part], factor, out=found[part])
+    found += V[-1].astype(Z.dtype)
+    return found
+
+
+def _add(sums: Floats, Z: NDArray[Any], values: NDArray[Any]) -> None:
+    """Add Z' values, and the sums of values for the constant feature."""
+    if np.count_nonzero(values) < _FEW * values.size:
+        own = np.zeros((len(sums.T), Z.shape[1]), Z.dtype)
+        add_rows(Z, values.astype(Z.dtype, copy=False), own)
+        sums[:-1] += own.T
+    else:
+        sums[:-1] += (values.T @ Z).T  # one way round it takes a quarter less time than the other
+    sums[-1] += values.sum(axis=0, dtype=np.float64)

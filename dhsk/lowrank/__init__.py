@@ -1,1 +1,0 @@
-"""Low-rank approximations of kernel matrices: landmarks, and the features that they give."""

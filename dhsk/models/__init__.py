@@ -1,0 +1,1 @@
+"""Trained classifiers, their files, and their training."""

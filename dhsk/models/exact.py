@@ -1,0 +1,251 @@
+"""A trained exact support vector machine: what prediction needs, and what proves the training."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import ROWS, SUPPORT, Floats, Indices, Rows, blocks
+from dhsk.errors import InputError
+from dhsk.gram.row_map import RowMap
+from dhsk.kernels import Kernel
+from dhsk.models.rescaling import kernel_in
+from dhsk.samples import SphereMap, ZeroRows, ZeroRule
+from dhsk.solvers.dual import Fit
+from dhsk.solvers.platt import class_probabilities
+from dhsk.solvers.problems import Pair
+from dhsk.solvers.votes import one_vs_rest, vote
+
+
+@dataclass(frozen=True, eq=False)
+class Certificates:
+    """What each pair's solution is worth, see `Fit`; arrays are (n_pairs,).
+
+    Attributes
+    ----------
+    violation, gap, objective, norm2, steps, converged
+        As in `Fit`.
+    tol
+        Greatest violation that counted as converged.
+    C
+        Bound of the dual coefficients, before weights.
+    """
+
+    violation: Floats
+    gap: Floats
+    objective: Floats
+    norm2: Floats
+    steps: Indices
+    converged: NDArray[np.bool_]
+    tol: float
+    C: float
+
+    @classmethod
+    def of(cls, fits: Sequence[Fit], tol: float, C: float) -> "Certificates":
+        """Collect those of one fit a pair."""
+        return cls(
+            violation=np.array([fit.violation for fit in fits]),
+            gap=np.array([fit.gap for fit in fits]),
+            objective=np.array([fit.objective for fit in fits]),
+            norm2=np.array([fit.norm2 for fit in fits]),
+            steps=np.array([fit.steps for fit in fits], np.intp),
+            converged=np.array([fit.converged for fit in fits]),
+            tol=tol,
+            C=C,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """Decisions of all pairs of classes as sums over support vectors, in LIBSVM's layout.
+
+    Attributes
+    ----------
+    support
+        Numbers of the training samples that are support vectors, class by class, (n_sv,).
+    n_support
+        How many each class has, (k,).
+    dual_coef
+        s_i alpha_i, positive for the first class of the pair, (k - 1, n_sv): for a support vector
+        of class a, row b - 1 is of the pair with a class b above a, row b of one below.
+    intercepts
+        One a pair, (n_pairs,).
+    """
+
+    support: Indices
+    n_support: Indices
+    dual_coef: Floats
+    intercepts: Floats
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], fits: Sequence[Fit], codes: Indices) -> "Expansion":
+        """Join the solutions of all pairs.
+
+        Parameters
+        ----------
+        pairs
+            From `make_pairs`.
+        fits
+            One of each pair.
+        codes
+            Class of each sample, (N,), from 0.
+        """
+        used = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
+        support = np.unique(np.concatenate(used))
+        support = support[np.argsort(codes[support], kind="stable")]
+        place = np.zeros(len(codes), np.intp)
+        place[support] = np.arange(len(support))
+        k = pairs[-1].second + 1
+        dual_coef = np.zeros((k - 1, len(support)))
+        for pair, fit, members in zip(pairs, fits, used, strict=True):
+            row = np.where(codes[members] == pair.first, pair.second - 1, pair.first)
+            dual_coef[row, place[members]] = fit.coef
+        return cls(
+            support=support,
+            n_support=np.bincount(codes[support], minlength=k),
+            dual_coef=dual_coef,
+            intercepts=np.array([fit.intercept for fit in fits]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SvcModel:
+    """An exact one-vs-one support vector machine.
+
+    Attributes
+    ----------
+    kernel
+        The kernel.
+    sphere_map
+        How samples become its rows.
+    classes
+        Labels, ascending, (k,): whole numbers, floats, booleans or strings.
+    rows
+        Mapped support vectors, class by class, (n_sv, dim), dense or CSR, float64 or float32.
+    expansion
+        Coefficients and intercepts.
+    certificates
+        What the solutions are worth.
+    sigmoids
+        Platt's A and B of every pair, (n_pairs, 2); None without probabilities.
+    notes
+        What else the maker wants to keep with it, as JSON.
+    feature_names
+        Names of the features, (dim,), in the order of the columns; None if they have none.
+    unit
+        What differences of the kernel are divided by in decisions, see `dhsk.models.rescaling`: 1
+        except for nearly constant kernels.
+    zero_rows
+        What becomes of samples of zeros, "center" or "error".
+    n_zero_rows
+        How many of the training samples were of zeros, and took the centre.
+    """
+
+    kernel: Kernel
+    sphere_map: SphereMap
+    classes: NDArray[Any]
+    rows: Rows
+    expansion: Expansion
+    certificates: Certificates
+    sigmoids: Floats | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+    unit: float = 1.0
+    zero_rows: ZeroRule = "center"
+    n_zero_rows: int = 0
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+        return int(self.rows.shape[1])
+
+    @property
+    def row_map(self) -> RowMap:
+        """What turns samples into rows, as in training."""
+        zero_rows = ZeroRows(self.zero_rows)
+        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name, zero_rows)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it was trained for them."""
+        return self.sigmoids is not None
+
+    def decisions(self, rows: Rows) -> Floats:
+        """Decisions of all pairs of classes, block by block.
+
+        Parameters
+        ----------
+        rows
+            Mapped samples, from `row_map`, (N, dim).
+
+        Returns
+        -------
+        Floats
+            Above 0 for the first class, (N, n_pairs), as `dhsk.solvers.votes.vote` takes them.
+        """
+        found = np.tile(self.expansion.intercepts, (rows.shape[0], 1))
+        kernel = kernel_in(self.kernel, self.unit)
+        dual_coef = self.expansion.dual_coef * self.unit
+        ends = np.cumsum(self.expansion.n_support)
+        columns = pairs_of_classes(len(self.classes))
+        for some in blocks(self.rows.shape[0], SUPPORT):
+            support = self.rows[some]
+            for part in blocks(rows.shape[0], ROWS):
+                K = kernel.of_rows(rows[part], support).astype(np.float64, copy=False)
+                for c, end in enumerate(ends):
+                    start = max(end - self.expansion.n_support[c], some.start)
+                    own = slice(start, max(start, min(end, some.stop)))
+                    coef = dual_coef[:, own]
+                    inside = slice(own.start - some.start, own.stop - some.start)
+                    found[part, columns[c]] += K[:, inside] @ coef.T
+        return found
+
+    def predict(self, rows: Rows) -> NDArray[Any]:
+        """Label of each mapped sample, by votes, (N,)."""
+        parts = blocks(rows.shape[0], ROWS)
+        return np.concatenate([self.labels_of(self.decisions(rows[p])) for p in parts])
+
+    def probabilities(self, rows: Rows) -> Floats:
+        """Class probabilities of mapped samples, (N, k); see `probabilities_of`."""
+        parts = blocks(rows.shape[0], ROWS)
+        return np.concatenate([self.probabilities_of(self.decisions(rows[p])) for p in parts])
+
+    def labels_of(self, decisions: Floats) -> NDArray[Any]:
+        """Labels, (N,), by votes of the decisions of all pairs, (N, n_pairs)."""
+        return np.asarray(self.classes[vote(decisions, len(self.classes))])
+
+    def scores_of(self, decisions: Floats) -> Floats:
+        """Scores of the classes, (N, k), or of two (N,), from the decisions of all pairs.
+
+        See `dhsk.solvers.votes.one_vs_rest`.
+        """
+        return one_vs_rest(decisions, len(self.classes))
+
+    def probabilities_of(self, decisions: Floats) -> Floats:
+        """Class probabilities, (N, k), from the decisions of all pairs, (N, n_pairs).
+
+        Raises
+        ------
+        InputError
+            The model was trained without them.
+        """
+        if self.sigmoids is None:
+            raise InputError("the model has no probabilities: train it with probability=True")
+        return class_probabilities(decisions, self.sigmoids, len(self.classes))
+
+
+def pairs_of_classes(n_classes: int) -> Indices:
+    """Numbers of the pairs that each class is in, by the other class, (k, k - 1).
+
+    Parameters
+    ----------
+    n_classes
+        Number of classes k.
+    """
+    numbers = np.zeros((n_classes, n_classes), np.intp)
+    for number, (a, b) in enumerate(combinations(range(n_classes), 2)):
+        numbers[a, b] = numbers[b, a] = number
+    return numbers[~np.eye(n_classes, dtype=bool)].reshape(n_classes, n_classes - 1)

@@ -1,0 +1,183 @@
+"""A trained low-rank classifier: what prediction needs, and what proves the training."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, softmax
+
+from dhsk.arrays import ROWS, SUPPORT, Floats, Indices, Rows, blocks
+from dhsk.errors import InputError
+from dhsk.gram.row_map import RowMap
+from dhsk.kernels import Kernel
+from dhsk.samples import SphereMap, ZeroRows, ZeroRule
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankCertificates:
+    """What the solutions are worth; arrays are (J,), one a column.
+
+    Attributes
+    ----------
+    objective
+        Value of what is minimised.
+    gradient_norm
+        Length of its gradient.
+    relative
+        What had to come below the tolerance: the length as a part of that at 0.
+    gap
+        Bound of the objective's excess over its least value: half the squared length, as it is
+        strongly convex.
+    converged
+        Whether it came below the tolerance.
+    loss
+        Name of the loss.
+    C
+        Factor of the losses, before weights.
+    tol
+        Part of the gradient at 0 that counted as converged, see `dhsk.linear.newton.Newton`.
+    steps
+        Most Newton steps of a column.
+    passes
+        Passes over the features.
+    width
+        Number of features.
+    trace_error
+        Trace norm of what the features leave of the kernel matrix, as a part of its trace.
+    """
+
+    objective: Floats
+    gradient_norm: Floats
+    relative: Floats
+    gap: Floats
+    converged: NDArray[np.bool_]
+    loss: str
+    C: float
+    tol: float
+    steps: int
+    passes: int
+    width: int
+    trace_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankModel:
+    """A linear classifier on Nyström features, as sums of kernel values with the landmarks.
+
+    Attributes
+    ----------
+    kernel
+        The kernel.
+    sphere_map
+        How samples become its rows.
+    classes
+        Labels, ascending, (k,): whole numbers, floats, booleans or strings.
+    rows
+        Mapped landmarks, (m, dim), dense or CSR, float64 or float32.
+    indices
+        Their numbers among the training samples, (m,); None where they are no samples.
+    coef
+        Coefficients of the landmarks, (m, J), float64: J is 1 for two classes, else k, one against
+        the rest.
+    intercepts
+        One a column, (J,).
+    certificates
+        What the solutions are worth.
+    notes
+        What else the maker wants to keep with it, as JSON.
+    feature_names
+        Names of the features, (dim,), in the order of the columns; None if they have none.
+    zero_rows
+        What becomes of samples of zeros, "center" or "error".
+    n_zero_rows
+        How many of the training samples were of zeros, and took the centre.
+    """
+
+    kernel: Kernel
+    sphere_map: SphereMap
+    classes: NDArray[Any]
+    rows: Rows
+    indices: Indices | None
+    coef: Floats
+    intercepts: Floats
+    certificates: LowRankCertificates
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+    zero_rows: ZeroRule = "center"
+    n_zero_rows: int = 0
+
+    @property
+    def dim(self) -> int:
+        """Number of features of a sample."""
+        return int(self.rows.shape[1])
+
+    @property
+    def row_map(self) -> RowMap:
+        """What turns samples into rows, as in training."""
+        zero_rows = ZeroRows(self.zero_rows)
+        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name, zero_rows)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether its loss is that of probabilities."""
+        return self.certificates.loss == "logistic"
+
+    def decisions(self, rows: Rows) -> Floats:
+        """Decisions of all columns, block by block.
+
+        Parameters
+        ----------
+        rows
+            Mapped samples, from `row_map`, (N, dim).
+
+        Returns
+        -------
+        Floats
+            Above 0 for the column's class, (N, J); for two classes, for the second.
+        """
+        found = np.tile(self.intercepts, (rows.shape[0], 1))
+        for some in blocks(self.rows.shape[0], SUPPORT):
+            for part in blocks(rows.shape[0], ROWS):
+                # In float64 throughout: the coefficients nearly cancel where landmarks are near.
+                found[part] += self.kernel.of_rows(rows[part], self.rows[some]) @ self.coef[some]
+        return found
+
+    def predict(self, rows: Rows) -> NDArray[Any]:
+        """Label of each mapped sample, (N,)."""
+        return self.labels_of(self.decisions(rows))
+
+    def probabilities(self, rows: Rows) -> Floats:
+        """Class probabilities of mapped samples, (N, k); see `probabilities_of`."""
+        return self.probabilities_of(self.decisions(rows))
+
+    def labels_of(self, decisions: Floats) -> NDArray[Any]:
+        """Labels, (N,): of the greatest decision, the first of equal ones, as `LinearSVC`."""
+        if len(self.classes) == 2:
+            return np.asarray(self.classes[(decisions[:, 0] > 0).astype(np.intp)])
+        return np.asarray(self.classes[decisions.argmax(axis=1)])
+
+    def scores_of(self, decisions: Floats) -> Floats:
+        """The same decisions, (N, k), or of two classes (N,), above 0 for the second."""
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
+
+    def probabilities_of(self, decisions: Floats) -> Floats:
+        """Class probabilities, (N, k), from decisions, (N, J).
+
+        Of several classes, each one's against the rest, scaled to sum to 1, as in a one-vs-rest
+        `LogisticRegression`.
+
+        Raises
+        ------
+        InputError
+            The loss is another than the logistic one.
+        """
+        if not self.has_probabilities:
+            raise InputError(
+                f"a model of loss {self.certificates.loss!r} has no probabilities: train it with "
+                "loss='logistic'"
+            )
+        if len(self.classes) == 2:
+            decisions = np.hstack([-decisions, decisions])
+        return np.asarray(softmax(log_expit(decisions), axis=1))

@@ -1,0 +1,250 @@
+"""Where a solver gets its matrix from: an array, rows in memory, or a Gram matrix."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.execution.runners import in_threads
+from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.memory import product_bytes
+from dhsk.kernels import Kernel
+from dhsk.solvers.smo import padded
+from dhsk.solvers.sources import repeat_to_padded
+
+_EDGE: Final = 1024
+"""Edge of the blocks in which kernels are computed: 0.30 s for 4,096 samples of 393 features where
+blocks of 2,048 took 0.32 s and four times the memory."""
+
+_SMALLEST_EDGE: Final = 256
+"""Edge of the smallest blocks. With less, sparse rows are made dense too often: 64 took ten times
+as long."""
+
+_BLOCK_SHARE: Final = 16
+"""Part of the memory allowed, as a divisor, that a block may take: else blocks are smaller."""
+
+MOST_THREADS: Final = 8
+"""Blocks that are computed at a time: with those that wait they take 72 MB."""
+
+MULTIPLY_RATE: Final = 2.5e10
+"""Floating-point operations of a core in a second, in float64: assumed. One alone was seen to do
+45e9 where all cores were idle."""
+
+READ_RATE: Final = 1.5e9
+"""Bytes of tiles that a core reads and evaluates in a second: assumed. One alone was seen to do
+2.6e9 on WebKB's cosines, in the page cache."""
+
+
+class RowsSource:
+    """The matrix of a kernel on rows in memory, computed when it is asked for.
+
+    Parameters
+    ----------
+    rows
+        Samples by row, checked and mapped, (N, dim); float32 computes in float32.
+    kernel
+        The kernel.
+    threads
+        Blocks that are computed at a time; the values are the same bits with any number.
+    edge
+        Samples of a block, see `edge_for`; None for as many as are fastest.
+    """
+
+    def __init__(
+        self, rows: Rows, kernel: Kernel, threads: int = 1, edge: int | None = None
+    ) -> None:
+        self._edge = _EDGE if edge is None else edge
+        self.n = rows.shape[0]
+        self.dtype = rows.dtype
+        self._rows = rows
+        self._kernel = kernel
+        self._run = in_threads(min(threads, MOST_THREADS))
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Entries between some samples."""
+        rows = self._rows[members]
+        K = np.zeros((len(members), padded(len(members))), self.dtype)
+        for i, j, values in self._blocks(rows):
+            K[i, j] = values
+            if i != j:
+                K[j, i] = values.T
+        return K
+
+    def product(self, V: Floats) -> Floats:
+        """Product with V."""
+        out = np.zeros((self.n, V.shape[1]))
+        for i, j, values in self._blocks(self._rows):
+            out[i] += values @ V[j]
+            if i != j:
+                out[j] += values.T @ V[i]
+        return out
+
+    def diagonal(self) -> Floats:
+        """Diagonal entries."""
+        if self._kernel.unit_diagonal:
+            return np.ones(self.n)
+        parts = (self._kernel.of_rows(self._rows[part]) for part in blocks(self.n, self._edge))
+        return np.concatenate([np.diagonal(values) for values in parts]).astype(np.float64)
+
+    def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
+        """Blocks on and above the diagonal, in the same order on any number of threads."""
+        parts = list(blocks(rows.shape[0], self._edge))
+        pairs = ((rows, i, rows, j) for number, i in enumerate(parts) for j in parts[number:])
+        yield from self._run(self._values, pairs)
+
+    def _values(
+        self, first: Rows, i: slice, second: Rows, j: slice
+    ) -> tuple[slice, slice, NDArray[Any]]:
+        """One block, between parts of some rows and of others: the task of a thread."""
+        one = first is second and i == j
+        return i, j, self._kernel.of_rows(first[i], None if one else second[j])
+
+
+def evaluation_bytes(rows: Rows, edge: int) -> int:
+    """Memory of a `RowsSource` for each block at a time, besides its rows and what it fills.
+
+    Parameters
+    ----------
+    rows
+        Its rows, (N, dim).
+    edge
+        Samples of a block.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    n, dim = rows.shape
+    edge, item = min(edge, n), rows.dtype.itemsize
+    values = 3 * item * edge**2  # of this block, of one that waits, and a temporary of the kernel
+    if isinstance(rows, np.ndarray):
+        return int(values)
+    lengths = np.diff(rows.indptr)
+    entries = int(np.partition(lengths, n - edge)[n - edge :].sum())  # of whichever are longest
+    block = (item + rows.indices.itemsize) * entries
+    return int(values + 2 * block + product_bytes(edge, dim, block, entries / edge, item))
+
+
+def edge_for(rows: Rows, allowed: int | None) -> int:
+    """Samples of a block, few enough that its evaluation takes a small part of the memory.
+
+    The same for the same call: values may differ in the last bit with the size of a block.
+
+    Parameters
+    ----------
+    rows
+        Rows of the source, (N, dim).
+    allowed
+        Most bytes that all processes together may hold; None for what there is.
+    """
+    edge = _EDGE
+    while (
+        allowed is not None
+        and edge > _SMALLEST_EDGE
+        and _BLOCK_SHARE * evaluation_bytes(rows, edge) > allowed
+    ):
+        edge //= 2
+    return edge
+
+
+class ClassesSource(RowsSource):
+    """Rows in memory, where the matrix of each class with itself is computed once and kept.
+
+    Each class is in a pair with every other: with ten of them, keeping takes a tenth of the bytes
+    of the whole matrix and saves almost half of the products of all pairs.
+
+    Parameters
+    ----------
+    rows, kernel
+        As for `RowsSource`.
+    codes
+        Class of each sample, (N,), from 0.
+    threads, edge
+        As for `RowsSource`.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        codes: Indices,
+        threads: int = 1,
+        edge: int | None = None,
+    ) -> None:
+        super().__init__(rows, kernel, threads, edge)
+        self._codes = codes
+        self._of_class = [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
+        self._kept: dict[int, NDArray[Any]] = {}
+
+    @staticmethod
+    def bytes_of(codes: Indices, itemsize: int) -> int:
+        """Bytes that are kept."""
+        return int(sum(int(n) * padded(int(n)) for n in np.bincount(codes)) * itemsize)
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Entries between some samples; of two whole classes, from what is kept."""
+        a, b = (int(self._codes[members[end]]) for end in (0, -1))
+        first, second = self._of_class[a], self._of_class[b]
+        if a == b or len(members) != len(first) + len(second):
+            return super().block(members)
+        cut, end = len(first), len(members)
+        K = np.zeros((end, padded(end)), self.dtype)
+        K[:cut, :cut] = self._square(a)
+        K[cut:, cut:end] = self._square(b)
+        above, left = self._rows[first], self._rows[second]
+        down, across = blocks(cut, self._edge), list(blocks(len(second), self._edge))
+        parts = ((above, i, left, j) for i in down for j in across)
+        for i, j, values in self._run(self._values, parts):
+            K[i, cut + j.start : cut + j.stop] = values
+            K[cut + j.start : cut + j.stop, i] = values.T
+        return K
+
+    def _square(self, c: int) -> NDArray[Any]:
+        """Entries within a class."""
+        members = self._of_class[c]
+        if c not in self._kept:  # two threads may both compute it: the same values
+            self._kept[c] = super().block(members)
+        return self._kept[c][:, : len(members)]
+
+
+class GramSource:
+    """A Gram matrix: stored, derived, or computed from its samples on demand.
+
+    Parameters
+    ----------
+    G
+        Symmetric.
+    """
+
+    def __init__(self, G: GramMatrix) -> None:
+        self.n = G.shape[0]
+        self.dtype = G.dtype
+        self.G = G
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Entries between some samples: read from tiles, or computed if that takes less time."""
+        if not self._computing_pays(len(members)):
+            return self.G.submatrix(members, repeat_to_padded(members))
+        rows = RowsSource(self.G.staged_rows(members), self.G.kernel)
+        return rows.block(np.arange(rows.n)).astype(self.dtype, copy=False)
+
+    def _computing_pays(self, count: int) -> bool:
+        """Whether to multiply samples rather than read the tiles that they are scattered in."""
+        header = self.G.header
+        if self.G.computed:
+            return True
+        if header.nnz[0] is not None:  # what sparse products cost is told by the plan, not here
+            return False
+        flops = float(count) ** 2 * header.dim
+        return flops / MULTIPLY_RATE < self.n**2 / 2 * self.dtype.itemsize / READ_RATE
+
+    def product(self, V: Floats) -> Floats:
+        """Product with V, on the workers of the current client if there is one."""
+        return self.G @ V
+
+    def diagonal(self) -> Floats:
+        """Diagonal entries."""
+        return self.G.diagonal().astype(np.float64)

@@ -1,0 +1,319 @@
+"""Training of a low-rank classifier: features, then all its columns together."""
+
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import psutil
+
+from dhsk.arrays import Floats, Indices
+from dhsk.errors import BudgetError, InputError
+from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.runners import own_room
+from dhsk.execution.settings import one_blas_thread
+from dhsk.execution.workers import computing
+from dhsk.gram.prepare import check_kernels, scan_side
+from dhsk.gram.row_map import RowMap
+from dhsk.linear.checkpoint import Steps
+from dhsk.linear.losses import LOSSES, check_factors
+from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
+from dhsk.linear.passes import Columns
+from dhsk.linear.preconditioner import Factors
+from dhsk.linear.warm_start import solve_columns
+from dhsk.models.fit_plan import FIT_BASE_BYTES
+from dhsk.models.low_rank import LowRankCertificates, LowRankModel
+from dhsk.models.train_exact import Means, Problem
+from dhsk.nystrom.approximation import Approximation, approximate
+from dhsk.progress import OnProgress, ignore
+from dhsk.units import human_bytes
+
+LossName: TypeAlias = Literal["squared_hinge", "logistic"]
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """How a kernel is approximated, and what is minimised.
+
+    Attributes
+    ----------
+    rank
+        Most features.
+    selection
+        How landmarks are chosen, see `approximate`.
+    oversampling
+        Landmarks for each feature.
+    landmark_tol
+        Relative trace error that is small enough.
+    loss
+        The loss.
+    seed
+        Of all random choices.
+    """
+
+    rank: int
+    selection: str | Indices = "rpcholesky"
+    oversampling: float = 1.0
+    landmark_tol: float = 0.0
+    loss: LossName = "squared_hinge"
+    seed: int = 0
+
+
+def train_low_rank(
+    problem: Problem,
+    row_map: RowMap,
+    means: Means,
+    how: LowRank,
+    report: OnProgress = ignore,
+    journal: Path | None = None,
+) -> LowRankModel:
+    """Train a linear classifier on Nyström features, each class against the rest.
+
+    Parameters
+    ----------
+    problem
+        What is to be trained; `C` is the factor of the losses, as in `LinearSVC`, and `tol` the
+        part of the gradient at 0 that may be left, times LIBLINEAR's scale.
+    row_map
+        Kernel, map, and type of the products.
+    means
+        Memory and workers.
+    how
+        Landmarks and loss.
+    report
+        Receives progress.
+    journal
+        Folder for what is finished, so that the same call goes on where it was killed, and gives
+        the same model. The caller removes it.
+
+    Returns
+    -------
+    LowRankModel
+        The model; columns that did not converge say so in its certificates.
+
+    Raises
+    ------
+    InputError
+        Samples, kernel and map do not go together, or the loss cannot be used; a row is named.
+    BudgetError
+        It does not fit the memory or the disk.
+    """
+    check_loss(how.loss)
+    check_factors([problem.C], problem.weights)
+    check_kernels([row_map.kernel], [problem.samples], row_map.sphere_map, row_map.dtype)
+    with one_blas_thread() if means.client is None else computing(means.client):
+        return _trained(problem, row_map, means, how, report, journal)
+
+
+def _trained(
+    problem: Problem,
+    row_map: RowMap,
+    means: Means,
+    how: LowRank,
+    report: OnProgress,
+    journal: Path | None,
+) -> LowRankModel:
+    """The model, trained where the call computes."""
+    before = int(psutil.Process().memory_info().rss)
+    room = _room_of_solver(problem, row_map, means, how)
+    found = _approximation(problem, row_map, means, how, room, report, journal)
+    steps = _steps(problem, row_map, how, found, report, journal)
+    solver = _Solver(problem, how, found, steps, report)
+    room = solver.room_of(room)
+    solution = solver.solve(room)
+    model = _model(problem, row_map, how, found, solution)
+    planned = before + FIT_BASE_BYTES + found.plan.planned + room
+    return replace(model, notes={"planned_bytes": planned if means.client is None else None})
+
+
+def _approximation(
+    problem: Problem,
+    row_map: RowMap,
+    means: Means,
+    how: LowRank,
+    room: int,
+    report: OnProgress,
+    journal: Path | None,
+) -> Approximation:
+    """Features, made in what the solver leaves of the memory of this process."""
+    memory = means.memory
+    if memory is not None and means.client is None:
+        memory -= room
+    return approximate(
+        problem.samples,
+        row_map,
+        k=how.rank,
+        selection=how.selection,
+        tol=how.landmark_tol,
+        oversampling=how.oversampling,
+        seed=how.seed,
+        memory=memory,
+        client=means.client,
+        report=report,
+        journal=journal,
+    )
+
+
+def _room_of_solver(problem: Problem, row_map: RowMap, means: Means, how: LowRank) -> int:
+    """Bytes for the second derivatives of all columns, but no more than a quarter of the memory."""
+    columns, n = columns_of(problem), problem.samples.shape[0]
+    chosen = isinstance(how.selection, str)
+    m = ceil(min(n, how.oversampling * how.rank)) if chosen else len(how.selection)
+    item = np.dtype(row_map.dtype).itemsize
+    each = Factors.bytes_of(columns.only([0]), min(m, n), item) + n * item  # and curvatures
+    return min(len(columns) * each, own_room(None if means.client else means.memory) // 4)
+
+
+def check_loss(loss: object) -> None:
+    """Refuse a loss that there is not."""
+    if not isinstance(loss, str) or loss not in get_args(LossName):
+        raise InputError(
+            f"loss must be {' or '.join(map(repr, get_args(LossName)))}, but it is {loss!r}; the "
+            "hinge loss is that of the exact HeatSVC"
+        )
+
+
+def columns_of(problem: Problem) -> Columns:
+    """One column for two classes, else one a class."""
+    k = len(problem.classes)
+    positive = np.array([1]) if k == 2 else np.arange(k)
+    return Columns(positive, np.zeros_like(positive), np.full(len(positive), problem.C))
+
+
+def _steps(
+    problem: Problem,
+    row_map: RowMap,
+    how: LowRank,
+    found: Approximation,
+    report: OnProgress,
+    journal: Path | None,
+) -> Steps:
+    """File of the solver's steps, named by all that they depend on."""
+    if journal is None:
+        return Steps(None, "")
+    scan = scan_side(
+        problem.samples, [row_map.kernel], row_map.sphere_map, report, row_map.zero_rows
+    )
+    made_from = [scan.fingerprint, row_map.kernel.to_spec(), row_map.sphere_map, row_map.dtype]
+    key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed]
+    return Steps(journal, digest_of(key, problem.codes, problem.weights, found.root))
+
+
+@dataclass(frozen=True)
+class _Solver:
+    """Solves all columns, side by side as far as their factors fit the memory."""
+
+    problem: Problem
+    how: LowRank
+    found: Approximation
+    steps: Steps
+    report: OnProgress
+
+    def room_of(self, left: int) -> int:
+        """Bytes for second derivatives: those left for them, but no more than there is use for.
+
+        A run that goes on takes what it had begun with, as rounding depends on it.
+
+        Raises
+        ------
+        BudgetError
+            Not even one column's fit.
+        """
+        kept = self.steps.get(0)
+        if kept is not None:
+            return kept[0]
+        columns, width = columns_of(self.problem), self.found.features.inner
+        least = self._bytes_of(columns.only([0]))
+        if left < least:
+            raise BudgetError(
+                f"second derivatives of {width} features take {human_bytes(least)} but "
+                f"{human_bytes(left)} of memory are left: allow more, or take fewer landmarks"
+            )
+        return min(left, len(columns) * least)
+
+    def solve(self, room: int) -> Solution:
+        """Solve with these bytes for second derivatives."""
+        columns = columns_of(self.problem)
+        size = len(columns)
+        while size > 1 and self._bytes_of(columns.only(slice(size))) > room:
+            size -= 1
+        parts = [
+            self._solve(batch, columns.only(slice(first, first + size)), room)
+            for batch, first in enumerate(range(0, len(columns), size))
+        ]
+        return _joined(parts)
+
+    def _solve(self, batch: int, columns: Columns, room: int) -> Solution:
+        """Solve one batch of columns, or go on with it."""
+        Z = self.found.features
+        weights = self.problem.weights[:, None].astype(Z.dtype)
+        curvatures = curvature_bytes(Z, len(columns))
+        newton = Newton(
+            Z,
+            Targets(self.problem.codes, weights),
+            columns,
+            LOSSES[self.how.loss],
+            self.problem.tol,
+            room - len(columns) * (Z.inner + 1) ** 2 * Z.dtype.itemsize - curvatures,
+            self.report,
+            lambda state: self.steps.put(batch, room, state),
+        )
+        kept = self.steps.get(batch)
+        return solve_columns(
+            newton,
+            seed=self.how.seed,
+            threads=self.found.plan.threads,
+            state=None if kept is None else kept[1],
+        )[0]
+
+    def _bytes_of(self, columns: Columns) -> int:
+        Z = self.found.features
+        factors = Factors.bytes_of(columns, Z.inner, Z.dtype.itemsize)
+        return factors + curvature_bytes(Z, len(columns))
+
+
+def _joined(parts: list[Solution]) -> Solution:
+    """Solutions of consecutive columns as one."""
+    return Solution(
+        coef=np.hstack([part.coef for part in parts]),
+        objective=np.concatenate([part.objective for part in parts]),
+        gradient_norm=np.concatenate([part.gradient_norm for part in parts]),
+        relative=np.concatenate([part.relative for part in parts]),
+        gap=np.concatenate([part.gap for part in parts]),
+        converged=np.concatenate([part.converged for part in parts]),
+        newton=max(part.newton for part in parts),
+        passes=sum(part.passes for part in parts),
+    )
+
+
+def _model(
+    problem: Problem, row_map: RowMap, how: LowRank, found: Approximation, solution: Solution
+) -> LowRankModel:
+    coef: Floats = found.root @ solution.coef[:-1]
+    return LowRankModel(
+        kernel=row_map.kernel,
+        sphere_map=row_map.sphere_map,
+        classes=problem.classes,
+        rows=found.landmarks,
+        indices=found.indices,
+        coef=coef,
+        intercepts=solution.coef[-1],
+        certificates=LowRankCertificates(
+            objective=solution.objective,
+            gradient_norm=solution.gradient_norm,
+            relative=solution.relative,
+            gap=solution.gap,
+            converged=solution.converged,
+            loss=how.loss,
+            C=problem.C,
+            tol=problem.tol,
+            steps=solution.newton,
+            passes=solution.passes,
+            width=found.width,
+            trace_error=found.trace_error,
+        ),
+        feature_names=problem.samples.feature_names,
+        zero_rows=row_map.zero_rows.rule,
+        n_zero_rows=row_map.zero_rows.count,
+    )

@@ -1,0 +1,1 @@
+"""Nyström approximations: landmarks, the features that they give, and their stores."""

@@ -1,0 +1,332 @@
+"""Low-rank approximations of a kernel matrix, each with the error that it has."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from distributed import Client
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices, Rows
+from dhsk.caching import cached_value
+from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.limits import core_count
+from dhsk.execution.runners import own_room
+from dhsk.execution.settings import one_blas_thread
+from dhsk.execution.workers import borrow_client
+from dhsk.gram.compute import compute_gram
+from dhsk.gram.prepare import scan_side
+from dhsk.gram.row_map import RowMap
+from dhsk.kernels import Kernel
+from dhsk.nystrom.centres import kmeans
+from dhsk.nystrom.checkpoint import Rounds
+from dhsk.nystrom.cholesky import ComputedFactor, HeldFactor
+from dhsk.nystrom.components import components, squared_length, turned, write_features
+from dhsk.nystrom.landmarks import rp_cholesky, uniform
+from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
+from dhsk.nystrom.room import Need, Plan, Tier, plan_here, plan_on_workers
+from dhsk.nystrom.root import inverse_root
+from dhsk.nystrom.spans import FeatureMatrix, Place
+from dhsk.progress import OnProgress, ignore
+from dhsk.samples import Samples
+
+SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
+"""Ways to choose landmarks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """Features Z = K(X, L) R of samples X, whose inner products approximate their kernel.
+
+    Attributes
+    ----------
+    kernel
+        The kernel.
+    landmarks
+        L, mapped rows, (m, dim).
+    indices
+        Numbers of the landmarks among the samples, (m,); None where they are none of them.
+    root
+        R, (m, r), float64.
+    features
+        Z, (N, r), by passes over all samples.
+    values
+        Z in memory, (N, r); None where passes compute it.
+    trace_error
+        Trace norm of K - Z Z' as a part of the trace of K, of a positive semi-definite matrix:
+        exact to rounding.
+    trace
+        Trace of K.
+    plan
+        Where it was made, and the memory that was planned for it.
+    """
+
+    kernel: Kernel
+    landmarks: Rows
+    indices: Indices | None
+    root: Floats
+    features: FeatureMatrix
+    values: NDArray[Any] | None
+    trace_error: float
+    trace: float
+    plan: Plan
+
+    @property
+    def width(self) -> int:
+        """Number of features, r."""
+        return int(self.root.shape[1])
+
+    @property
+    def tier(self) -> Tier:
+        """What is in memory, and where passes run."""
+        return self.plan.tier
+
+
+def approximate(
+    samples: Samples,
+    row_map: RowMap,
+    *,
+    k: int,
+    selection: str | Indices = "rpcholesky",
+    tol: float = 0.0,
+    oversampling: float = 1.0,
+    seed: int = 0,
+    memory: int | None = None,
+    client: Client | None = None,
+    threads: int | None = None,
+    report: OnProgress = ignore,
+    journal: Path | None = None,
+) -> Approximation:
+    """Choose landmarks, and make features of all samples.
+
+    Features are held in memory if they fit; else mapped samples are held and features are computed
+    in every pass; else samples are read and mapped in every pass too. The landmarks of a seed are
+    the same bits on any number of threads or workers; those of different ways differ by rounding.
+
+    Parameters
+    ----------
+    samples
+        What to approximate the kernel matrix of.
+    row_map
+        The kernel, and how samples become its rows.
+    k
+        Most features.
+    selection
+        "rpcholesky", "uniform", "kmeans" (centres of groups, which are no samples), or numbers of
+        samples, (m,), which are all taken.
+    tol
+        Relative trace error, below 1, that is small enough: "rpcholesky" takes no more landmarks
+        than reach it; where they are more than k, leaving out components adds to it.
+    oversampling
+        Landmarks for each feature, at least 1: of more landmarks than features the leading
+        components are kept.
+    seed
+        Of the choice.
+    memory
+        Most bytes that this process may hold, or with a client all processes together; None for
+        half of what is free.
+    client
+        Workers for the passes; samples go to a temporary folder that all of them must see.
+    threads
+        Most threads of this process; None for one a core.
+    report
+        Receives progress.
+    journal
+        Folder for the state of "rpcholesky" after every round, where features are not held: the
+        same call goes on from there to the same bits.
+
+    Returns
+    -------
+    Approximation
+        Landmarks and features.
+
+    Raises
+    ------
+    InputError
+        A row cannot be used, which is named, or the kernel is not positive semi-definite.
+    BudgetError
+        It does not fit the memory.
+
+    References
+    ----------
+    .. [1] C. Williams and M. Seeger, "Using the Nyström method to speed up kernel machines",
+       NIPS 13 (2000).
+    """
+    n = samples.shape[0]
+    m = ceil(min(n, oversampling * k)) if isinstance(selection, str) else len(selection)
+    need, what = Need.of(samples, row_map, m), f"{m} landmarks of {n} samples"
+    with ExitStack() as stack:
+        # One thread and several give the same bits only with BLAS on one thread in both.
+        stack.enter_context(one_blas_thread())
+        if client is None:
+            plan = plan_here(need, what, own_room(memory), threads or core_count())
+        else:
+            stack.enter_context(borrow_client(client))
+            plan = plan_on_workers(need, what, own_room(None), memory, client)
+        placed = _placed(samples, row_map, plan, memory, client, report)
+        making = _Making(placed, plan.tier == "features held", seed, report)
+        pivoted = isinstance(selection, str) and selection == "rpcholesky"
+        folder = journal if pivoted and not making.held else None
+        rounds = _rounds(samples, row_map, placed, plan, [m, tol, seed], folder)
+        found = making.by(selection, m, tol, rounds)
+        if isinstance(selection, str) and found.root.shape[1] > k:
+            found = making.leading(found, k)
+        features = making.features(found)
+    return Approximation(
+        kernel=row_map.kernel,
+        landmarks=found.landmarks,
+        indices=found.indices,
+        root=found.root,
+        features=features,
+        values=found.values,
+        trace_error=found.error,
+        trace=making.trace,
+        plan=plan,
+    )
+
+
+def _placed(
+    samples: Samples,
+    row_map: RowMap,
+    plan: Plan,
+    memory: int | None,
+    client: Client | None,
+    report: OnProgress,
+) -> Placed:
+    """Samples where passes find them."""
+    if client is not None:
+        G = compute_gram(
+            samples,
+            row_map.kernel,
+            sphere_map=row_map.sphere_map,
+            product_dtype=row_map.dtype,
+            zero_rows=row_map.zero_rows,
+            memory=memory,
+            client=client,
+            progress=report,
+        )
+        row_bytes = row_map.bytes_of(samples) / samples.shape[0]
+        return in_folder(G, row_bytes, Place.at(client, plan.threads))
+    if plan.tier == "samples read in every pass":
+        return in_source(samples, row_map, plan.threads)
+    rows = row_map.all_of(samples, plan.planned, report, threads=plan.threads)
+    return in_memory(rows, row_map.kernel, plan.threads)
+
+
+def _rounds(
+    samples: Samples,
+    row_map: RowMap,
+    placed: Placed,
+    plan: Plan,
+    parameters: list[Any],
+    folder: Path | None,
+) -> Rounds:
+    """Where the state of a choice is kept: under a name of all that determines it."""
+    if folder is None:
+        return Rounds(None, "")
+    kernel, sphere_map, dtype = row_map.kernel, row_map.sphere_map, row_map.dtype
+    print_ = placed.fingerprint
+    if print_ is None:
+        print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
+    key = [kernel.to_spec(), print_, sphere_map, dtype, plan.tier, *parameters]
+    return Rounds(folder, digest_of("landmarks", key))
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Landmarks and what they give, as in `Approximation`."""
+
+    landmarks: Rows
+    indices: Indices | None
+    root: Floats
+    values: NDArray[Any] | None
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Making:
+    """The steps of an approximation."""
+
+    placed: Placed
+    held: bool
+    seed: int
+    report: OnProgress
+
+    @cached_value
+    def diagonal(self) -> Floats:
+        """That of the kernel matrix, (N,): of some kernels it takes a pass."""
+        return self.placed.diagonal()
+
+    @property
+    def trace(self) -> float:
+        """Its sum."""
+        return float(self.diagonal.sum())
+
+    def by(self, selection: str | Indices, m: int, tol: float, rounds: Rounds) -> _Found:
+        """Landmarks as they were asked for."""
+        if not isinstance(selection, str):
+            return self.by_inverse(self.placed.take(selection), selection)
+        if selection == "uniform":
+            chosen = uniform(self.placed.n, m, np.random.default_rng(self.seed))
+            return self.by_inverse(self.placed.take(chosen), chosen)
+        if selection == "kmeans":
+            return self.by_inverse(kmeans(self.placed, m, self.seed), None)
+        return self.by_cholesky(m, tol, rounds)
+
+    def by_cholesky(self, m: int, tol: float, rounds: Rounds) -> _Found:
+        """Landmarks by randomly pivoted Cholesky, whose factor is the features."""
+        last = rounds.last()
+        begun, root = (None, None) if last is None else last
+        factor: HeldFactor | ComputedFactor
+        if self.held:
+            factor = HeldFactor(self.placed, m)
+        else:
+            factor = ComputedFactor(self.placed, None if begun is None else begun.pivots, root)
+        choice = rp_cholesky(
+            self.placed,
+            factor,
+            self.diagonal,
+            m,
+            rng=np.random.default_rng(self.seed),
+            tol=tol,
+            begun=begun,
+            keep=lambda choice: rounds.keep(choice, factor),
+            report=self.report,
+        )
+        values = factor.finished() if isinstance(factor, HeldFactor) else None
+        return _Found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
+
+    def by_inverse(self, landmarks: Rows, indices: Indices | None) -> _Found:
+        """Features of any landmarks, by the inverse root of their matrix."""
+        placed = self.placed
+        root = inverse_root(placed.kernel.of_rows(landmarks))
+        Z, R = placed.values(landmarks), root.astype(placed.dtype)
+        values = np.empty((placed.n, root.shape[1]), placed.dtype) if self.held else None
+        if values is None:
+            gained = sum(Z.map(squared_length, (), R))
+        else:
+            gained = sum(Z.map(write_features, (values,), R))
+        error = max(0.0, 1.0 - gained / self.trace)
+        return _Found(landmarks, indices, root, values, error)
+
+    def leading(self, found: _Found, k: int) -> _Found:
+        """The leading components of features."""
+        Z = self.features(found)
+        V, weights, total = components(Z, k)
+        lost = (total - float(weights.sum())) / self.trace
+        return _Found(
+            landmarks=found.landmarks,
+            indices=found.indices,
+            root=found.root @ V,
+            values=None if found.values is None else turned(Z, found.values, V),
+            error=found.error + max(0.0, lost),
+        )
+
+    def features(self, found: _Found) -> FeatureMatrix:
+        """Features by passes, from memory or computed."""
+        if found.values is None:
+            return self.placed.values(found.landmarks, found.root)
+        return FeatureMatrix.held(found.values, self.placed.place)

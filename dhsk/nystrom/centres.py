@@ -1,0 +1,71 @@
+"""Landmarks that are centres of groups of samples."""
+
+from typing import Any, Final
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from dhsk.arrays import Rows
+from dhsk.kernels import squared_norms
+from dhsk.kernels.centre import centres_of
+from dhsk.nystrom.placed import Placed
+
+MOST_ROWS: Final = 20_000
+"""Samples that groups are made of."""
+
+_EACH: Final = 10
+"""Samples for each centre, at least, if there are as many."""
+
+_BATCH: Final = 4096
+
+
+def kmeans(placed: Placed, k: int, seed: int) -> Rows:
+    """Centres of groups of some samples by mini-batch k-means.
+
+    Groups are made of 20,000 samples drawn at random, or of ten a centre if those are more. For a
+    spherical kernel the centres are brought back to the sphere, as in spherical k-means [1]_.
+
+    Parameters
+    ----------
+    placed
+        Samples.
+    k
+        Most centres; there are fewer where some would be equal, and all samples where there are
+        no more.
+    seed
+        Of the samples drawn, and of the groups.
+
+    Returns
+    -------
+    Rows
+        Mapped rows, (centres, dim).
+
+    References
+    ----------
+    .. [1] I. Dhillon and D. Modha, "Concept decompositions for large sparse text data using
+       clustering", Machine Learning 42 (2001).
+    """
+    count = min(placed.n, max(MOST_ROWS, _EACH * k))
+    drawn = np.random.default_rng(seed).choice(placed.n, count, replace=False)
+    rows: Any = placed.take(np.sort(drawn))
+    if k >= count:
+        return rows  # type: ignore[no-any-return]
+    at_centre = centres_of(rows)
+    if at_centre is None:
+        return _centres_of_groups(rows, k, seed, placed)
+    # Sparse samples of zeros are one point, whose entries are not there to be averaged.
+    others, point = rows[~at_centre], rows[at_centre][:1]
+    k = min(k - 1, others.shape[0])
+    groups: list[Any] = [_centres_of_groups(others, k, seed, placed)] if k else []
+    return csr_array(vstack([*groups, point], format="csr"))
+
+
+def _centres_of_groups(rows: Any, k: int, seed: int, placed: Placed) -> Rows:
+    from sklearn.cluster import MiniBatchKMeans
+
+    model = MiniBatchKMeans(k, batch_size=_BATCH, n_init=1, random_state=seed)
+    centres = np.unique(model.fit(rows).cluster_centers_.astype(placed.dtype), axis=0)
+    if placed.kernel.spherical:
+        lengths = np.sqrt(squared_norms(centres))
+        centres = centres[lengths > 0] / lengths[lengths > 0, None]
+    return csr_array(centres) if isinstance(rows, csr_array) else np.ascontiguousarray(centres)

@@ -1,0 +1,214 @@
+"""A partial Cholesky factor of a kernel matrix: kept in memory, or computed anew in every pass."""
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.sparse import csr_array, vstack
+
+from dhsk.arrays import Floats, Indices, Rows
+from dhsk.nystrom.components import narrowed
+from dhsk.nystrom.placed import Placed
+
+Parts = Iterable[tuple[slice, NDArray[Any]]]
+"""Kernel values of a span, as `Span.blocks` gives them."""
+
+
+class Factor(Protocol):
+    """F, (N, r), with F F' the Nyström approximation from r pivots, and F of the pivots lower."""
+
+    @property
+    def landmarks(self) -> Rows:
+        """Mapped rows of the pivots, (r, dim)."""
+
+    @property
+    def root(self) -> Floats:
+        """R with F = K(X, pivots) R, (r, r), float64: the inverse of F' of the pivots."""
+
+    def of(self, chosen: Indices, rows: Rows) -> Floats:
+        """F of some samples, given their rows too, in float64."""
+
+    def extend(
+        self, pivots: Indices, rows: Rows, known: Floats, L: Floats
+    ) -> tuple[Floats, Floats]:
+        """Append the columns of new pivots.
+
+        Parameters
+        ----------
+        pivots
+            Numbers of the new pivots, (m,).
+        rows
+            Their mapped rows, (m, dim).
+        known
+            F of them so far, (m, r).
+        L
+            Cholesky factor of what F leaves between them, (m, m).
+
+        Returns
+        -------
+        squares
+            Squared lengths of the rows of the new columns, (N,).
+        gained
+            Squared lengths of the new columns, (m,).
+        """
+
+    def cut(self, width: int) -> None:
+        """Keep the first columns only."""
+
+
+class HeldFactor:
+    """A factor in memory.
+
+    Parameters
+    ----------
+    placed
+        Samples in memory.
+    k
+        Most columns.
+    """
+
+    def __init__(self, placed: Placed, k: int) -> None:
+        self._placed = placed
+        self._rows: list[Rows] = []
+        self._whole = np.empty((placed.n, k), placed.dtype)
+        self._pivots = np.zeros(0, np.intp)
+
+    @property
+    def landmarks(self) -> Rows:
+        """Mapped rows of the pivots."""
+        return _joined(self._rows)[: len(self._pivots)]
+
+    @property
+    def root(self) -> Floats:
+        """R with F = K(X, pivots) R."""
+        return _inverse(np.tril(self.of(self._pivots))).T
+
+    def finished(self) -> NDArray[Any]:
+        """F, (N, r); no more columns can follow."""
+        self._whole = narrowed(self._whole, len(self._pivots))
+        return self._whole
+
+    def of(self, chosen: Indices, rows: Rows | None = None) -> Floats:  # noqa: ARG002
+        """F of some samples."""
+        return self._whole[chosen, : len(self._pivots)].astype(np.float64)
+
+    def extend(
+        self, pivots: Indices, rows: Rows, known: Floats, L: Floats
+    ) -> tuple[Floats, Floats]:
+        """Append the columns of new pivots."""
+        done, dtype = len(self._pivots), self._placed.dtype
+        columns = self._whole[:, : done + len(pivots)]
+        squares = np.empty(self._placed.n)
+        ahead = np.ascontiguousarray(known.T, dtype)
+        across = np.ascontiguousarray(_inverse(L).T, dtype)
+        Z = self._placed.values(rows)
+        gained = sum(Z.map(_fill, (columns, squares), ahead, across))
+        self._rows.append(rows)
+        self._pivots = np.concatenate([self._pivots, pivots])
+        return squares, gained
+
+    def cut(self, width: int) -> None:
+        """Keep the first columns only."""
+        self._pivots = self._pivots[:width]
+
+
+def _fill(
+    parts: Parts,
+    F: NDArray[Any],
+    squares: Floats,
+    ahead: NDArray[Any],
+    across: NDArray[Any],
+) -> Floats:
+    """Fill the last columns of a span's F, and their squared lengths; those of the columns."""
+    done = len(ahead)
+    gained = np.zeros(len(across))
+    for part, K in parts:
+        if done:
+            np.subtract(K, F[part, :done] @ ahead, out=K)
+        new = np.matmul(K, across, out=F[part, done:])
+        squares[part], own = _squares(new)
+        gained += own
+    return gained
+
+
+class ComputedFactor:
+    """A factor of which nothing is kept: each extension computes kernel values to all pivots.
+
+    Parameters
+    ----------
+    placed
+        Samples.
+    pivots, root
+        Where an earlier one stood.
+    """
+
+    def __init__(
+        self, placed: Placed, pivots: Indices | None = None, root: Floats | None = None
+    ) -> None:
+        self._placed = placed
+        self._rows: list[Rows] = [] if pivots is None else [placed.take(pivots)]
+        self.root = np.zeros((0, 0)) if root is None else root
+
+    @property
+    def landmarks(self) -> Rows:
+        """Mapped rows of the pivots."""
+        return _joined(self._rows)[: len(self.root)]
+
+    def of(self, chosen: Indices, rows: Rows) -> Floats:  # noqa: ARG002
+        """F of some samples, given their rows."""
+        if not len(self.root):
+            return np.zeros((rows.shape[0], 0))
+        return self._placed.kernel.of_rows(rows, self.landmarks).astype(np.float64) @ self.root
+
+    def extend(
+        self,
+        pivots: Indices,  # noqa: ARG002
+        rows: Rows,
+        known: Floats,
+        L: Floats,
+    ) -> tuple[Floats, Floats]:
+        """Append the columns of new pivots."""
+        across = _inverse(L).T
+        done, count = len(self.root), len(L)
+        root = np.zeros((done + count, done + count))
+        root[:done, :done] = self.root
+        root[:done, done:] = -self.root @ (known.T @ across)
+        root[done:, done:] = across
+        self.root = root
+        self._rows.append(rows)
+        last = np.ascontiguousarray(root[:, done:], self._placed.dtype)
+        Z = self._placed.values(self.landmarks)
+        squares, gained = zip(*Z.map(_measure, (), last), strict=True)
+        return np.concatenate(squares), sum(gained)
+
+    def cut(self, width: int) -> None:
+        """Keep the first columns only."""
+        self.root = self.root[:width, :width]
+
+
+def _measure(parts: Parts, last: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Squared lengths of rows and columns of a span's last columns of F."""
+    rows, columns = zip(*(_squares(K @ last) for _, K in parts), strict=True)
+    return np.concatenate(rows), sum(columns)
+
+
+def _squares(values: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Squared lengths of rows and of columns, summed in float64."""
+    squared = values.astype(np.float64)
+    squared *= squared
+    return squared.sum(axis=1), squared.sum(axis=0)
+
+
+def _inverse(L: Floats) -> Floats:
+    """Inverse of a lower triangle."""
+    found: Floats = solve_triangular(L, np.eye(len(L)), lower=True)
+    return found
+
+
+def _joined(parts: list[Any]) -> Rows:
+    """Rows one below the other."""
+    sparse = isinstance(parts[0], csr_array)
+    rows: Rows = vstack(parts, format="csr") if sparse else np.concatenate(parts)
+    return rows

@@ -1,0 +1,100 @@
+"""Features from kernel values in passes: written, measured, and turned to their components."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from dhsk.arrays import ROWS, Floats, blocks
+from dhsk.linear.features import sum_of
+from dhsk.nystrom.spans import FeatureMatrix
+
+Parts = Iterable[tuple[slice, NDArray[Any]]]
+"""Values of a span, as `Span.blocks` gives them."""
+
+
+def squared_length(parts: Parts, root: NDArray[Any]) -> float:
+    """Sum of squares of a span's features."""
+    return sum(_sum_of_squares(K @ root) for _, K in parts)
+
+
+def write_features(parts: Parts, out: NDArray[Any], root: NDArray[Any]) -> float:
+    """Write a span's features, (n, r), and give the sum of their squares."""
+    return sum(_sum_of_squares(np.matmul(K, root, out=out[part])) for part, K in parts)
+
+
+def _sum_of_squares(Z: NDArray[Any]) -> float:
+    return float(np.einsum("ij,ij->i", Z, Z).sum(dtype=np.float64))
+
+
+def components(Z: FeatureMatrix, k: int) -> tuple[Floats, Floats, float]:
+    """Leading components of features.
+
+    Parameters
+    ----------
+    Z
+        Features, (N, r).
+    k
+        How many, below r.
+
+    Returns
+    -------
+    V
+        Orthonormal columns, (r, k), float64: Z V are the components, that of most weight first.
+    weights
+        Squared lengths of these, (k,).
+    total
+        Sum of squares of Z.
+    """
+    root = None if Z.root is None else Z.root.astype(Z.dtype)
+    S = sum_of(Z.map(_products, (), root))
+    weights, V = eigh(S, subset_by_index=(len(S) - k, len(S) - 1))
+    return V[:, ::-1], weights[::-1], float(np.trace(S))
+
+
+def _products(parts: Parts, root: NDArray[Any] | None) -> Floats:
+    """Z' Z of a span, in float64 from block to block."""
+    total: Any = 0.0
+    for _, values in parts:
+        Z = values if root is None else values @ root
+        total += (Z.T @ Z).astype(np.float64)
+    return np.asarray(total)
+
+
+def turned(Z: FeatureMatrix, values: NDArray[Any], V: Floats) -> NDArray[Any]:
+    """Features in memory times V, in their own memory.
+
+    Parameters
+    ----------
+    Z
+        The features.
+    values
+        Where they are, (N, r).
+    V
+        (r, k).
+
+    Returns
+    -------
+    NDArray
+        (N, k), a view of the memory of `values`.
+    """
+    for _ in Z.map(_turn, (), V.astype(Z.dtype)):
+        pass
+    return narrowed(values, V.shape[1])
+
+
+def _turn(parts: Parts, V: NDArray[Any]) -> None:
+    for _, Z in parts:
+        Z[:, : V.shape[1]] = Z @ V
+
+
+def narrowed(values: NDArray[Any], width: int) -> NDArray[Any]:
+    """First columns of a C-ordered array, moved together in its memory."""
+    if width == values.shape[1]:
+        return values
+    flat = values.reshape(-1)
+    for part in blocks(len(values), ROWS):  # what is written lies before what is still to be read
+        flat[part.start * width : part.stop * width] = values[part, :width].reshape(-1)
+    return flat[: len(values) * width].reshape(-1, width)

@@ -1,0 +1,324 @@
+"""Features of all samples on disk: one zarr array, row block = chunk.
+
+Layout, schema 1: an array (N, r) of chunks (rows, r), fill NaN, crc32c, whose attribute
+"dhsk_features" says of which samples, landmarks and kernel it is, and "feature_names" how the
+columns of the samples are called, if they have names (a digest is in the former); "dhsk_crc32c" is
+the checksum of the former, which stores of earlier versions lack. As in Gram stores, a chunk
+appears in one step, so its presence at full size is the record of a finished block, and a finished
+array records the checksums of its chunks by their places.
+"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.errors import (
+    BudgetError,
+    CorruptTileError,
+    IncompleteStoreError,
+    StoreError,
+    StoreMismatchError,
+)
+from dhsk.files import REFUSED, refusal_of
+from dhsk.gram.storage.chunks import write_chunk
+from dhsk.gram.storage.descriptions import (
+    DESCRIPTION,
+    SUM,
+    attributes_of,
+    checksum_of,
+    read_description,
+)
+from dhsk.gram.storage.header import short
+from dhsk.gram.storage.names import digest_of_names
+from dhsk.gram.storage.store import is_occupied
+from dhsk.gram.storage.stored_array import StoredArray
+from dhsk.units import human_bytes
+
+ATTRIBUTE: Final = "dhsk_features"
+NAMES: Final = "feature_names"
+SCHEMA: Final = 1
+
+_NAMED: Final = 8
+"""Blocks that a message lists."""
+
+
+class FeatureStore:
+    """Reader and writer of one store.
+
+    Parameters
+    ----------
+    path
+        Folder of the zarr array.
+    shape
+        Samples and features.
+    rows
+        Rows of a block.
+    dtype
+        Type of the features.
+    """
+
+    def __init__(
+        self, path: Path, shape: tuple[int, int], rows: int, dtype: "np.dtype[Any]"
+    ) -> None:
+        self.path = path
+        self.shape = shape
+        self.rows = rows
+        self.dtype = dtype
+        self._array = StoredArray(path, shape, (rows, shape[1]), dtype, float("nan"))
+
+    @classmethod
+    def open(cls, path: Path) -> "FeatureStore":
+        """Open a store that is there, complete or not, to test it.
+
+        Parameters
+        ----------
+        path
+            Its folder.
+
+        Raises
+        ------
+        CorruptTileError
+            Its description is damaged.
+        StoreError
+            There is no store of features.
+        """
+        _described(path)
+        said = read_description(path) or {}
+        try:
+            (n, width), dtype = said["shape"], np.dtype(said["data_type"])
+            rows = said["chunk_grid"]["configuration"]["chunk_shape"][0]
+            store = cls(path, (int(n), int(width)), int(rows), dtype)
+            sound = store._is_described()
+        except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
+            sound = False
+        if not sound:
+            raise CorruptTileError(_DAMAGED.format(path))
+        return store
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Of what it is, in JSON."""
+        return _described(self.path)
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return -(-self.shape[0] // self.rows)
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a block on disk."""
+        return self._array.chunk_bytes
+
+    def missing(self) -> list[int]:
+        """Numbers of the blocks that are not there in full size."""
+        return [number for number in range(self.n_blocks) if not self._array.has((number, 0))]
+
+    def check_sound(self) -> None:
+        """Read all blocks.
+
+        Raises
+        ------
+        CorruptTileError
+            Blocks are damaged; the message names them.
+        IncompleteStoreError
+            Blocks are missing, the others are sound.
+        """
+        missing = self.missing()
+        damaged = [number for number in range(self.n_blocks) if not self._is_sound(number)]
+        damaged = sorted(set(damaged) - set(missing))
+        if damaged:
+            files = ", ".join(str(self._file(number)) for number in damaged[:_NAMED])
+            raise CorruptTileError(
+                f"{len(damaged)} of {self.n_blocks} blocks of features are damaged: delete "
+                f"{files}{', ...' if len(damaged) > _NAMED else ''}, and write the features again: "
+                "only what is missing is computed"
+            )
+        if missing:
+            raise IncompleteStoreError(
+                f"{self.path} lacks {len(missing)} of {self.n_blocks} blocks of features: write "
+                "them again, only what is missing is computed"
+            )
+
+    def _is_sound(self, number: int) -> bool:
+        out: NDArray[Any] = np.empty(self._array.chunks, self.dtype)
+        try:
+            self._array.read((number, 0), out)
+        except (CorruptTileError, IncompleteStoreError):
+            return False
+        return True
+
+    def check_kind(self) -> None:
+        """Refuse a path that holds something else.
+
+        Raises
+        ------
+        StoreError
+            It does.
+        CorruptTileError
+            It holds features, and their description is damaged.
+        """
+        if is_occupied(self.path):
+            _described(self.path)
+
+    def check_disk(self) -> None:
+        """Refuse what the disk has no room for.
+
+        Raises
+        ------
+        BudgetError
+            The missing blocks do not fit.
+        """
+        needed, free = len(self.missing()) * self.block_bytes, shutil.disk_usage(self.path).free
+        if needed > free:
+            raise BudgetError(
+                f"the features need {human_bytes(needed)} on disk but only {human_bytes(free)} are "
+                "free: choose another disk, or dtype='float32'"
+            )
+
+    def take_up(
+        self, described: dict[str, Any], feature_names: Sequence[str] | None = None
+    ) -> None:
+        """Make the array, or go on with the one that is there.
+
+        Parameters
+        ----------
+        described
+            Of what it is, in JSON.
+        feature_names
+            Names of the samples' features; None where they have none, and then, as where the array
+            that is there was written without, they are not compared.
+
+        Raises
+        ------
+        StoreMismatchError
+            The one that is there is of something else.
+        """
+        described = {"schema": SCHEMA, **described, "blocks": f"{self.rows} rows"}
+        if not is_occupied(self.path):
+            described, names = _with_names(described, feature_names)
+            self._array = replace(self._array, attributes=_attributes(described, names))
+            self._array.begin()
+            return
+        found, stored = _described(self.path), _names(self.path)
+        own = stored if feature_names is None or stored is None else feature_names
+        described, _ = _with_names(described, own)
+        differences = [
+            f"{name} ({short(found.get(name))}, now {short(value)})"
+            for name, value in described.items()
+            if found.get(name) != value
+        ]
+        if differences:
+            raise StoreMismatchError(
+                f"{self.path} holds features of other {', '.join(differences)}: choose another "
+                "path, or delete it first"
+            )
+        if not self._is_described():
+            raise CorruptTileError(_DAMAGED.format(self.path))
+        for file in self.path.rglob("*.partial"):  # of writes that were killed
+            file.unlink(missing_ok=True)
+
+    def _is_described(self) -> bool:
+        """Whether the description follows from the header and the shape; what it says is kept."""
+        header, names = _described(self.path), _names(self.path)
+        for summed in (True, False):
+            attributes = _attributes(header, names, summed=summed)
+            array = replace(self._array, attributes=attributes)
+            if array.is_described():
+                self._array = array
+                return header.get(NAMES) == digest_of_names(names)
+        return False
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Take blocks that are to be written anew out of the record of checksums."""
+        self._array.forget((number, 0) for number in numbers)
+
+    def record(self) -> None:
+        """Record the checksums of all blocks by their places; they must be there."""
+        self._array.complete()
+
+    def remove(self) -> None:
+        """Delete the store; its description goes last."""
+        if (self.path / "c").exists():
+            shutil.rmtree(self.path / "c")
+        (self.path / DESCRIPTION).unlink()
+
+    def write(self, number: int, values: NDArray[Any]) -> None:
+        """Write a block, (rows, r); it is there whole or not at all."""
+        write_chunk(self._file(number), values, (self.rows, self.shape[1]))
+
+    def _file(self, number: int) -> Path:
+        return self._array.path_of((number, 0))
+
+
+_DAMAGED: Final = (
+    "the description of the features in {} is damaged (zarr.json): restore that file from a copy, "
+    "delete that folder, or choose another path"
+)
+
+_SIGNS: Final = (ATTRIBUTE.encode(), b'"landmarks"')
+"""What is in the description of features; one flipped bit leaves one of them."""
+
+
+def _attributes(
+    described: dict[str, Any], names: Sequence[str] | None, *, summed: bool = True
+) -> dict[str, Any]:
+    """Attributes of the array, besides the record."""
+    sums = {SUM: checksum_of(described)} if summed else {}
+    return {ATTRIBUTE: described, **sums, **({} if names is None else {NAMES: list(names)})}
+
+
+def _described(path: Path) -> dict[str, Any]:
+    """The header of a store.
+
+    Raises
+    ------
+    CorruptTileError
+        It is damaged.
+    StoreError
+        There is something else, or it cannot be read.
+    """
+    attributes = attributes_of(path)
+    found = attributes.get(ATTRIBUTE)
+    if isinstance(found, dict) and attributes.get(SUM, checksum_of(found)) == checksum_of(found):
+        return found
+    if _was_of_features(path):
+        raise CorruptTileError(_DAMAGED.format(path))
+    raise StoreError(
+        f"{path} holds something else than features: choose another path, or delete it first"
+    )
+
+
+def is_of_features(path: Path) -> bool:
+    """Whether a folder holds features, their description damaged or not."""
+    return "dhsk" not in attributes_of(path) and _was_of_features(path)
+
+
+def _was_of_features(path: Path) -> bool:
+    """Whether a description that is not one of features was one before it was damaged."""
+    try:
+        text = (path / DESCRIPTION).read_bytes()
+    except OSError as error:
+        if error.errno in REFUSED:
+            raise refusal_of(error) from error
+        return False
+    return any(sign in text for sign in _SIGNS)
+
+
+def _names(path: Path) -> list[str] | None:
+    """Names of the samples' features, as they were written."""
+    names = attributes_of(path).get(NAMES)
+    return names if isinstance(names, list) else None
+
+
+def _with_names(
+    described: dict[str, Any], feature_names: Sequence[str] | None
+) -> tuple[dict[str, Any], Sequence[str] | None]:
+    """A description, with the digest of the names if there are any; and the names."""
+    digest = digest_of_names(feature_names)
+    return described | ({} if digest is None else {NAMES: digest}), feature_names

@@ -1,0 +1,120 @@
+"""Samples where passes find them: in memory, read in every pass, or in a folder of all workers."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.row_map import RowMap
+from dhsk.gram.storage.staged import StagedSamples
+from dhsk.kernels import Kernel
+from dhsk.nystrom.spans import (
+    Basis,
+    FeatureMatrix,
+    Place,
+    SpanSource,
+    of_rows,
+    of_samples,
+    of_staged,
+)
+from dhsk.samples import Samples
+
+_DIAGONAL_ROWS: Final = 64
+"""Rows whose kernel matrix is computed for its diagonal: a small part of a pass."""
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Mapped samples, wherever they are.
+
+    Attributes
+    ----------
+    n
+        Number of samples.
+    kernel
+        The kernel.
+    dtype
+        Type of the rows and of the kernel's values.
+    source
+        Begins a pass.
+    take
+        Mapped rows of some samples, in any order, repeats allowed.
+    place
+        Where passes run.
+    fingerprint
+        Of the samples before the map, where it is known.
+    """
+
+    n: int
+    kernel: Kernel
+    dtype: str
+    source: SpanSource
+    take: Callable[[Indices], Rows]
+    place: Place
+    fingerprint: str | None = None
+
+    def values(self, landmarks: Rows, root: Floats | None = None) -> FeatureMatrix:
+        """Kernel of all samples with landmarks, times a root, computed in every pass."""
+        return self._matrix(Basis(self.kernel, landmarks), root)
+
+    def diagonal(self) -> Floats:
+        """Kernel of each sample with itself, (N,)."""
+        if self.kernel.unit_diagonal:
+            return np.ones(self.n)
+        own = Diagonal(self.kernel, self.take(np.zeros(1, np.intp)))
+        return np.concatenate(list(self._matrix(own).map(_first_column, ())))
+
+    def _matrix(self, basis: Basis, root: Floats | None = None) -> FeatureMatrix:
+        width = basis.landmarks.shape[0]
+        return FeatureMatrix(
+            self.source, self.n, self.place, width=width, dtype=self.dtype, basis=basis, root=root
+        )
+
+
+class Diagonal(Basis):
+    """The kernel of each row with itself, one feature; any row is its landmark."""
+
+    def of(self, rows: Rows) -> NDArray[Any]:
+        """Kernel of rows with themselves, (rows, 1)."""
+        parts = (rows[part] for part in blocks(rows.shape[0], _DIAGONAL_ROWS))
+        return np.concatenate([np.diagonal(self.kernel.of_rows(part)) for part in parts])[:, None]
+
+
+def _first_column(parts: Iterable[tuple[slice, NDArray[Any]]]) -> Floats:
+    return np.concatenate([values[:, 0] for _, values in parts]).astype(np.float64)
+
+
+def in_memory(rows: Rows, kernel: Kernel, threads: int) -> Placed:
+    """Mapped samples that are in memory, (N, dim)."""
+    place, dtype = Place.here(threads), rows.dtype.name
+    return Placed(rows.shape[0], kernel, dtype, of_rows(rows), lambda some: rows[some], place)
+
+
+def in_source(samples: Samples, row_map: RowMap, threads: int) -> Placed:
+    """Samples that are read, and mapped, in every pass."""
+    return Placed(
+        samples.shape[0],
+        row_map.kernel,
+        row_map.dtype,
+        of_samples(samples, row_map),
+        lambda some: row_map.some_of(samples, some),
+        Place.here(threads),
+    )
+
+
+def in_folder(G: GramMatrix, row_bytes: float, place: Place) -> Placed:
+    """Samples of a matrix that is computed on demand, in a folder that all workers read."""
+    n, header = G.shape[0], G.header
+    begin = of_staged(StagedSamples(G.path, header), n, row_bytes)
+
+    def spans() -> Iterator[tuple[slice, Any]]:
+        assert G.path.exists()  # a temporary folder lasts as long as G does
+        yield from begin()
+
+    return Placed(
+        n, G.kernel, header.product_dtype, spans, G.staged_rows, place, header.fingerprints[0]
+    )

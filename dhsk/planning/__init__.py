@@ -1,0 +1,1 @@
+"""What a computation will cost, before it runs."""

@@ -1,0 +1,193 @@
+"""What a plan costs in seconds, whether storing pays, and what would limit it: arithmetic alone."""
+
+import math
+from dataclasses import dataclass
+
+from dhsk.gram.plan import MANY_FILES, GramPlan
+from dhsk.gram.storage.staged import CSR_CHUNK, DENSE_CHUNK_BYTES
+from dhsk.planning.rates import Rates
+from dhsk.units import human_bytes, human_seconds
+
+START_SECONDS = 2.5
+"""A local cluster starts in 1.5 s, and the first task of each worker loads for a second."""
+
+SAMPLE_WORK = 1e-9
+"""Processor seconds for a byte of samples that a tile reads and marks: 0.4 to 0.7 ns of dense rows,
+1.2 ns of CSR."""
+
+CSR_READ_BYTES = 2 * 8 * CSR_CHUNK
+"""What the smallest block of CSR samples reads: a chunk of numbers, and one of indices."""
+
+FULL_SHARE = 0.5
+"""From this share of what the scheduler or the disk can take, the words say that it is close."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Seconds of a plan on a machine whose rates are known.
+
+    Attributes
+    ----------
+    plan
+        What is computed.
+    rates
+        How fast, on each thread.
+    kernel
+        Seconds of one thread for the pass of a kernel over an entry.
+    cores
+        Cores that the threads share; None if each thread has its own.
+    share
+        Part of the tiles that remains to be computed, in (0, 1].
+    staged
+        The samples are in the store already.
+    """
+
+    plan: GramPlan
+    rates: Rates
+    kernel: float
+    cores: int | None = None
+    share: float = 1.0
+    staged: bool = False
+
+    @property
+    def at_once(self) -> int:
+        """Threads that really run at a time."""
+        threads = self.plan.resources.threads
+        return threads if self.cores is None else min(threads, self.cores)
+
+    @property
+    def compute(self) -> float:
+        """Seconds of all products and kernels, and of reading their samples."""
+        p = self.plan
+        line = self.rates.product(p.product_dtype, sparse=p.sparse_path)
+        entry = line(p.multiply_adds) + p.n_kernels * self.kernel
+        return self.share * (p.entries * entry + p.tiling.n_tiles * self._samples) / self.at_once
+
+    @property
+    def _samples(self) -> float:
+        """Processor seconds for the two blocks of samples of a tile."""
+        p = self.plan
+        block = p.tiling.tile * p.row_bytes
+        if p.overlap is not None:
+            block = max(block, min(CSR_READ_BYTES, p.samples * p.row_bytes))
+        return 2 * block * SAMPLE_WORK
+
+    @property
+    def start(self) -> float:
+        """Seconds before the first tile: workers start, samples are checked, mapped and staged."""
+        p = self.plan
+        values = p.dim if p.row_entries is None else p.row_entries
+        stage = values * self.rates.stage + p.row_bytes / self.rates.write
+        return START_SECONDS + (0.0 if self.staged else p.samples * stage)
+
+    @property
+    def disk(self) -> float:
+        """Seconds in which the disk takes the tiles."""
+        return self.share * self.plan.tile_bytes / self.rates.write
+
+    @property
+    def read(self) -> float:
+        """Seconds of a pass that reads the stored tiles."""
+        return self.plan.tile_bytes / self.rates.read
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of `compute_gram` with a store, which writes tiles while it computes others."""
+        writing = self.share * self.plan.tile_bytes * self.rates.write_work / self.at_once
+        scheduling = self.share * self.plan.n_groups / self.rates.tasks
+        return self.start + max(self.compute + writing, self.disk, scheduling)
+
+    def stored(self, passes: int) -> float:
+        """Seconds to compute and store once, and then read in each of some passes."""
+        return self.seconds + passes * self.read
+
+    def recomputed(self, passes: int) -> float:
+        """Seconds to compute in each of some passes, and store nothing."""
+        return self.start + passes * self.compute
+
+    def break_even(self) -> int | None:
+        """Fewest passes for which storing is cheaper; None if it never is."""
+        gain = self.compute - self.read
+        if gain <= 0:
+            return None
+        return math.floor((self.seconds - self.start) / gain) + 1
+
+    def table(self, passes: int = 1) -> list[tuple[str, str]]:
+        """Rows (what, value) for people, after those of the plan."""
+        line = self.rates.product(self.plan.product_dtype, sparse=self.plan.sparse_path)
+        path = "sparse products" if self.plan.sparse_path else self.plan.product_dtype
+        return [
+            (
+                "time",
+                f"about {human_seconds(self.seconds)}: {human_seconds(self.start)} to start and "
+                f"stage, then {human_seconds(self.compute)} of computing, "
+                f"{human_seconds(self.disk)} of writing meanwhile",
+            ),
+            ("store or recompute", self._verdict(passes)),
+            (
+                "rates",
+                f"{self.at_once} x {line.flops / 1e9:.3g} Gflop/s ({path}), "
+                f"kernel {1e9 * self.kernel:.2g} ns an entry, "
+                f"disk {human_bytes(self.rates.write)}/s written, "
+                f"{human_bytes(self.rates.read)}/s read; {self.rates.note}",
+            ),
+        ]
+
+    def _verdict(self, passes: int) -> str:
+        stored, recomputed = self.stored(passes), self.recomputed(passes)
+        cheaper = "storing" if stored < recomputed else "recomputing (store=None)"
+        turn = self.break_even()
+        since = "always" if turn is None else f"below {turn:,} passes"
+        if stored < recomputed:
+            since = f"from {turn:,} on"
+        return (
+            f"{passes:,} pass{'es' if passes > 1 else ''}: stored {human_seconds(stored)}, "
+            f"recomputed {human_seconds(recomputed)}: {cheaper} is cheaper, {since}"
+        )
+
+    def limits(self) -> list[tuple[str, str]]:
+        """Rows (what, verdict): what all workers together ask of scheduler, disk and memory."""
+        p, r = self.plan, self.plan.resources
+        busy = max(self.seconds - self.start, 1e-9)
+        asked = p.n_groups / max(self.compute, 1e-9)
+        made = p.tile_bytes / max(self.compute, 1e-9)
+        blocks = 2 * p.group * p.tiling.tile * p.row_bytes * p.n_groups
+        allowed = r.memory / max(r.workers, 1)
+        return [
+            (
+                "scheduler",
+                f"{p.n_groups:,} tasks, {_rate(p.n_groups / busy)} a second where it handles "
+                f"about {self.rates.tasks:,.0f}: {_verdict(asked / self.rates.tasks)}",
+            ),
+            (
+                "disk",
+                f"{r.threads:,} threads make {human_bytes(made)}/s where it takes "
+                f"{human_bytes(self.rates.write)}/s: {_verdict(made / self.rates.write)}; "
+                f"they read {human_bytes(blocks / busy)}/s of samples",
+            ),
+            ("files", self._files()),
+            (
+                "worker memory",
+                f"{human_bytes(p.worker_bytes)} of {human_bytes(allowed)} a worker: "
+                + ("no limit" if p.fits else "the limit, give more memory or a smaller tile"),
+            ),
+        ]
+
+    def _files(self) -> str:
+        p = self.plan
+        total = p.stored_tiles + math.ceil(p.samples * p.row_bytes / DENSE_CHUNK_BYTES)
+        size = human_bytes(p.tile_bytes / max(p.stored_tiles, 1))
+        many = total > 2 * MANY_FILES
+        word = "many for a shared file system, take larger tiles" if many else "no limit"
+        return f"{total:,}, the tiles {size} each: {word}"
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _verdict(load: float) -> str:
+    """Say in words how much of what there is would be asked for."""
+    if load > 1:
+        return f"the limit, it is asked for {_rate(load)} times that"
+    return "close to the limit" if load > FULL_SHARE else "no limit"

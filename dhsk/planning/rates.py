@@ -1,0 +1,319 @@
+"""How fast this machine multiplies, evaluates, writes and schedules: the measured part of a plan.
+
+All cores are measured at once, because workers share the memory bandwidth and the disk.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from threading import Barrier
+from time import perf_counter, process_time
+from typing import Final, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from dhsk.arrays import Rows
+from dhsk.execution.folder import TemporaryFolder
+from dhsk.execution.limits import core_count
+from dhsk.execution.local import thread_client
+from dhsk.execution.settings import one_blas_thread
+from dhsk.execution.workers import run_tasks
+from dhsk.gram.storage.chunks import read_chunk, write_chunk
+from dhsk.gram.storage.tiling import DtypeName
+from dhsk.kernels import Kernel
+from dhsk.kernels.rows import inner_product
+from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.samples import apply_map, open_samples, scan
+from dhsk.units import human_bytes
+
+Work: TypeAlias = Callable[[], object]
+
+ASSUMED_WRITE, ASSUMED_READ = 0.3e9, 1e9
+"""Bytes per second of a disk that was not measured: cloud volumes and shared file systems of the
+slower kind write at 0.25 to 0.4 GB/s."""
+
+ASSUMED_TASKS = 200.0
+"""Tasks per second of a scheduler that was not measured: Dask takes about 1 ms a task (its manual,
+https://distributed.dask.org, "Low latency"), and each is also submitted and awaited by the client.
+"""
+
+ASSUMED_WRITE_WORK = 0.5e-9
+"""Processor seconds for a byte that is written: checksum and copy to the system."""
+
+_EDGE: Final = 768  # of the square products that are timed
+_DIMS: Final = (16, 512)  # where the line of GEMM is taken
+_SPARSE_DIM, _FILLED = 4096, (40, 240)  # entries a row; they meet 0.4 and 14 times
+_CHUNK: Final = (1024, 2048)  # 16.8 MB
+_DISK_SECONDS: Final = 1.5
+_DISK_THREADS: Final = 16
+
+
+@dataclass(frozen=True)
+class Line:
+    """Seconds of one thread for an entry of a product."""
+
+    fixed: float
+    """For any entry."""
+    each: float
+    """For each multiply-add of it."""
+
+    def __call__(self, multiply_adds: float) -> float:
+        """Seconds for an entry of so many multiply-adds."""
+        return self.fixed + self.each * multiply_adds
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations per second, of many multiply-adds an entry."""
+        return 2 / self.each
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What was measured of a machine; make it with `measure_rates`."""
+
+    float64: Line
+    """GEMM in float64."""
+    float32: Line
+    """GEMM in float32."""
+    sparse: Line
+    """Sparse products, which are summed in float64."""
+    stage: float
+    """Seconds of one thread to check, fingerprint and map a number of the samples."""
+    write: float
+    """Bytes per second that all cores together write, fsync included."""
+    read: float
+    """Bytes per second that all cores together read from the disk, checksums tested."""
+    write_work: float
+    """Processor seconds for a byte that is written."""
+    tasks: float
+    """Empty tasks per second that client and scheduler handle."""
+    note: str
+    """When and how they were measured, for people."""
+
+    def product(self, dtype: DtypeName, *, sparse: bool) -> Line:
+        """Seconds for an entry of a product, on the path and in the type given."""
+        if sparse:
+            return self.sparse
+        return self.float32 if dtype == "float32" else self.float64
+
+    def table(self) -> list[tuple[str, str]]:
+        """Rows (what, value) for people."""
+        return [
+            ("GEMM float64", f"{self.float64.flops / 1e9:.3g} Gflop/s a thread"),
+            ("GEMM float32", f"{self.float32.flops / 1e9:.3g} Gflop/s a thread"),
+            ("sparse products", f"{1e-6 / self.sparse.each:,.0f} million multiply-adds/s a thread"),
+            ("checking samples", f"{1e-6 / self.stage:,.0f} million numbers/s"),
+            ("disk", f"{human_bytes(self.write)}/s written, {human_bytes(self.read)}/s read"),
+            ("scheduler", f"{self.tasks:,.0f} empty tasks/s"),
+            ("measured", self.note),
+        ]
+
+
+def measure_rates(
+    place: Path | None, report: OnProgress = ignore, *, repeats: int = 8, cores: int | None = None
+) -> Rates:
+    """Measure this machine.
+
+    Parameters
+    ----------
+    place
+        Folder on whose disk stores will be: a few hundred megabytes are written there and removed.
+        None measures neither disk nor scheduler, and assumes them.
+    report
+        Receives progress.
+    repeats
+        Times that each product is computed.
+    cores
+        Threads at once; None for the cores of this machine.
+
+    Returns
+    -------
+    Rates
+        The rates.
+    """
+    threads = cores or core_count()
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    stages = 6
+    with one_blas_thread():
+        double = _dense_line("float64", threads, repeats)
+        report(Progress("measuring", 1, stages))
+        single = _dense_line("float32", threads, repeats)
+        report(Progress("measuring", 2, stages))
+        sparse = _sparse_line(threads, max(2, repeats // 4))
+        report(Progress("measuring", 3, stages))
+        stage = _stage_seconds()
+        report(Progress("measuring", 4, stages))
+        note = "processor measured now; disk and scheduler assumed: dhsk plan --measure"
+        disk, tasks = (ASSUMED_WRITE, ASSUMED_READ, ASSUMED_WRITE_WORK), ASSUMED_TASKS
+        if place is not None:
+            note = f"measured {day} on {threads} threads at once, disk of {place.absolute()}"
+            disk = _disk_rates(place, min(threads, _DISK_THREADS))
+            report(Progress("measuring", 5, stages))
+            tasks = _task_rate()
+    report(Progress("measuring", stages, stages))
+    return Rates(double, single, sparse, stage, *disk, tasks, note)
+
+
+def kernel_seconds(kernel: Kernel, dtype: DtypeName, cores: int | None = None) -> float:
+    """Measure the pass of a kernel over products, which depends on its parameters.
+
+    Parameters
+    ----------
+    kernel
+        A kernel of products.
+    dtype
+        Type of the products.
+    cores
+        Threads at once; None for the cores of this machine.
+
+    Returns
+    -------
+    float
+        Seconds of one thread for an entry.
+    """
+    product = np.random.default_rng(0).random((_EDGE, _EDGE)).astype(dtype)
+    norms = np.ones(_EDGE)
+
+    def prepare() -> Work:
+        scratch = np.empty_like(product)
+
+        def work() -> None:
+            np.copyto(scratch, product)
+            kernel.of_product(scratch, norms, norms)
+
+        return work
+
+    with one_blas_thread():
+        return _seconds_each(prepare, cores or core_count(), 4) / product.size
+
+
+def _seconds_each(prepare: Callable[[], Work], threads: int, repeats: int) -> float:
+    """Seconds of a piece of work while every thread does the same: the mean over the threads.
+
+    The shortest of some repeats on each, because rates are kept: other programs come and go, while
+    what the threads take from each other stays.
+    """
+    start = Barrier(threads)
+
+    def timed(work: Work) -> float:
+        work()  # fills caches and pages
+        start.wait()
+        times = [perf_counter()]
+        for _ in range(repeats):
+            work()
+            times.append(perf_counter())
+        return min(after - before for before, after in pairwise(times))
+
+    with ThreadPoolExecutor(threads) as pool:
+        times = list(pool.map(timed, [prepare() for _ in range(threads)]))
+    return sum(times) / threads
+
+
+def _line(points: list[tuple[float, float]]) -> Line:
+    """Line through two points (multiply-adds, seconds an entry), neither part negative."""
+    (x0, y0), (x1, y1) = points
+    each = max(y1 / x1 / 100, (y1 - y0) / (x1 - x0))  # positive, however noisy the times
+    return Line(max(0.0, y1 - each * x1), each)
+
+
+def _dense_line(dtype: DtypeName, threads: int, repeats: int) -> Line:
+    def prepare(dim: int) -> Work:
+        rows = np.random.default_rng(0).random((_EDGE, dim)).astype(dtype)
+        out = np.empty((_EDGE, _EDGE), dtype)
+        return lambda: inner_product(rows, rows.copy(), out)
+
+    return _line(
+        [
+            (dim, _seconds_each(lambda dim=dim: prepare(dim), threads, repeats) / _EDGE**2)  # type: ignore[misc]
+            for dim in _DIMS
+        ]
+    )
+
+
+def _sparse_line(threads: int, repeats: int) -> Line:
+    def point(filled: int) -> tuple[float, float]:
+        columns = np.random.default_rng(0).integers(0, _SPARSE_DIM, _EDGE * filled)
+        starts = np.arange(0, columns.size + 1, filled)
+        shape = _EDGE, _SPARSE_DIM
+        rows: Rows = csr_array((np.ones(columns.size), columns, starts), shape=shape)
+
+        def prepare() -> Work:
+            out = np.empty((_EDGE, _EDGE))
+            return lambda: inner_product(rows, rows, out)
+
+        return filled**2 / _SPARSE_DIM, _seconds_each(prepare, threads, repeats) / _EDGE**2
+
+    return _line([point(filled) for filled in _FILLED])
+
+
+def _stage_seconds() -> float:
+    values = np.random.default_rng(0).random((2048, 256))
+    samples = open_samples(values)
+    begin = perf_counter()
+    scan(samples, "hyperspherical")
+    blocks: list[Rows] = [apply_map("hyperspherical", block) for block in samples.blocks(2048)]
+    del blocks
+    return (perf_counter() - begin) / values.size
+
+
+def _disk_rates(place: Path, threads: int) -> tuple[float, float, float]:
+    """Bytes per second written and read, and processor seconds for a byte written."""
+    values = np.random.default_rng(0).random(_CHUNK)
+    made = TemporaryFolder(place)
+    folder = made.path
+    try:
+        begin, begin_work = perf_counter(), process_time()
+
+        def write(number: int) -> int:
+            count = 0
+            while count == 0 or perf_counter() - begin < _DISK_SECONDS:
+                write_chunk(folder / f"{number}-{count}", values, _CHUNK)
+                count += 1
+            return count
+
+        with ThreadPoolExecutor(threads) as pool:
+            counts = list(pool.map(write, range(threads)))
+            size = sum(counts) * values.nbytes
+            written, work = perf_counter() - begin, process_time() - begin_work
+            _forget(folder)
+            begin = perf_counter()
+            list(pool.map(lambda number: _read(folder, number, counts[number]), range(threads)))
+        return size / written, size / (perf_counter() - begin), work / size
+    finally:
+        made.remove()
+
+
+def _read(folder: Path, number: int, count: int) -> None:
+    out = np.empty(_CHUNK)
+    for k in range(count):
+        read_chunk(folder / f"{number}-{k}", out)
+
+
+def _forget(folder: Path) -> None:
+    """Drop what was written from the system's cache, where it can be: disks are to be read."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for file in folder.iterdir():
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def _task_rate(count: int = 400) -> float:
+    """Tasks a second that a scheduler hands out, of one in this process."""
+    with thread_client(core_count(), set_as_default=False) as client:
+        list(run_tasks(client, _nothing, (() for _ in range(20)), 8))
+        begin = perf_counter()
+        list(run_tasks(client, _nothing, (() for _ in range(count)), 8))
+        return count / (perf_counter() - begin)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,77 @@
+"""Measured rates, kept in the user's cache folder for each machine and version."""
+
+import dataclasses
+import json
+import os
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from dhsk.execution.limits import core_count
+from dhsk.files import parse_json
+from dhsk.planning.rates import Line, Rates
+
+
+def cache_file() -> Path:
+    """Path of the cache: ``dhsk/rates.json`` where this system keeps a user's caches.
+
+    References
+    ----------
+    .. [1] XDG Base Directory Specification 0.8: relative paths in its variables are ignored.
+    """
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if named.is_absolute():
+        return named / "dhsk" / "rates.json"
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  # Path.home() raises without a home
+    caches = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return caches / "dhsk" / "rates.json"
+
+
+def load_rates() -> Rates | None:
+    """Rates that were measured on this machine by this version; None if there are none."""
+    try:
+        return _rates(_read(cache_file())[_key()])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def save_rates(rates: Rates) -> None:
+    """Keep rates for this machine and version, beside those of others.
+
+    Parameters
+    ----------
+    rates
+        What was measured.
+
+    Raises
+    ------
+    OSError
+        The cache folder cannot be written.
+    """
+    file = cache_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(_read(file) | {_key(): dataclasses.asdict(rates)}, indent=1)
+    partial = file.with_name(f"{file.name}.{uuid4().hex}")
+    partial.write_text(text)
+    partial.replace(file)
+
+
+def _key() -> str:
+    return f"{platform.node()}, {core_count()} cores, dhsk {version('dhsk')}"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Content of the cache; nothing if it is absent or damaged: it can be measured again."""
+    try:
+        found = parse_json(file.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _rates(found: dict[str, Any]) -> Rates:
+    lines = {name: Line(**found[name]) for name in ("float64", "float32", "sparse")}
+    return Rates(**(found | lines))

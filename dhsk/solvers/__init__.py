@@ -1,0 +1,1 @@
+"""Solvers of dual problems, on matrices that are read in parts; arrays only."""

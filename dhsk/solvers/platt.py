@@ -1,0 +1,221 @@
+"""Class probabilities of one-vs-one classifiers: Platt's sigmoids and pairwise coupling."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from dhsk.arrays import Floats
+from dhsk.errors import InputError
+
+EPS = float(np.finfo(np.float64).eps)
+
+MAX_STEPS = 100
+"""Newton steps at most, LIBSVM's own limit; ten are usual."""
+
+GRADIENT = 1e-12
+"""Gradient at which to stop, per unit of weight and of the decisions' half range."""
+
+RIDGE = 1e-12
+"""Added to the Hessian's diagonal, as LIBSVM does: it may be singular to rounding."""
+
+HALVINGS = 34
+"""Halvings of a Newton step before it is given up: to 1e-10 of it, as LIBSVM does."""
+
+SMALLEST = 1e-270
+"""Decisions below it count as 0: a slope per unit of their range would overflow."""
+
+MIN_PROBABILITY = 1e-7
+"""Pairwise probabilities are kept this far from 0 and from 1, as in LIBSVM."""
+
+
+def fit_sigmoid(
+    decision: Floats, positive: NDArray[np.bool_], weights: Floats | None = None
+) -> tuple[float, float]:
+    """Fit Platt's sigmoid P(positive | f) = 1 / (1 + exp(A f + B)) to decisions.
+
+    Newton's method with backtracking [1]_ on the cross-entropy of Platt's smoothed targets:
+    (n₊ + 1) / (n₊ + 2) for the n₊ positive samples, 1 / (n₋ + 2) for the others. These keep the
+    optimum finite when the classes are separable.
+
+    Parameters
+    ----------
+    decision
+        Decisions f of samples that the classifier was not trained on, (N,), finite.
+    positive
+        Whether a sample is of the class that f > 0 stands for (the pair's first), (N,).
+    weights
+        How often every sample counts, (N,), at least 0; once each by default.
+
+    Returns
+    -------
+    tuple[float, float]
+        A, negative where larger decisions speak for the positive class, and B. A is 0 if all
+        decisions are equal, to rounding.
+
+    Raises
+    ------
+    InputError
+        If a decision is not finite, or no sample counts.
+
+    References
+    ----------
+    .. [1] H.-T. Lin, C.-J. Lin and R. C. Weng, "A note on Platt's probabilistic outputs for
+       support vector machines", Machine Learning 68 (2007), Appendix C.
+    """
+    weights = np.ones(len(decision)) if weights is None else weights
+    used = weights > 0
+    f, positive, weights = decision[used], positive[used], weights[used]
+    bad = np.count_nonzero(~np.isfinite(f))
+    if bad or len(f) == 0:
+        raise InputError(
+            f"A sigmoid needs finite decisions of at least one sample, got {len(f)} with a "
+            f"positive weight of which {bad} are not finite: check the classifier and the weights."
+        )
+    n_positive = float(weights[positive].sum())
+    n_negative = float(weights[~positive].sum())
+    targets = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+    unit, center, half = _to_unit(f)
+    start = math.log((n_negative + 1) / (n_positive + 1))
+    A, B = _minimise(unit, targets, weights / weights.sum(), start)
+    return A / half, B - A / half * center
+
+
+def couple(pairwise: Floats) -> Floats:
+    """Class probabilities p that fit pairwise ones best: Wu, Lin and Weng's second approach.
+
+    They minimise the sum over i ≠ j of (r_ji p_i - r_ij p_j)² where the p sum to 1, that is
+    pᵀ Q p with Q_ii the sum of r_si² over s ≠ i, and Q_ij = -r_ji r_ij. At the optimum Q p is a
+    multiple of the vector e of ones, hence (Q + e eᵀ) p is one too. This matrix is positive
+    definite as long as r_ij and r_ji are not both 0, so p is unique, and it has no negative
+    entry [1]_.
+
+    Parameters
+    ----------
+    pairwise
+        r_ij, the probability of class i among the classes i and j, with r_ij + r_ji = 1,
+        (N, k, k); the diagonal is not read.
+
+    Returns
+    -------
+    Floats
+        Probabilities, (N, k), in [0, 1]; rows sum to 1.
+
+    References
+    ----------
+    .. [1] T.-F. Wu, C.-J. Lin and R. C. Weng, "Probability estimates for multi-class
+       classification by pairwise coupling", JMLR 5 (2004), section 4.2.
+    """
+    k = pairwise.shape[1]
+    r = np.where(np.eye(k, dtype=bool), 0.0, pairwise)
+    matrix = -r * r.transpose(0, 2, 1) + 1.0  # [N, k, k]
+    diagonal = np.arange(k)
+    matrix[:, diagonal, diagonal] += (r**2).sum(axis=1)
+    p = np.linalg.solve(matrix, np.ones((len(r), k, 1)))[..., 0]
+    p = np.maximum(p, 0.0)  # rounding may leave -1e-17
+    coupled: Floats = p / p.sum(axis=1, keepdims=True)
+    return coupled
+
+
+def class_probabilities(decisions: Floats, sigmoids: Floats, n_classes: int) -> Floats:
+    """Class probabilities from the decisions of all pairs, as LIBSVM defines them.
+
+    LIBSVM stops its own coupling early, at an error of some 1e-3; here it is solved to rounding.
+    For two classes the sigmoid itself is the probability of the first.
+
+    Parameters
+    ----------
+    decisions
+        One column per pair of classes, as in `dhsk.solvers.votes.vote`, (N, n_pairs).
+    sigmoids
+        A and B of every pair, from `fit_sigmoid` with the pair's first class as the positive
+        one, (n_pairs, 2).
+    n_classes
+        Number of classes k, at least 2.
+
+    Returns
+    -------
+    Floats
+        Probabilities, (N, k); rows sum to 1. The most probable class need not be the one that
+        `dhsk.solvers.votes.vote` chooses.
+    """
+    first_wins = expit(-(decisions * sigmoids[:, 0] + sigmoids[:, 1]))
+    first_wins = np.clip(first_wins, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    if n_classes == 2:
+        return np.column_stack([first_wins, 1 - first_wins])
+    pairwise = np.zeros((len(decisions), n_classes, n_classes))
+    first, second = np.triu_indices(n_classes, 1)  # the order of combinations
+    pairwise[:, first, second] = first_wins
+    pairwise[:, second, first] = 1 - first_wins
+    return couple(pairwise)
+
+
+def _to_unit(f: Floats) -> tuple[Floats, float, float]:
+    """Decisions moved and scaled to [-1, 1], and the centre and half range they had.
+
+    Newton's method is the same in any units, but its stopping rule and its ridge are not.
+    Decisions that are equal to rounding become 0.
+    """
+    low, high = float(f.min()), float(f.max())
+    half = high / 2 - low / 2  # halved first: the range itself may overflow
+    if half <= EPS * max(abs(low), abs(high), SMALLEST):
+        return np.zeros_like(f), low, 1.0
+    center = low + half
+    return (f - center) / half, center, half
+
+
+def _minimise(f: Floats, targets: Floats, weights: Floats, start: float) -> tuple[float, float]:
+    """A and B of least weighted cross-entropy, from A = 0 and B = `start`.
+
+    Parameters
+    ----------
+    f
+        Decisions in [-1, 1], (N,).
+    targets
+        Probabilities to meet, (N,).
+    weights
+        Weights, (N,); they sum to 1.
+    start
+        First value of B.
+
+    Returns
+    -------
+    tuple[float, float]
+        A and B.
+    """
+    X = np.column_stack([f, np.ones_like(f)])
+    point = np.array([0.0, start])
+    for _ in range(MAX_STEPS):
+        z = X @ point
+        p = expit(-z)
+        gradient = X.T @ (weights * (targets - p))
+        if np.abs(gradient).max() < GRADIENT:
+            break
+        curvature = weights * p * expit(z)
+        step = -np.linalg.solve((X.T * curvature) @ X + RIDGE * np.eye(2), gradient)
+        size = _step_size(z, X @ step, float(gradient @ step), targets, weights)
+        if size == 0:
+            break
+        point = point + size * step
+    return float(point[0]), float(point[1])
+
+
+def _step_size(z: Floats, dz: Floats, slope: float, targets: Floats, weights: Floats) -> float:
+    """Largest of 1, 1/2, 1/4 ... that lowers the cross-entropy by 1e-4 of what `slope` promises.
+
+    A rise within rounding counts as no rise, lest the last steps to the optimum are refused.
+    0 if there is none.
+    """
+    before = _cross_entropy(z, targets, weights)
+    for size in 0.5 ** np.arange(HALVINGS):
+        after = _cross_entropy(z + size * dz, targets, weights)
+        if after <= before * (1 + EPS) + 1e-4 * size * slope:
+            return float(size)
+    return 0.0
+
+
+def _cross_entropy(z: Floats, targets: Floats, weights: Floats) -> float:
+    """Weighted mean of -t log p - (1 - t) log(1 - p) at p = 1 / (1 + exp(z)), without overflow."""
+    linear = np.where(z >= 0, targets, targets - 1) * z
+    return float(weights @ (linear + np.log1p(np.exp(-np.abs(z)))))

@@ -1,0 +1,291 @@
+"""Problems whose matrix does not fit the memory, solved in rounds over parts of it.
+
+A round takes the variables that violate the optimality conditions most, as many as memory has room
+for, and solves in them alone; one pass over the whole matrix then gives the gradients of all. Where
+more coefficients lie within their bounds than fit, such rounds creep: conjugate gradients go on in
+all of those at once, a pass each. All pairs, folds and C share every pass.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from dhsk.arrays import Floats, Indices
+from dhsk.caching import cached_value
+from dhsk.execution.tasks import Run
+from dhsk.solvers.dual import (
+    Fit,
+    certify,
+    improve,
+    least_violation,
+    unfinished,
+    violation_and_intercept,
+)
+from dhsk.solvers.problems import Pair
+from dhsk.solvers.sources import Source, products
+
+MAX_PASSES: Final = 5000
+"""Passes over the matrix after which a problem is given up."""
+
+PATIENCE: Final = 3
+"""Steps of conjugate gradients that end at a bound, one after the other, before the next round."""
+
+WORTHWHILE: Final = 0.3
+"""Part of the violation that lies within the bounds, below which conjugate gradients end."""
+
+MOST_TURNS: Final = 3
+"""Steps of conjugate gradients without a new start, for each free coefficient: rounding needs more
+than one."""
+
+GOLDEN_RATIO: Final = 0.6180339887498949
+
+
+class State:
+    """Where the problems of a pair stand.
+
+    Parameters
+    ----------
+    pair
+        The problems.
+    """
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.b = np.zeros(pair.dual.shape)
+        self.f = np.broadcast_to(pair.dual.sign, pair.dual.shape).copy()
+        self.work = np.zeros((2, len(self.b)))
+        self.left = unfinished(pair.dual, self.b, self.f, 0.0)
+        self.moved = False
+        """Since the gradients were computed last."""
+
+    def worst(self, count: int) -> Indices:
+        """As many samples of the highest gradients that may grow as of the lowest that may shrink.
+
+        Those come in order of how much they violate, and after them the coefficients within their
+        bounds; a sample's rank is its best in any column.
+        """
+        dual = self.pair.dual
+        best = np.full(dual.shape[1], dual.shape[1])
+        worst = max(self.left, key=self._violation, default=-1)  # is served, so something moves
+        for c in self.left:
+            lower, upper = dual.bounds(c)
+            for order, open_ in ((-self.f[c], self.b[c] < upper), (self.f[c], self.b[c] > lower)):
+                some = self._spread[open_[self._spread]]
+                ranked = some[np.argsort(order[some], kind="stable")]
+                rank = np.arange(len(ranked)) - (c == worst)
+                best[ranked] = np.minimum(best[ranked], rank)
+        return np.sort(np.argsort(best, kind="stable")[:count])
+
+    def _violation(self, column: int) -> float:
+        return violation_and_intercept(self.pair.dual, column, self.b[column], self.f[column])[0]
+
+    @cached_value
+    def _spread(self) -> Indices:
+        """All samples, far apart ones first: of equal violators, as at the start, some of each."""
+        return np.argsort(np.arange(self.pair.dual.shape[1]) * GOLDEN_RATIO % 1.0, kind="stable")
+
+
+def solve_in_rounds(
+    source: Source, pairs: dict[int, Pair], tol: float, largest: int, run: Run
+) -> Iterator[tuple[int, list[Fit]]]:
+    """Solve pairs whose matrices do not fit.
+
+    Parameters
+    ----------
+    source
+        The matrix.
+    pairs
+        The problems, by number.
+    tol
+        Greatest KKT violation.
+    largest
+        Variables whose matrix fits.
+    run
+        Runs the tasks.
+
+    Yields
+    ------
+    int
+        Number of a pair.
+    list of Fit
+        One for each of its columns.
+    """
+    states = {k: State(pair) for k, pair in pairs.items()}
+    entry = float(np.abs(source.diagonal()).max())
+    passes = 0
+    while states:
+        _improve_parts(source, states, tol, largest, run)
+        _renew_gradients(source, list(states.values()))
+        for state in states.values():
+            state.left = unfinished(state.pair.dual, state.b, state.f, tol, entry)
+        given_up = passes > MAX_PASSES
+        ended = [k for k, s in states.items() if not s.left or not s.moved or given_up]
+        for k in ended:
+            state = states.pop(k)
+            yield k, certify(state.pair.dual, state.b, state.f, state.work, tol)
+        lines = [_Line(state, c, tol, entry) for state in states.values() for c in state.left]
+        for state in states.values():
+            state.moved = False
+        passes += 1 + _ascend_within_bounds(source, lines)
+
+
+def _improve_parts(
+    source: Source, states: dict[int, State], tol: float, largest: int, run: Run
+) -> None:
+    """Solve each pair in its worst variables."""
+    tasks = [
+        (k, source, state.pair, chosen, state.b[:, chosen], state.f[:, chosen], state.left, tol)
+        for k, state in states.items()
+        for chosen in [state.worst(largest)]
+    ]
+    for k, chosen, b, work in run(improve_part, tasks):
+        states[k].moved |= bool((states[k].b[:, chosen] != b).any())
+        states[k].b[:, chosen] = b
+        states[k].work += work
+
+
+def improve_part(
+    number: int,
+    source: Source,
+    pair: Pair,
+    chosen: Indices,
+    b: Floats,
+    f: Floats,
+    columns: list[int],
+    tol: float,
+) -> tuple[int, Indices, Floats, Floats]:
+    """Solve the problems of a pair in some of their variables: the task that workers run.
+
+    Parameters
+    ----------
+    number
+        Of the pair.
+    source
+        The matrix.
+    pair
+        The problems.
+    chosen
+        Which variables.
+    b, f
+        Their coefficients and gradients, (columns, chosen).
+    columns
+        Which problems.
+    tol
+        Greatest KKT violation.
+
+    Returns
+    -------
+    int
+        The number.
+    Indices
+        The variables.
+    Floats
+        Their new coefficients.
+    Floats
+        Steps and seconds of each column, (2, columns).
+    """
+    K = source.block(pair.members[chosen])
+    dual = pair.dual.part(chosen)
+    if b.any() or (f != dual.sign).any():
+        # A column starts from the one before only where both have no coefficients elsewhere.
+        dual = replace(dual, chain=1)
+    b, f = b.copy(), f.copy()  # what came with the task may be read-only
+    work = improve(K, dual, b, f, columns, tol / 2)
+    return number, chosen, b, work
+
+
+def _renew_gradients(source: Source, states: list[State]) -> None:
+    """Gradients s - K b of the columns that are not finished."""
+    wanted = [(state, c) for state in states for c in state.left]
+    vectors = [(state.pair.members, state.b[c]) for state, c in wanted]
+    for (state, c), product in zip(wanted, products(source, vectors), strict=True):
+        state.f[c] = state.pair.dual.sign - product
+
+
+def _ascend_within_bounds(source: Source, lines: list["_Line"]) -> int:
+    """Go on by conjugate gradients in all columns where that helps; the number of passes."""
+    passes = 0
+    while passes < MAX_PASSES:
+        lines = [line for line in lines if line.worthwhile]
+        if not lines:
+            break
+        vectors = [(line.members, line.direction) for line in lines]
+        for line, product in zip(lines, products(source, vectors), strict=True):
+            line.move(product)
+        passes += 1
+    return passes
+
+
+class _Line:
+    """Conjugate gradients in the coefficients of a column that lie within their bounds."""
+
+    def __init__(self, state: State, column: int, tol: float, entry: float) -> None:
+        self.members = state.pair.members
+        self._state = state
+        self._dual, self._column = state.pair.dual, column
+        self._lower, self._upper = self._dual.bounds(column)
+        self._b, self._f = state.b[column], state.f[column]
+        self._tol = least_violation(self._b, self._f, tol, entry)
+        self._stops = 0
+        self._start()
+
+    def _start(self) -> None:
+        """Begin anew with those that are within their bounds now."""
+        self._turns = 0
+        self._free = (self._b > self._lower) & (self._b < self._upper)
+        self._rest2 = 0.0
+        self.direction = np.zeros(len(self._b))
+        self._turn()
+
+    def _turn(self) -> None:
+        """Next direction: the gradient, with a sum of 0, made conjugate to those before."""
+        within = np.zeros(len(self._b))
+        if self._free.any():
+            within[self._free] = self._f[self._free] - self._f[self._free].mean()
+        rest2 = float(within @ within)
+        self.direction *= rest2 / self._rest2 if self._rest2 else 0.0
+        self.direction += within
+        if self._free.any():
+            # Rounding leaves a sum, the steepest direction of all: it would grow from turn to turn.
+            self.direction[self._free] -= self.direction[self._free].mean()
+        self._rest2 = rest2
+        self._turns += 1
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether enough of the violation is left, and within the bounds."""
+        # In exact arithmetic as many turns as there are free coefficients would be enough.
+        tired = self._turns > MOST_TURNS * max(1, int(self._free.sum()))
+        if tired or self._stops >= PATIENCE or not self._rest2:
+            return False
+        spread = float(np.ptp(self._f[self._free]))
+        violation, _ = violation_and_intercept(self._dual, self._column, self._b, self._f)
+        return spread > self._tol / 2 and spread > WORTHWHILE * violation
+
+    def move(self, product: Floats) -> None:
+        """Go along the direction to the optimum, or to the first bound on the way.
+
+        Parameters
+        ----------
+        product
+            Matrix times direction, (n,).
+        """
+        self._state.moved = True
+        d = self.direction
+        ends = np.where(d > 0, self._upper, self._lower)
+        room = np.divide(ends - self._b, d, out=np.full(len(d), np.inf), where=d != 0)
+        first = int(room.argmin())
+        curvature = float(d @ product)
+        best = float(d @ self._f) / curvature if curvature > 0 else np.inf
+        step = min(best, float(room[first]))
+        np.clip(self._b + step * d, self._lower, self._upper, out=self._b)
+        self._f -= step * product
+        if step == best:
+            self._stops = 0
+            self._turn()
+        else:
+            self._b[first] = ends[first]
+            self._stops += 1
+            self._start()

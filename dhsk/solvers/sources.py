@@ -1,0 +1,100 @@
+"""Where a solver gets its matrix from: the protocol, and a matrix in memory."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices, blocks
+from dhsk.solvers.smo import padded
+
+_EDGE: Final = 1024
+"""Rows that are converted to float64 at a time."""
+
+PRODUCT_BYTES: Final = 1 << 28
+"""Vectors that are multiplied with the matrix at a time."""
+
+COLUMNS: Final = 16
+"""Vectors are multiplied in multiples of so many: each product then has the same bits whatever else
+is multiplied with it. So it was with OpenBLAS 0.3.31 for four kinds of processors, but for parts of
+seven rows or fewer."""
+
+
+class Source(Protocol):
+    """A symmetric matrix of N samples that is read in parts."""
+
+    n: int
+    """Number of samples."""
+    dtype: "np.dtype[Any]"
+    """Type of the entries."""
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Entries between some samples, (n, padded(n)), as `smo.ascend` takes them."""
+
+    def product(self, V: Floats) -> Floats:
+        """Product of the matrix with V, (N, k)."""
+
+    def diagonal(self) -> Floats:
+        """Diagonal entries, (N,)."""
+
+
+class ArraySource:
+    """A matrix in memory, or memory-mapped.
+
+    Parameters
+    ----------
+    K
+        Symmetric, (N, N).
+    """
+
+    def __init__(self, K: NDArray[Any]) -> None:
+        self.n = len(K)
+        self.dtype = K.dtype
+        self._K = K
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Entries between some samples."""
+        return self._K[members[:, None], repeat_to_padded(members)]
+
+    def product(self, V: Floats) -> Floats:
+        """Product with V."""
+        out = np.empty((self.n, V.shape[1]))
+        for part in blocks(self.n, _EDGE):
+            out[part] = self._K[part].astype(np.float64, copy=False) @ V
+        return out
+
+    def diagonal(self) -> Floats:
+        """Diagonal entries."""
+        return np.diagonal(self._K).astype(np.float64)
+
+
+def products(source: Source, vectors: Sequence[tuple[Indices, Floats]]) -> Iterator[Floats]:
+    """Multiply the matrix with vectors on some samples each.
+
+    Parameters
+    ----------
+    source
+        The matrix.
+    vectors
+        Samples and values of each.
+
+    Yields
+    ------
+    Floats
+        The product at those samples.
+    """
+    at_once = max(1, PRODUCT_BYTES // (8 * COLUMNS * source.n)) * COLUMNS
+    for start in range(0, len(vectors), at_once):
+        part = vectors[start : start + at_once]
+        V = np.zeros((source.n, -(-len(part) // COLUMNS) * COLUMNS))
+        for place, (members, values) in enumerate(part):
+            V[members, place] = values
+        found = source.product(V)
+        for place, (members, _) in enumerate(part):
+            yield found[members, place]
+
+
+def repeat_to_padded(members: Indices) -> Indices:
+    """Repeat the first one to the length that the solver takes: it never uses those columns."""
+    return np.concatenate([members, np.repeat(members[:1], padded(len(members)) - len(members))])

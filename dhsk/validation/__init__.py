@@ -1,0 +1,1 @@
+"""Cross-validation over kernels, times, C and folds."""

@@ -1,0 +1,194 @@
+"""Cells of a grid: the fits of one kernel, and the rows of results that they give."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dhsk.arrays import Floats
+from dhsk.kernels import Kernel
+from dhsk.solvers.ball import capacity
+from dhsk.solvers.dual import Fit
+from dhsk.solvers.problems import Pair
+from dhsk.solvers.sources import PRODUCT_BYTES, Source
+from dhsk.validation.grid import Grid
+from dhsk.validation.scores import score, sigmoids_of_folds
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Fits of a kernel: of each pair one for every column, and the ball that holds its samples.
+
+    All of a matrix in some unit, see `dhsk.models.rescaling`.
+    """
+
+    fits: list[list[Fit]]
+    radii2: list[float]
+    unit: float = 1.0
+
+
+def rows_of_kernel(
+    source: Source,
+    grid: Grid,
+    pairs: Sequence[Pair],
+    solved: Solved,
+    names: dict[str, Any],
+    C_scaled: Sequence[float] | None = None,
+) -> tuple[list[dict[str, Any]], list[list[int]]]:
+    """Score the fits of a kernel on what each fold held out.
+
+    Parameters
+    ----------
+    source
+        The matrix that they were solved on.
+    grid
+        The grid.
+    pairs
+        The problems.
+    solved
+        Their solutions.
+    names
+        Columns that name the kernel.
+    C_scaled
+        The values of C in units of the spread of the samples, if they were chosen so.
+
+    Returns
+    -------
+    list of dict
+        One row for every fold and C.
+    list of list of int
+        Numbers of the classes that each predicted.
+    """
+    rows, predicted = [], []
+    held_out: Iterable[Floats] = _held_out(source, grid, pairs, solved)
+    sigmoids: Sequence[Floats | None] = [None] * grid.columns
+    if grid.scoring.probabilities:
+        held_out = list(held_out)
+        sigmoids = _sigmoids(grid, held_out)
+    for column, decided in enumerate(held_out):
+        fold, c = divmod(column, len(grid.C))
+        present = grid.present(fold)
+        truth = grid.y[grid.folds[fold][1]]
+        found, guess = score(
+            grid.scoring, decided, present, grid.classes, truth, sigmoids=sigmoids[column]
+        )
+        named = {"C": grid.C[c], "C_scaled": None if C_scaled is None else C_scaled[c]}
+        rows.append(
+            {**names, **named, "fold": fold, "score": found} | certificate(pairs, solved, column)
+        )
+        predicted.append(guess.tolist())
+    return rows, predicted
+
+
+def _held_out(
+    source: Source, grid: Grid, pairs: Sequence[Pair], solved: Solved
+) -> Iterator[Floats]:
+    """Decisions of all pairs, (n, pairs), for what the fold of each column holds out."""
+    at_once = max(1, PRODUCT_BYTES // (8 * source.n * len(pairs)))
+    for start in range(0, grid.columns, at_once):
+        columns = range(start, min(start + at_once, grid.columns))
+        decisions = _decisions(source, pairs, solved.fits, columns)
+        for place, column in enumerate(columns):
+            yield decisions[place][grid.folds[column // len(grid.C)][1]]
+
+
+def _sigmoids(grid: Grid, held_out: Sequence[Floats]) -> list[Floats | None]:
+    """What turns the decisions of each column into probabilities, from those of other folds."""
+    found: list[Floats | None] = [None] * grid.columns
+    for c in range(len(grid.C)):
+        same_C = range(c, grid.columns, len(grid.C))
+        decided = [
+            (held_out[column], grid.y[test])
+            for column, (_, test) in zip(same_C, grid.folds, strict=True)
+        ]
+        own = sigmoids_of_folds(decided, grid.scoring, len(grid.classes))
+        for column, sigmoids in zip(same_C, own, strict=True):
+            found[column] = sigmoids
+    return found
+
+
+def _decisions(
+    source: Source, pairs: Sequence[Pair], fits: list[list[Fit]], columns: range
+) -> Floats:
+    """Decisions of all pairs for all samples by some columns, (columns, N, pairs), in one pass."""
+    V = np.zeros((source.n, len(columns), len(pairs)))
+    intercepts = np.zeros((len(columns), 1, len(pairs)))
+    for number, (pair, found) in enumerate(zip(pairs, fits, strict=True)):
+        for place, column in enumerate(columns):
+            fit = found[column]
+            V[pair.members[fit.support], place, number] = fit.coef
+            intercepts[place, 0, number] = fit.intercept
+    products = source.product(V.reshape(source.n, -1)).reshape(V.shape)
+    return np.asarray(products.transpose(1, 0, 2) + intercepts)
+
+
+def certificate(pairs: Sequence[Pair], solved: Solved, column: int) -> dict[str, Any]:
+    """What proves and bounds a fit of all pairs: of each quantity the worst.
+
+    Parameters
+    ----------
+    pairs
+        The problems.
+    solved
+        Their fits.
+    column
+        Number of the column.
+
+    Returns
+    -------
+    dict
+        Plain values, None for a margin that is not bounded.
+    """
+    fits = [own[column] for own in solved.fits]
+    support = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
+    capacities = [
+        capacity(fit.norm2, radius2, int((pair.dual.boxes[column] > 0).sum()))
+        for pair, fit, radius2 in zip(pairs, fits, solved.radii2, strict=True)
+        if not pair.dual.trivial(column)
+    ]
+    # Lengths in feature space go with the root of the kernel; their quotients have no unit.
+    margins = [f.margin * math.sqrt(solved.unit) for f in capacities if f.margin is not None]
+    return {
+        "seconds": sum(fit.seconds for fit in fits),
+        "n_support": len(np.unique(np.concatenate(support))),
+        "kkt": max(fit.violation for fit in fits),
+        "gap": max(fit.gap for fit in fits),
+        "steps": sum(fit.steps for fit in fits),
+        "converged": all(fit.converged for fit in fits),
+        "margin": min(margins, default=None),
+        "vc": max((found.vc for found in capacities), default=None),
+        "effective": min((found.effective for found in capacities), default=None),
+    }
+
+
+def names_of(kernel: Kernel, dim: int) -> dict[str, Any]:
+    """Columns that name a kernel.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    dim
+        Number of features.
+
+    Returns
+    -------
+    dict
+        Plain values.
+    """
+    time = getattr(kernel, "time", None)
+    # Only sphere times are told in units of the sweet spot; twelve digits, so that a scale reads as
+    # it was typed.
+    scale, label = None, kernel.label
+    if time is not None and kernel.spherical:
+        scale = float(f"{time * dim / math.log(dim):.12g}")
+        label = label.replace(f"t={time:.4g}", f"s={scale:g}")
+    return {
+        "kernel": kernel.name,
+        "label": label,
+        "time_scale": scale,
+        "time": time,
+        "sigma": getattr(kernel, "sigma", None),
+    }

@@ -1,0 +1,328 @@
+"""Cross-validation of SVMs over kernels, times, C and folds: exact, or of low rank."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+from distributed import Client
+
+from dhsk.errors import InputError
+from dhsk.execution.folder import TemporaryFolder
+from dhsk.execution.workers import full_disk_is_budget
+from dhsk.files import parse_path
+from dhsk.gram.matrix import GramMatrix
+from dhsk.kernels import HeatKernel, Kernel
+from dhsk.progress import OnProgress, ignore
+from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
+from dhsk.units import parse_bytes
+from dhsk.validation.choice import choose
+from dhsk.validation.exact import Engine, Means, Outcome, exact_engine
+from dhsk.validation.fitter import NO_MODEL
+from dhsk.validation.grid import DEFAULT_C, Grid, Kernels, candidates, make_grid
+from dhsk.validation.held_out import open_held_out, score_held_out
+from dhsk.validation.input import Square, open_square
+from dhsk.validation.low_rank import LowRank, low_rank_engine
+from dhsk.validation.result import CELL, SCHEMA, CvResult, summarise
+from dhsk.validation.scores import Scorer
+from dhsk.validation.search import FIRST_SCALES, SPREAD_C, is_linear, next_scales
+
+
+def cross_validate(
+    G_or_X: Any,
+    y: Any,
+    *,
+    time_scale: float | Sequence[float] | Literal["auto"] | None = None,
+    kernels: Kernels | Literal["precomputed"] | None = None,
+    C: float | Sequence[float] | Literal["auto"] | None = None,
+    cv: Any = 5,
+    groups: Any = None,
+    class_weight: Any = None,
+    sample_weight: Any = None,
+    scoring: str | Scorer = "accuracy",
+    tol: float = 1e-3,
+    min_class: int = 1,
+    refit: bool = False,
+    test: tuple[Any, Any] | None = None,
+    rank: int | Sequence[int] | None = None,
+    selection: str = "rpcholesky",
+    oversampling: float = 1.0,
+    loss: str = "squared_hinge",
+    sphere_map: SphereMap | None = None,
+    zero_rows: ZeroRule = "center",
+    memory: int | str | None = None,
+    client: Client | None = None,
+    store: str | Path | None = None,
+    journal: str | Path | None = None,
+    table: str | Path | None = None,
+    seed: int = 0,
+    progress: OnProgress | None = None,
+) -> CvResult:
+    """Cross-validate an SVM over kernels, diffusion times and C: exact, or of low rank.
+
+    Exact, the inner products of the samples are computed once, as a Gram store of cosines (and one
+    of plain inner products if a kernel asks for it); every kernel is derived from them. A task fits
+    a pair of classes of one kernel: all folds, and all C, each from the solution before. Where its
+    part of the matrix does not fit the memory, it is solved in rounds of passes over the matrix.
+
+    With `rank`, Nyström features take the place of the matrix, and linear machines on them that of
+    the exact ones, one class against the rest: all classes, folds and C share every pass over the
+    features. Landmarks are chosen among all samples, without their labels, once a kernel.
+
+    Parameters
+    ----------
+    G_or_X
+        A symmetric `GramMatrix`, or samples as for `compute_gram`; with ``kernels="precomputed"`` a
+        matrix of one's own, (N, N).
+    y
+        Labels, (N,), integers or strings.
+    time_scale
+        Heat kernels to try: time = time_scale * log(dim) / dim. With neither this nor `kernels`:
+        0.7, 1 and 1.4 for samples or stored cosines, the kernel of any other matrix itself.
+        "auto" looks for the best one around the sweet spot, coarse to fine, and no further than
+        where the kernel has become linear. Then, of the cells within one standard error of the
+        highest mean, the one with the fewest support vectors wins.
+    kernels
+        More kernels to try, or their names as for `compute_gram`: "heat" and "parametrix" at each
+        time of `time_scale`, by default 0.7, 1 and 1.4. Or "precomputed".
+    C
+        Bounds of the dual coefficients to try; None for 0.1, 1 and 10, or with
+        ``time_scale="auto"`` for "auto": 0.5, 1.5, 5 and 15 over the spread of the samples under
+        each kernel (mean diagonal less mean of all entries), so that flat kernels have the C they
+        need. The results have these units as ``C_scaled`` beside ``C``.
+    cv
+        Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
+    groups
+        Group of each sample, (N,), none of which is divided between training and test.
+    class_weight
+        Factors of C by class: a dict, or "balanced".
+    sample_weight
+        Factors of C by sample, (N,).
+    scoring
+        Name of a scikit-learn scorer, such as "accuracy", "balanced_accuracy", "f1_macro",
+        "roc_auc", "neg_log_loss"; or what `sklearn.metrics.make_scorer` gives, or a function of a
+        classifier, samples (without content) and labels. Probabilities, where one asks for them,
+        are Platt's: a fold's sigmoids are fitted to what the other folds hold out.
+    tol
+        KKT violation at which a fit has converged; of low rank, part of its gradient at 0 that may
+        be left, times the part of the samples in the smaller class, as LIBLINEAR has it. If
+        rounding leaves more the fit ends there, and its row says that it did not converge.
+    min_class
+        Fewest samples of a class. Smaller classes are left out of all folds, of the scores and of
+        the model, as if they had been held out; they stay in the matrix, its eigenvalues and
+        spread, and among the samples that landmarks are chosen from. With fewer samples than folds,
+        a class is missing from the training or the test part of some: scores count its samples as
+        wrong in folds that are trained without it.
+    refit
+        Fit the best cell on all samples too: the `model_` of the result.
+    test
+        Samples and labels held out from everything, on which that model is scored.
+    rank
+        Number of features, or several to try, for fits of low rank; None for exact ones. Only for
+        samples; products and features are then in float32, which rounds far less than a low rank
+        leaves out, where the kernel takes it.
+    selection
+        How landmarks are chosen, see `NystromFeatures`. Only with `rank`.
+    oversampling
+        Landmarks for each feature, at least 1: of more the leading components are kept. Only with
+        `rank`.
+    loss
+        "squared_hinge", or "logistic" for logistic regression. Only with `rank`.
+    sphere_map
+        Map for the spherical kernels; None for their own. Only for samples.
+    zero_rows
+        What becomes of samples of zeros under such a map: "center", the centre of the positive
+        orthant, with a warning that counts them, or "error". The model of `refit` keeps it.
+    memory
+        Most bytes that all processes together may hold, as a number or like "2GB".
+    client
+        Where to compute; None takes dask's current client, or threads of this process.
+    store
+        Folder for the stores of inner products, `cosine` and, if a kernel needs it, `linear`, and
+        one for each kernel that no products determine; None for temporary ones. Only for samples.
+    journal
+        Folder where finished fits are kept: the same call again goes on where it was.
+    table
+        CSV file for the rows of `CvResult.results_` while the grid runs: replaced, in one step,
+        after each kernel that is finished. One that is there is removed once the samples are read.
+    seed
+        Of the shuffled folds.
+    progress
+        Called with a `Progress` after every tile and every task.
+
+    Returns
+    -------
+    CvResult
+        Scores, winner, confusion matrix, eigenvalues; the model, if asked for. Cells with fits that
+        did not converge win only if there are no others.
+
+    Warns
+    -----
+    InputWarning
+        A class has fewer samples than there are folds.
+
+    Raises
+    ------
+    InputError
+        Samples, labels or parameters cannot be used.
+    BudgetError
+        The fits do not fit the memory, or the results the disk.
+    """
+    report = progress or ignore
+    parse_zero_rule(zero_rows)
+    source = open_square(G_or_X, precomputed=_is_precomputed(kernels))
+    begin = perf_counter()
+    look = _is_auto("time_scale", time_scale)
+    scale_C = _is_auto("C", C) or (C is None and look)
+    if isinstance(source, np.ndarray) and (refit or test is not None):
+        raise InputError(NO_MODEL)
+    low_rank = LowRank.of(rank, source, selection=selection, loss=loss, oversampling=oversampling)
+    grid = make_grid(
+        source.shape[0], y, cv=cv, groups=groups, seed=seed,
+        C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,
+        class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=tol,
+        min_class=min_class,
+    )  # fmt: skip
+    chosen = _kernels(source, time_scale, kernels)
+    held_out = None if test is None else open_held_out(source, test, grid)
+    folder = TemporaryFolder()
+    means = Means(
+        memory=None if memory is None else parse_bytes(memory),
+        client=client,
+        store=folder.path if store is None else parse_path("store", store),
+        journal=None if journal is None else parse_path("journal", journal),
+        table=None if table is None else parse_path("table", table),
+    )
+    if low_rank is None:
+        made = exact_engine(source, sphere_map, zero_rows, len(chosen), grid, means, report)
+    else:
+        made = low_rank_engine(source, sphere_map, zero_rows, low_rank, grid, means, seed, report)
+    with full_disk_is_budget(), made as engine:
+        found = list(engine.run(chosen, scale_C=scale_C))
+        tried: list[dict[str, Any]] = []
+        ended_because = ""
+        if look:
+            tried, ended_because = _look_further(engine, source, grid, found, scale_C=scale_C)
+        data, winner = _tables(grid, found, simplest=look)
+        ended = perf_counter()
+        data |= engine.facts(winner)
+        model = None
+        if refit or held_out is not None:
+            model, data["refit"] = engine.refit(winner, data["best"]["C"])
+        if held_out is not None and model is not None:
+            data["test"] = score_held_out(model, held_out, grid, engine.rule)
+        prepared = engine.prepared
+    data |= {
+        "schema": SCHEMA,
+        "version": version("dhsk"),
+        "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "folds": {"n": len(grid.folds), "splitter": grid.splitter},
+        "scoring": grid.scoring.name,
+        "tol": grid.tol,
+        "seconds": {
+            "gram": prepared,
+            "fits": ended - begin - prepared,
+            "total": perf_counter() - begin,
+        },
+    } | ({"search": tried, "search_ended": ended_because} if tried else {})
+    return CvResult(data, model)
+
+
+def _is_auto(name: str, value: Any) -> bool:
+    """Whether a parameter is the word "auto"; any other word is refused."""
+    if isinstance(value, str) and value != "auto":
+        raise InputError(f"{name} must be numbers or 'auto', got {value!r}")
+    return isinstance(value, str)
+
+
+def _is_precomputed(kernels: Any) -> bool:
+    """Whether a matrix of the user's own was announced."""
+    return isinstance(kernels, str) and kernels == "precomputed"
+
+
+def _kernels(source: Square, time_scale: Any, kernels: Kernels | None) -> list[Kernel]:
+    """Kernels to try first; none for a matrix of the user's own."""
+    if isinstance(source, np.ndarray):
+        if not _is_precomputed(kernels) or time_scale is not None:
+            raise InputError(f"a matrix needs kernels='precomputed' alone, got {kernels!r}")
+        return []
+    if _is_precomputed(kernels):
+        raise InputError("a GramMatrix has its kernels: give others, or none, not 'precomputed'")
+    return candidates(source, FIRST_SCALES if isinstance(time_scale, str) else time_scale, kernels)
+
+
+def _look_further(
+    engine: Engine, source: Square, grid: Grid, found: list[Outcome], *, scale_C: bool
+) -> tuple[list[dict[str, Any]], str]:
+    """Go on at other times while that may pay; what is found is added, each stage described."""
+    assert not isinstance(source, np.ndarray)  # `_kernels` has refused it
+    stages = [_stage(grid, found, "around the sweet spot")]
+    linear = is_linear(source.dim if isinstance(source, GramMatrix) else source.shape[1])
+    while True:
+        tried: dict[float, float] = {}
+        for row in summarise(row for one in found for row in one.cells.rows):
+            if row["kernel"] == HeatKernel.name:
+                scale, mean = row["time_scale"], row["mean"] if row["converged"] else -np.inf
+                tried[scale] = max(mean, tried.get(scale, -np.inf))
+        scales, why = next_scales(tried, len(stages), linear)
+        if not scales:
+            return stages, why
+        more = engine.run(_kernels(source, scales, None), scale_C=scale_C)
+        found += more
+        stages.append(_stage(grid, more, why))
+
+
+def _stage(grid: Grid, found: Sequence[Outcome], why: str) -> dict[str, Any]:
+    """What a stage of the search tried, and its best cell."""
+    summary = summarise(row for one in found for row in one.cells.rows)
+    best, _ = choose(summary, len(grid.folds), simplest=False)
+    scaled = {row.get("C_scaled") for row in summary} - {None}
+    return {
+        "time_scales": sorted({row["time_scale"] for row in summary if row["time_scale"]}),
+        "C": sorted({C for one in found for C in one.C}),
+        "C_scaled": sorted(scaled) if scaled else None,
+        "best": {name: best.get(name) for name in ("label", "C", "C_scaled", "mean")},
+        "why": why,
+    }
+
+
+def _tables(
+    grid: Grid, found: Sequence[Outcome], *, simplest: bool
+) -> tuple[dict[str, Any], Outcome]:
+    """Rows, their summary, how the winner confuses classes; and the winner."""
+    rows = [row for one in found for row in one.cells.rows]
+    summary = summarise(rows)
+    best, choice = choose(summary, len(grid.folds), simplest=simplest)
+    cell = {name: best[name] for name in CELL}
+    confusion = np.zeros((len(grid.classes), len(grid.classes)), dtype=np.int64)
+    for one in found:
+        for row, guess in zip(one.cells.rows, one.cells.predicted, strict=True):
+            if {name: row[name] for name in CELL} == cell:
+                winner = one
+                np.add.at(confusion, (grid.y[grid.folds[row["fold"]][1]], np.asarray(guess)), 1)
+    tables = {
+        "classes": grid.classes.tolist(),
+        "class_counts": grid.counts.tolist(),
+        "rows": rows,
+        "summary": summary,
+        "best": best,
+        "choice": choice,
+        "confusion": confusion.tolist(),
+    } | _few_samples(grid)
+    return tables, winner
+
+
+def _few_samples(grid: Grid) -> dict[str, Any]:
+    """Classes that were left out, and those that some folds were trained without, if any."""
+    names, counts = grid.classes.tolist(), grid.counts.tolist()
+    found = {
+        "dropped_classes": [{"class": name, "samples": count} for name, count in grid.dropped],
+        "untrained_classes": [
+            {"class": names[c], "samples": counts[c], "folds": folds}
+            for c, folds in grid.absent.items()
+        ],
+    }
+    return {name: rows for name, rows in found.items() if rows}

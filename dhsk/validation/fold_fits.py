@@ -1,0 +1,214 @@
+"""Fits of all folds, classes and C on the features of one kernel, and their scores."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats
+from dhsk.linear.losses import Loss
+from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
+from dhsk.linear.passes import Columns, held_out_decisions
+from dhsk.linear.preconditioner import Factors
+from dhsk.linear.warm_start import solve_columns
+from dhsk.nystrom.spans import FeatureMatrix
+from dhsk.progress import OnProgress
+from dhsk.validation.grid import Grid
+from dhsk.validation.job import Cells
+from dhsk.validation.scores import DecidedOneVsRest, score, sigmoids_of_folds
+
+
+@dataclass(frozen=True, eq=False)
+class FoldFits:
+    """What is fitted to the features of a kernel.
+
+    Attributes
+    ----------
+    Z
+        Features of all samples.
+    grid
+        Folds, labels, tolerance.
+    loss
+        The loss.
+    room
+        Bytes for second derivatives.
+    seed
+        Of the part of the samples that gives the start.
+    threads
+        Threads of this process for that part.
+    report
+        Receives progress.
+    """
+
+    Z: FeatureMatrix
+    grid: Grid
+    loss: Loss
+    room: int
+    seed: int
+    threads: int
+    report: OnProgress
+
+    def cells(
+        self,
+        values_of_C: Sequence[float],
+        names: dict[str, Any],
+        C_scaled: Sequence[float] | None = None,
+    ) -> Cells:
+        """Fit and score.
+
+        Parameters
+        ----------
+        values_of_C
+            Values of C.
+        names
+            Columns that name the kernel.
+        C_scaled
+            The values of C in units of the spread of the samples, if they were chosen so.
+
+        Returns
+        -------
+        Cells
+            A row for every fold and C, fold by fold.
+        """
+        found: dict[tuple[int, int], list[_Fit]] = {}
+        keys = [(p, c) for c in range(len(values_of_C)) for p in positives(len(self.grid.classes))]
+        for some in self._batches(keys, values_of_C):
+            for fold, c, fit in self._solved(some, values_of_C):
+                found.setdefault((fold, c), []).append(fit)
+        rows, predicted = [], []
+        sigmoids = self._sigmoids(found, len(values_of_C))
+        for fold, c in sorted(found):
+            row, guess = self._row(fold, found[fold, c], sigmoids[c][fold])
+            named = {"C": values_of_C[c], "C_scaled": None if C_scaled is None else C_scaled[c]}
+            rows.append({**names, **named, "fold": fold} | row)
+            predicted.append(guess)
+        return Cells(rows, predicted)
+
+    def _batches(
+        self, keys: list[tuple[int, int]], values_of_C: Sequence[float]
+    ) -> Iterator[list[tuple[int, int]]]:
+        """Problems whose factors fit the memory together."""
+        one = Columns(np.zeros(1, np.intp), np.zeros(1, np.intp), np.array(values_of_C[:1]))
+        each = Factors.bytes_of(one, self.Z.width, self.Z.dtype.itemsize)
+        each += curvature_bytes(self.Z, len(self.grid.folds))
+        count = max(1, self.room // each)
+        return (keys[start : start + count] for start in range(0, len(keys), count))
+
+    def _solved(
+        self, keys: list[tuple[int, int]], values_of_C: Sequence[float]
+    ) -> "Iterator[tuple[int, int, _Fit]]":
+        """Fits of some problems on all folds, begun at those on all samples."""
+        begin = perf_counter()
+        n_folds = len(self.grid.folds)
+        positive, number = (np.array(part) for part in zip(*keys, strict=True))
+        C = np.array(values_of_C)[number]
+        whole = Columns(positive, np.zeros(len(keys), np.intp), C)
+        start, factors = solve_columns(self._newton(whole), seed=self.seed, threads=self.threads)
+        groups = np.repeat(np.arange(1, n_folds + 1), len(keys))
+        columns = Columns(np.tile(positive, n_folds), groups, np.tile(C, n_folds))
+        solution = self._newton(columns).solve(np.tile(start.coef, n_folds), factors)
+        decided = self._held_out(solution, columns)
+        seconds = (perf_counter() - begin) / len(columns)
+        for j in range(len(columns)):
+            fold, place = divmod(j, len(keys))
+            proof = certificate(solution, j)
+            yield fold, int(number[place]), _Fit(decided[fold][:, place], proof, seconds)
+
+    def _newton(self, columns: Columns) -> Newton:
+        weights = np.column_stack([self.grid.all_weights, self.grid.weights.T])
+        targets = Targets(self.grid.y, weights.astype(self.Z.dtype))
+        return Newton(self.Z, targets, columns, self.loss, self.grid.tol, self.room, self.report)
+
+    def _held_out(self, solution: Solution, columns: Columns) -> list[NDArray[Any]]:
+        """Decisions of each fold's columns on the samples that it holds out."""
+        tested = np.zeros((self.Z.n, len(self.grid.folds)), dtype=bool)
+        for fold, (_, test) in enumerate(self.grid.folds):
+            tested[test, fold] = True
+        into = self.Z.into(solution.coef)
+        parts = list(self.Z.map(held_out_decisions, (tested,), into, columns))
+        return [np.concatenate(own) for own in zip(*parts, strict=True)]
+
+    def _sigmoids(
+        self, found: "dict[tuple[int, int], list[_Fit]]", n_C: int
+    ) -> list[list[Floats | None]]:
+        """What turns decisions into probabilities if the scorer asks for them, by C and fold."""
+        truth = [self.grid.y[test] for _, test in self.grid.folds]
+        n_classes, scoring = len(self.grid.classes), self.grid.scoring
+        decided = (
+            [(self._decisions(fold, found[fold, c]), y) for fold, y in enumerate(truth)]
+            for c in range(n_C)
+        )
+        return [sigmoids_of_folds(own, scoring, n_classes, DecidedOneVsRest) for own in decided]
+
+    def _decisions(self, fold: int, fits: "list[_Fit]") -> Floats:
+        """Decisions of a fold's fits of all classes on what it holds out, (n, J)."""
+        test = self.grid.folds[fold][1]
+        decisions = np.column_stack([fit.decisions for fit in fits]).astype(np.float64)
+        return np.asarray(decisions[np.searchsorted(np.unique(test), test)])
+
+    def _row(
+        self, fold: int, fits: "list[_Fit]", sigmoids: Floats | None
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Score and certificates of a fold's fits of all classes."""
+        test = self.grid.folds[fold][1]
+        present = self.grid.present(fold)
+        found, guess = score(
+            self.grid.scoring,
+            self._decisions(fold, fits),
+            present,
+            self.grid.classes,
+            self.grid.y[test],
+            DecidedOneVsRest,
+            sigmoids,
+        )
+        row = {"score": found, "seconds": sum(fit.seconds for fit in fits)}
+        return row | worst([fit.proof for fit in fits]), guess.tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Of one class, C and fold: decisions on what was held out, and what proves it."""
+
+    decisions: NDArray[Any]
+    proof: dict[str, Any]
+    seconds: float
+
+
+def positives(n_classes: int) -> range:
+    """Classes on the side of +1: each once, of two the second."""
+    return range(1, 2) if n_classes == 2 else range(n_classes)
+
+
+def certificate(solution: Solution, column: int) -> dict[str, Any]:
+    """What proves a column of a solution, in the names of exact fits.
+
+    Parameters
+    ----------
+    solution
+        The solution.
+    column
+        Number of the column.
+
+    Returns
+    -------
+    dict
+        Plain values: "kkt" is the gradient as a part of that at 0, "gap" the bound of the
+        objective's excess as a part of it.
+    """
+    return {
+        "n_support": len(solution.coef) - 1,
+        "kkt": float(solution.relative[column]),
+        "gap": float(solution.gap[column] / solution.objective[column]),
+        "steps": solution.newton,
+        "converged": bool(solution.converged[column]),
+    }
+
+
+def worst(proofs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of each quantity of several certificates the worst; what has no meaning here is None."""
+    found = {name: max(proof[name] for proof in proofs) for name in proofs[0]}
+    found["converged"] = all(proof["converged"] for proof in proofs)
+    return found | dict.fromkeys(("margin", "vc", "effective"))

@@ -1,0 +1,313 @@
+"""The grid of a cross-validation, checked before anything runs."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+
+from dhsk.arrays import Floats, Indices
+from dhsk.errors import InputError
+from dhsk.gram.matrix import GramMatrix
+from dhsk.kernels import (
+    TIME_SCALES,
+    CosineKernel,
+    HeatKernel,
+    Kernel,
+    ParametrixKernel,
+    one_or_several,
+    parse_kernel,
+)
+from dhsk.kernels.base import whole_parameter
+from dhsk.samples import Samples, check_labels
+from dhsk.validation.folds import Classes, Fold, split
+from dhsk.validation.scores import (
+    Scorer,
+    Scoring,
+    ideal_decisions,
+    ideal_sigmoids,
+    make_scorer,
+    score,
+)
+
+Kernels: TypeAlias = Kernel | str | Sequence[Kernel | str]
+"""One kernel or several, or their names."""
+
+DEFAULT_C = (0.1, 1.0, 10.0)
+
+MOST_SEED = 2**32 - 1
+"""The greatest seed of numpy's `RandomState`, which the splitters of scikit-learn use."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is to be fitted, checked."""
+
+    classes: NDArray[Any]
+    y: Indices
+    """Labels as numbers of classes, (N,); -1 of samples that are left out."""
+    folds: list[Fold]
+    splitter: str
+    weights: Floats
+    """Factors of C, one row a fold, (folds, N); 0 for samples that are held out."""
+    all_weights: Floats
+    """Factors of C where all samples are trained on, (N,)."""
+    C: list[float]
+    """Ascending."""
+    tol: float
+    scoring: Scoring
+    dropped: tuple[tuple[Any, int], ...] = ()
+    """Labels of the classes that are left out, with the number of their samples."""
+
+    @property
+    def counts(self) -> Indices:
+        """Samples of each class, (k,)."""
+        return np.bincount(self.y[self.y >= 0], minlength=len(self.classes))
+
+    def present(self, fold: int) -> Indices:
+        """Numbers of the classes that a fold trains on, ascending."""
+        return np.unique(self.y[self.weights[fold] > 0])
+
+    @property
+    def absent(self) -> dict[int, int]:
+        """Classes that some folds are trained without, with the number of these."""
+        k = len(self.classes)
+        found = [np.isin(np.arange(k), self.present(f)) for f in range(len(self.folds))]
+        lacking = len(found) - np.sum(found, axis=0)
+        return {c: int(lacking[c]) for c in np.flatnonzero(lacking).tolist()}
+
+    @property
+    def columns(self) -> int:
+        """Problems of each pair of classes."""
+        return len(self.folds) * len(self.C)
+
+
+def make_grid(
+    n: int,
+    y: Any,
+    *,
+    cv: Any,
+    groups: Any,
+    seed: int,
+    C: Any,
+    class_weight: Any,
+    sample_weight: Any,
+    scoring: str | Scorer,
+    tol: float,
+    min_class: int = 1,
+) -> Grid:
+    """Check labels, folds, weights and values of C before any sample is read.
+
+    Parameters
+    ----------
+    n
+        Number of samples.
+    y
+        Labels, (N,).
+    cv
+        Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
+    groups
+        Group of each sample, (N,), for splitters that keep groups together; or None.
+    seed
+        Of the shuffled folds.
+    C
+        Bounds of the dual coefficients.
+    class_weight
+        Factors of C by class: a dict, "balanced" or None, as scikit-learn has them.
+    sample_weight
+        Factors of C by sample, (N,), or None.
+    scoring
+        A scikit-learn scorer, or its name.
+    tol
+        Greatest KKT violation.
+    min_class
+        Fewest samples of a class; smaller ones are left out.
+
+    Returns
+    -------
+    Grid
+        The grid.
+
+    Raises
+    ------
+    InputError
+        Something cannot be used.
+    """
+    if isinstance(cv, Integral) and cv < 2:
+        raise InputError(f"cv must be at least 2 folds, got {cv}")
+    check_seed(seed)
+    labels = check_labels(y, n)
+    chosen = Classes.of(labels, whole_parameter("min_class", min_class, 1))
+    classes, codes = chosen.names, chosen.codes
+    values, (tolerance,) = sorted(positive("C", C)), positive("tol", tol)
+    scorer = make_scorer(scoring, classes)
+    splitter, folds = split(labels, chosen, cv, groups, seed)
+    samples = _sample_weights(sample_weight, n) * (codes >= 0)
+    weights = np.zeros((len(folds), n))
+    for number, (train, _) in enumerate(folds):
+        used = train[samples[train] > 0]
+        if len(np.unique(codes[used])) < 2:
+            raise InputError(
+                f"the training part of fold {number} has one class only: choose folds that leave "
+                "two, for which each class needs at least two samples"
+            )
+        factors = samples[used] * _class_weights(class_weight, labels, used)
+        np.add.at(weights[number], used, factors)  # a fold may name a sample twice
+    used = np.flatnonzero(samples)
+    everything = np.zeros(n)
+    everything[used] = samples[used] * _class_weights(class_weight, labels, used)
+    if scorer.probabilities and len(folds) < 2:
+        raise InputError(
+            f"scoring {scorer.name!r} needs probabilities, which are fitted to what other folds "
+            "hold out: use two folds or more"
+        )
+    for number, (_, test) in enumerate(folds):
+        _check_score(scorer, classes, codes[test], number)
+    return Grid(
+        classes, codes, folds, splitter, weights, everything, values, tolerance, scorer,
+        chosen.dropped,
+    )  # fmt: skip
+
+
+def _check_score(scoring: Scoring, classes: NDArray[Any], y: Indices, fold: int) -> None:
+    """Refuse a score that does not exist where a fold holds out none of a class."""
+    present, k = np.unique(y), len(classes)
+    if len(present) == k:
+        return
+    sigmoids = ideal_sigmoids(k) if scoring.probabilities else None
+    try:
+        score(scoring, ideal_decisions(y, k), np.arange(k), classes, y, sigmoids=sigmoids)
+    except InputError as error:
+        names = ", ".join(str(name) for name in classes[present])
+        raise InputError(
+            f"scoring {scoring.name!r} is not defined on fold {fold}, whose {len(y)} test samples "
+            f"are all of {names}: choose fewer folds, or another score"
+        ) from error
+
+
+def _sample_weights(sample_weight: Any, n: int) -> Floats:
+    if sample_weight is None:
+        return np.ones(n)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"sample_weight must be numbers: {error}") from error
+    if weights.shape != (n,):
+        raise InputError(f"sample_weight has the shape {weights.shape}, but there are {n} samples")
+    bad = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    if len(bad):
+        raise InputError(
+            f"sample_weight must be 0 or more and finite, but it is {weights[bad[0]]} "
+            f"for sample {bad[0]}"
+        )
+    return weights
+
+
+def _class_weights(class_weight: Any, labels: NDArray[Any], used: Indices) -> Floats:
+    """Weight of the class of each training sample, as scikit-learn computes it from these."""
+    classes, codes = np.unique(labels[used], return_inverse=True)
+    try:
+        weights = compute_class_weight(class_weight, classes=classes, y=labels[used])
+    except (ValueError, TypeError) as error:
+        raise InputError(f"class_weight cannot be used: {error}") from error
+    bad = np.flatnonzero(~((weights > 0) & (weights < np.inf)))
+    if len(bad):
+        raise InputError(
+            f"class_weight must be positive and finite, but it is {weights[bad[0]]} for class "
+            f"{classes[bad[0]]}"
+        )
+    return np.asarray(weights, dtype=np.float64)[codes]
+
+
+def check_seed(seed: object) -> None:
+    """Refuse a seed that numpy does not take.
+
+    Raises
+    ------
+    InputError
+        It is no whole number from 0 to 2^32 - 1.
+    """
+    if whole_parameter("seed", seed, 0) > MOST_SEED:
+        raise InputError(f"seed must be at most {MOST_SEED}, but it is {seed!r}")
+
+
+def positive(name: str, values: float | Iterable[float]) -> list[float]:
+    """Check numbers to be positive and finite.
+
+    Parameters
+    ----------
+    name
+        What they are, for the error.
+    values
+        One or more.
+
+    Returns
+    -------
+    list of float
+        Each once.
+
+    Raises
+    ------
+    InputError
+        One is not, or there are none.
+    """
+    try:
+        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name} must be positive numbers, got {values!r}") from error
+    if array.ndim > 1:
+        raise InputError(f"{name} must be a number or several, got an array of {array.shape}")
+    numbers = list(dict.fromkeys(array.tolist()))
+    bad = [v for v in numbers if not 0 < v < np.inf]
+    if bad or not numbers:
+        raise InputError(f"{name} must be positive and finite, got {bad[0] if bad else 'none'}")
+    return numbers
+
+
+def candidates(
+    source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | None
+) -> list[Kernel]:
+    """Kernels to try: each once, in the order given.
+
+    Parameters
+    ----------
+    source
+        Samples or a Gram matrix.
+    time_scale
+        Heat kernels to try; with neither these nor `kernels` the ones around the sweet spot, or
+        the own kernel of a matrix that holds no cosines.
+    kernels
+        More kernels, or their names: heat and parametrix kernels are then made at each time.
+
+    Returns
+    -------
+    list of Kernel
+        At least one.
+    """
+    chosen = _chosen(source, time_scale, kernels)
+    for kernel in chosen:
+        kernel.prepare()
+    return chosen
+
+
+def _chosen(source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | None) -> list[Kernel]:
+    dim = source.shape[1] if isinstance(source, Samples) else source.dim
+    given = [] if kernels is None else one_or_several(kernels)
+    scales = positive("time_scale", TIME_SCALES if time_scale is None else time_scale)
+    timed = (HeatKernel.name, ParametrixKernel.name)
+    chosen = list(
+        dict.fromkeys(
+            parse_kernel(kernel, dim, scale)
+            for kernel in given
+            for scale in (scales if kernel in timed else scales[:1])
+        )
+    )
+    if time_scale is None and not chosen:
+        if isinstance(source, GramMatrix) and not isinstance(source.kernel, CosineKernel):
+            return [source.kernel]
+    elif time_scale is None:
+        return chosen
+    return list(dict.fromkeys([*(HeatKernel.at_scale(dim, s) for s in scales), *chosen]))

@@ -1,0 +1,125 @@
+"""Samples held out from everything, on which the winner of a cross-validation is scored."""
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from dhsk.arrays import ROWS, Floats, Indices, Rows
+from dhsk.errors import InputError
+from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.row_map import RowMap
+from dhsk.samples import Samples, check_labels, open_samples
+from dhsk.samples.names import in_order
+from dhsk.validation.grid import Grid
+from dhsk.validation.input import Square
+from dhsk.validation.scores import Decided, score
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Test samples and the numbers of their classes."""
+
+    samples: Samples
+    y: Indices
+
+
+class Decider(Protocol):
+    """A trained model."""
+
+    @property
+    def row_map(self) -> RowMap:
+        """What turns samples into its rows."""
+
+    def decisions(self, rows: Rows) -> Floats:
+        """Decisions of mapped samples, one row each."""
+
+
+def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOut:
+    """Check a test set before any long work.
+
+    Parameters
+    ----------
+    square
+        What is cross-validated.
+    test
+        Samples and labels.
+    grid
+        Its classes.
+
+    Returns
+    -------
+    HeldOut
+        The test set.
+
+    Raises
+    ------
+    InputError
+        It does not go with the training samples.
+    """
+    X, y = test
+    if grid.scoring.probabilities:
+        raise InputError(
+            f"scoring {grid.scoring.name!r} needs probabilities, which the model for a test set "
+            "lacks: leave out the test, or choose a scorer of labels or decisions"
+        )
+    samples = open_samples(X)
+    names = None if isinstance(square, np.ndarray) else square.feature_names
+    samples = in_order(samples, names, "the training samples")
+    dim = square.dim if isinstance(square, GramMatrix) else square.shape[1]
+    if samples.shape[1] != dim:
+        raise InputError(
+            f"{samples.source} has {samples.shape[1]} features, but the training samples have {dim}"
+        )
+    labels = check_labels(y, samples.shape[0])
+    unknown = np.flatnonzero(~np.isin(labels, grid.classes))
+    if len(unknown):
+        label = labels[unknown[0]]
+        left_out = label in [name for name, _ in grid.dropped]
+        raise InputError(
+            f"test sample {unknown[0]} has the label {label}, "
+            + (
+                "a class that min_class leaves out: leave it out of the test samples too"
+                if left_out
+                else "which no training sample has"
+            )
+        )
+    return HeldOut(samples, np.searchsorted(grid.classes, labels))
+
+
+def score_held_out(
+    model: Decider, held_out: HeldOut, grid: Grid, rule: type[Decided]
+) -> dict[str, Any]:
+    """Score a model on a test set, block by block.
+
+    Parameters
+    ----------
+    model
+        The model.
+    held_out
+        The test set.
+    grid
+        Scorer and classes.
+    rule
+        How its decisions become classes.
+
+    Returns
+    -------
+    dict
+        Score, number of samples, confusion by true and predicted class, seconds.
+    """
+    begin, k = perf_counter(), len(grid.classes)
+    row_map = model.row_map
+    mapped = row_map.blocks(held_out.samples, ROWS)
+    decisions = np.concatenate([model.decisions(rows) for _, rows in mapped])
+    row_map.warn(held_out.samples)
+    found, guess = score(grid.scoring, decisions, np.arange(k), grid.classes, held_out.y, rule)
+    confusion = np.zeros((k, k), dtype=np.int64)
+    np.add.at(confusion, (held_out.y, guess), 1)
+    return {
+        "score": found,
+        "n": len(held_out.y),
+        "confusion": confusion.tolist(),
+        "seconds": perf_counter() - begin,
+    }

@@ -1,0 +1,138 @@
+"""What a cross-validation is made on: a Gram matrix, a matrix of the user's own, or samples."""
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.errors import InputError
+from dhsk.execution.resources import Resources
+from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.plan import make_plan
+from dhsk.samples import Samples, open_samples
+
+Square: TypeAlias = GramMatrix | NDArray[Any] | Samples
+"""A symmetric matrix, or samples that will have one."""
+
+ASYMMETRY: Final = 1e-5
+"""Largest difference between K_ij and K_ji, in units of the largest entry: rounding of float32."""
+
+_ROWS: Final = 1024
+
+
+def open_square(G_or_X: Any, *, precomputed: bool) -> Square:
+    """Take what was given for what it is.
+
+    Parameters
+    ----------
+    G_or_X
+        A `GramMatrix`, samples as for `compute_gram`, or a matrix.
+    precomputed
+        An array is a matrix, not samples.
+
+    Returns
+    -------
+    Square
+        Checked to be square, if it is a matrix, and then to be finite and symmetric.
+
+    Raises
+    ------
+    InputError
+        It cannot be used.
+    """
+    if isinstance(G_or_X, GramMatrix):
+        if not G_or_X.symmetric:
+            raise InputError(f"cross-validation needs a square Gram matrix, got {G_or_X.shape}")
+        return G_or_X
+    return _own_matrix(G_or_X) if precomputed else open_samples(G_or_X)
+
+
+def _own_matrix(given: Any) -> NDArray[Any]:
+    K = np.asarray(given)  # a memory-mapped file stays one
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise InputError(f"a precomputed matrix must be square, got {K.shape}")
+    if K.dtype not in (np.float32, np.float64):
+        K = K.astype(np.float64)
+    largest = max((float(np.abs(strip).max()) for _, strip in _strips(K)), default=0.0)
+    for first, strip in _strips(K):
+        if not np.isfinite(strip).all():
+            row, column = np.argwhere(~np.isfinite(strip))[0]
+            raise InputError(
+                f"the precomputed matrix is {strip[row, column]} at row {first + row}, column "
+                f"{column}: all entries must be finite"
+            )
+        off = np.abs(strip - K[:, first : first + len(strip)].T)
+        if off.max() > ASYMMETRY * largest:
+            row, column = np.unravel_index(off.argmax(), off.shape)
+            raise InputError(
+                f"the precomputed matrix is not symmetric: row {first + row}, column {column} "
+                f"differs from its mirror by {off.max():.3g}"
+            )
+    return K
+
+
+def _strips(K: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    return ((first, K[first : first + _ROWS]) for first in range(0, len(K), _ROWS))
+
+
+def gram_plan(square: Square, resources: Resources) -> list[list[str]]:
+    """Rows (what, value) of the plan of a matrix that is there.
+
+    Parameters
+    ----------
+    square
+        The matrix.
+    resources
+        Workers and memory.
+
+    Returns
+    -------
+    list of [str, str]
+        For people.
+    """
+    if not isinstance(square, GramMatrix):
+        n, m = square.shape
+        return [["matrix", f"{n:,} x {m:,}, given"]]
+    h = square.header
+    plan = make_plan(
+        h.n_rows, h.dim, resources, nnz=h.nnz[0], dtype=h.dtype, tile=h.tile, layout=h.layout
+    )
+    return [list(row) for row in plan.table()]
+
+
+def describe(square: Square, made: GramMatrix | None) -> dict[str, Any]:
+    """Where samples came from and how large they are.
+
+    Parameters
+    ----------
+    square
+        What was given.
+    made
+        The Gram matrix of it; None for a matrix of the user's own.
+
+    Returns
+    -------
+    dict
+        Plain values.
+    """
+    if made is None:
+        return {
+            "source": "a matrix in memory",
+            "n_samples": square.shape[0],
+            "dim": square.shape[1],
+            "nnz": None,
+            "sphere_map": "precomputed",
+            "fingerprint": "-",
+        }
+    header = made.header
+    zero_rows = header.zero_rows[0] if header.zero_rows else 0
+    return {
+        "source": square.source if isinstance(square, Samples) else str(made.path),
+        "n_samples": header.n_rows,
+        "dim": header.dim,
+        "nnz": None if header.nnz[0] is None else header.nnz[0] - zero_rows,
+        "zero_rows": zero_rows,
+        "sphere_map": header.sphere_map,
+        "fingerprint": header.fingerprints[0],
+    }

@@ -1,0 +1,346 @@
+"""Cross-validation on features of low rank: every kernel at every rank, all folds and C at once."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import ceil
+from time import perf_counter
+from typing import Any, cast
+
+import numpy as np
+from distributed import Client
+
+from dhsk.errors import InputError
+from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.runners import own_room
+from dhsk.execution.workers import computing
+from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
+from dhsk.gram.row_map import RowMap
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import real_parameter, whole_parameter
+from dhsk.linear.features import sum_of
+from dhsk.linear.losses import LOSSES, check_factors
+from dhsk.linear.passes import sums
+from dhsk.models.low_rank import LowRankModel
+from dhsk.models.train_exact import Means as Resources
+from dhsk.models.train_exact import Problem
+from dhsk.models.train_low_rank import LossName, train_low_rank
+from dhsk.models.train_low_rank import LowRank as Features
+from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
+from dhsk.progress import OnProgress
+from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
+from dhsk.samples.scan import Scan
+from dhsk.validation.cells import names_of
+from dhsk.validation.exact import Engine, Means
+from dhsk.validation.fold_fits import FoldFits
+from dhsk.validation.grid import Grid
+from dhsk.validation.input import Square
+from dhsk.validation.job import Cells
+from dhsk.validation.journal import Journal
+from dhsk.validation.result import remove_rows, write_rows
+from dhsk.validation.scores import DecidedOneVsRest
+from dhsk.validation.search import scaled
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """What is tried instead of the exact matrix.
+
+    Attributes
+    ----------
+    ranks
+        Numbers of features, ascending.
+    selection
+        How landmarks are chosen.
+    loss
+        Name of the loss.
+    oversampling
+        Landmarks for each feature.
+    """
+
+    ranks: tuple[int, ...]
+    selection: str
+    loss: str
+    oversampling: float
+
+    @classmethod
+    def of(
+        cls,
+        rank: Any,
+        source: Square,
+        *,
+        selection: Any,
+        loss: Any,
+        oversampling: Any,
+    ) -> "LowRank | None":
+        """Check the parameters of a cross-validation; None where it is to be exact.
+
+        Raises
+        ------
+        InputError
+            One cannot be used, or what is validated on are no samples.
+        """
+        if not isinstance(selection, str) or selection not in SELECTIONS:
+            raise InputError(f"selection must be one of {', '.join(SELECTIONS)}, got {selection!r}")
+        if not isinstance(loss, str) or loss not in LOSSES:
+            raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+        if not real_parameter("oversampling", oversampling) >= 1:
+            raise InputError(f"oversampling must be at least 1, got {oversampling!r}")
+        if rank is None:
+            return None
+        if not isinstance(source, Samples):
+            raise InputError("rank chooses landmarks among samples: give samples, not a matrix")
+        several = rank if isinstance(rank, Iterable) and not isinstance(rank, str) else [rank]
+        ranks = {whole_parameter("rank", one, 1) for one in several}
+        if not ranks:
+            raise InputError("rank must be a number of features, or several, got none")
+        return cls(tuple(sorted(ranks)), selection, loss, float(oversampling))
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A kernel at a rank, the values of C that were tried on it, and what came of them."""
+
+    kernel: Kernel
+    rank: int
+    C: list[float]
+    cells: Cells
+    trace: float
+
+
+class LowRankEngine:
+    """Fits linear machines on Nyström features, see `dhsk.validation.exact.Engine`.
+
+    Parameters
+    ----------
+    samples
+        The samples.
+    sphere_map
+        Map for the spherical kernels.
+    zero_rows
+        What becomes of samples of zeros.
+    low_rank
+        Ranks, landmarks, loss.
+    grid
+        Folds, labels, values of C.
+    means
+        Memory and folders.
+    client
+        The workers; None for threads of this process.
+    seed
+        Of the landmarks.
+    report
+        Receives progress.
+    """
+
+    rule = DecidedOneVsRest
+
+    def __init__(
+        self,
+        samples: Samples,
+        sphere_map: SphereMap | None,
+        zero_rows: ZeroRule,
+        low_rank: LowRank,
+        grid: Grid,
+        means: Means,
+        client: Client | None,
+        seed: int,
+        report: OnProgress,
+    ) -> None:
+        self.prepared = 0.0
+        self._samples = samples
+        self._map = sphere_map
+        self._zero_rows = ZeroRows(zero_rows)
+        self._low_rank = low_rank
+        self._grid = grid
+        self._means = means
+        self._client = client
+        self._journal = Journal(means.journal)
+        self._seed = seed
+        self._report = report
+        self._scan: Scan | None = None
+        self._checked: set[SphereMap] = set()
+        self._rows: list[dict[str, Any]] = []
+        self._plan: list[list[str]] = []
+        check_factors(grid.C, grid.weights)
+        self._stale = means.table  # of an earlier grid; it stays if the samples are refused
+
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Tried]:
+        """Try some kernels, each at every rank."""
+        begin = perf_counter()
+        for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
+            own = [kernel for kernel in kernels if self._row_map(kernel).sphere_map == sphere_map]
+            before = self._zero_rows.count
+            self._scan = scan_side(self._samples, own, sphere_map, self._report, self._zero_rows)
+            if not before:
+                self._zero_rows.warn(self._samples.source, self._samples.shape[0])
+            self._checked.add(sphere_map)
+        assert self._scan is not None  # there is a kernel
+        self.prepared += perf_counter() - begin
+        remove_rows(self._stale)
+        self._stale = None
+        found = []
+        for kernel in kernels:
+            for rank in self._low_rank.ranks:
+                found.append(self._try(kernel, rank, self._scan.fingerprint, scale_C))
+                self._rows += found[-1].cells.rows
+                if self._means.table is not None:
+                    write_rows(self._rows, self._means.table)
+        return found
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        """What all fits have in common."""
+        return {
+            name: getattr(self._low_rank, name) for name in ("selection", "loss", "oversampling")
+        }
+
+    def _row_map(self, kernel: Kernel) -> RowMap:
+        """Map of a kernel's samples: that which was asked for is for the spherical ones."""
+        wanted = self._map if kernel.spherical else "identity"
+        dtype = "float32" if takes_float32(kernel) else "float64"
+        chosen = check_kernels([kernel], [self._samples], wanted, dtype)
+        return RowMap(kernel, chosen, dtype, self._zero_rows)
+
+    def _try(self, kernel: Kernel, rank: int, fingerprint: str, scale_C: bool) -> Tried:
+        """Results of one kernel at one rank, from the journal if they are there."""
+        grid, row_map = self._grid, self._row_map(kernel)
+        how = {**self._how, "rank": rank, "seed": self._seed, "dtype": row_map.dtype}
+        key = [kernel.to_spec(), fingerprint, row_map.sphere_map, how]
+        folds = [test.tolist() for _, test in grid.folds]
+        rest = [folds, grid.tol, grid.scoring.key, grid.C, scale_C]
+        weights = np.vstack([grid.all_weights, grid.weights])
+        name = digest_of("low rank 2", key, grid.y, weights, *rest)
+        kept = self._journal.get(name)
+        if kept is None:
+            entry = self._fit(row_map, rank, scale_C)
+            self._journal.put(name, [], entry)
+        else:
+            entry = kept[1]
+        cells = Cells(entry["rows"], entry["predicted"])
+        return Tried(kernel, rank, entry["C"], cells, entry["trace"])
+
+    def _fit(self, row_map: RowMap, rank: int, scale_C: bool) -> dict[str, Any]:
+        """Fit all folds and C of a kernel; what the journal keeps."""
+        begin, grid = perf_counter(), self._grid
+        made = self._approximate(row_map, rank)
+        C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)
+        check_factors(C, grid.weights)
+        self.prepared += perf_counter() - begin
+        names = names_of(row_map.kernel, self._samples.shape[1])
+        names["label"] += f", rank {rank}"
+        names |= {"rank": rank, "trace_error": made.trace_error}
+        fits = FoldFits(
+            Z=made.features,
+            grid=grid,
+            loss=LOSSES[self._low_rank.loss],
+            room=own_room(self._means.memory),
+            seed=self._seed,
+            threads=made.plan.threads,
+            report=self._report,
+        )
+        cells = fits.cells(C, names, grid.C if scale_C else None)
+        return {"rows": cells.rows, "predicted": cells.predicted, "C": C, "trace": made.trace}
+
+    def _approximate(self, row_map: RowMap, rank: int) -> Approximation:
+        made = approximate(
+            self._samples,
+            row_map,
+            k=rank,
+            selection=self._low_rank.selection,
+            oversampling=self._low_rank.oversampling,
+            seed=self._seed,
+            memory=self._means.memory,
+            client=self._client,
+            report=self._report,
+        )
+        self._plan = [["features", made.tier]]
+        return made
+
+    def refit(self, winner: Tried, C: float) -> tuple[LowRankModel, dict[str, Any]]:
+        """Fit one cell on all samples; the same seed chooses the same landmarks."""
+        begin, grid = perf_counter(), self._grid
+        problem = Problem(
+            samples=self._samples,
+            classes=grid.classes,
+            codes=grid.y,
+            weights=grid.all_weights,
+            C=C,
+            tol=grid.tol,
+            fold_of=None,
+            sample_weights=grid.all_weights,
+        )
+        how = Features(
+            rank=winner.rank,
+            selection=self._low_rank.selection,
+            oversampling=self._low_rank.oversampling,
+            loss=cast(LossName, self._low_rank.loss),
+            seed=self._seed,
+        )
+        means = Resources(memory=self._means.memory, client=self._client)
+        model = train_low_rank(problem, self._row_map(winner.kernel), means, how, self._report)
+        found = model.certificates
+        proof = {
+            "n_support": found.width,
+            "kkt": float(found.relative.max()),
+            "gap": float((found.gap / found.objective).max()),
+            "steps": found.steps,
+            "converged": bool(found.converged.all()),
+            "margin": None,
+            "vc": None,
+            "effective": None,
+            "seconds": perf_counter() - begin,
+        }
+        return model, proof
+
+    def facts(self, winner: Tried) -> dict[str, Any]:
+        """Samples, plan, and what was fitted instead of the exact matrix."""
+        assert self._scan is not None  # `run` was called
+        sphere_map = self._row_map(winner.kernel).sphere_map
+        samples = {
+            "source": self._samples.source,
+            "n_samples": self._scan.n_samples,
+            "dim": self._scan.dim,
+            "nnz": self._scan.nnz,
+            "zero_rows": 0 if sphere_map == "identity" else self._zero_rows.count,
+            "sphere_map": sphere_map,
+            "fingerprint": self._scan.fingerprint,
+        }
+        tried = self._low_rank
+        n = self._scan.n_samples
+        ranks = ", ".join(f"{ceil(min(n, tried.oversampling * k)):,}" for k in tried.ranks)
+        return {
+            "samples": samples,
+            "plan": [["landmarks", f"{ranks}, by {tried.selection}"], *self._plan],
+            "low_rank": self._how,
+            "eigenvalues": [],
+            "eigenvalues_exact": False,
+            "trace": winner.trace,
+        }
+
+
+def _spread(made: Approximation, n: int) -> float:
+    """Mean squared distance of the features from their mean, see `search.spread_of`."""
+    total = sum_of(made.features.map(sums, ()))
+    mean = made.features.back(np.append(total, 0.0)[:, None])[:-1, 0] / n
+    diagonal = made.trace / n
+    return max(diagonal - float(mean @ mean), 1e-12 * diagonal)
+
+
+@contextmanager
+def low_rank_engine(
+    samples: Square,
+    sphere_map: SphereMap | None,
+    zero_rows: ZeroRule,
+    low_rank: LowRank,
+    grid: Grid,
+    means: Means,
+    seed: int,
+    report: OnProgress,
+) -> Iterator[Engine]:
+    """Give an engine of low rank; see `LowRankEngine`."""
+    assert isinstance(samples, Samples)  # `LowRank.of` has checked it
+    with computing(means.client) as client:
+        yield LowRankEngine(
+            samples, sphere_map, zero_rows, low_rank, grid, means, client, seed, report
+        )

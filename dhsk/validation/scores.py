@@ -1,0 +1,388 @@
+"""Scores of held-out samples by scikit-learn's scorers, from decisions that were made elsewhere."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import combinations
+from pickle import PickleError
+from typing import Any, TypeAlias
+
+import numpy as np
+from distributed.protocol.pickle import dumps
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer
+from sklearn.utils.metaestimators import available_if
+
+from dhsk.arrays import Floats, Indices
+from dhsk.errors import InputError
+from dhsk.solvers.platt import class_probabilities, fit_sigmoid
+from dhsk.solvers.votes import one_vs_rest, vote
+
+Scorer: TypeAlias = Callable[[Any, Any, Any], float]
+"""Of an estimator, samples and their labels."""
+
+
+class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its bases are untyped
+    """A classifier whose decisions are there: what a scorer asks of an estimator, and no more.
+
+    Parameters
+    ----------
+    decisions
+        Of the samples, (N, n_pairs), see `votes.vote`.
+    classes
+        Labels, (k,).
+    sigmoids
+        Platt's, a row for each column of `decisions`; without them there are no probabilities.
+    """
+
+    def __init__(
+        self, decisions: Floats, classes: NDArray[Any], sigmoids: Floats | None = None
+    ) -> None:
+        self.decisions = decisions
+        self.classes = classes
+        self.sigmoids = sigmoids
+        self.classes_ = classes  # the scorers look here
+
+    @classmethod
+    def among(
+        cls,
+        decisions: Floats,
+        present: Indices,
+        classes: NDArray[Any],
+        sigmoids: Floats | None = None,
+    ) -> "Decided":
+        """Leave out the classes that a fit was not trained on: they get no votes."""
+        own = set(present.tolist())
+        pairs = combinations(range(len(classes)), 2)
+        kept = [number for number, (a, b) in enumerate(pairs) if a in own and b in own]
+        some = None if sigmoids is None else sigmoids[kept]
+        return cls(decisions[:, kept], classes[present], some)
+
+    @classmethod
+    def sides(cls, y: Indices, n_classes: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which samples each column is above 0 for, and which it was trained on, (N, columns)."""
+        first, second = np.array(list(combinations(range(n_classes), 2))).T
+        positive = y[:, None] == first
+        return positive, positive | (y[:, None] == second)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any) -> "Decided":  # noqa: ARG002
+        """Do nothing: scikit-learn wants every classifier to have this."""
+        return self
+
+    def numbers(self) -> Indices:
+        """Numbers of the predicted classes, by votes, (N,)."""
+        return vote(self.decisions, len(self.classes))
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: ARG002
+        """Labels."""
+        return np.asarray(self.classes[self.numbers()])
+
+    def decision_function(self, X: Any) -> Floats:  # noqa: ARG002
+        """Scores one-vs-rest."""
+        return one_vs_rest(self.decisions, len(self.classes))
+
+    @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:  # noqa: ARG002
+        """Probabilities, (N, k), by `_probabilities`."""
+        return self._probabilities()
+
+    def _probabilities(self) -> Floats:
+        assert self.sigmoids is not None  # `predict_proba` is there with them only
+        return class_probabilities(self.decisions, self.sigmoids, len(self.classes))
+
+
+class DecidedOneVsRest(Decided):
+    """The same of decisions of each class against the rest, (N, k), or (N, 1) for two classes.
+
+    One column is above 0 for the second class.
+    """
+
+    @classmethod
+    def among(
+        cls,
+        decisions: Floats,
+        present: Indices,
+        classes: NDArray[Any],
+        sigmoids: Floats | None = None,
+    ) -> "Decided":
+        """Leave out the classes that a fit was not trained on."""
+        if decisions.shape[1] > 1:
+            decisions = decisions[:, present]
+            sigmoids = None if sigmoids is None else sigmoids[present]
+        if decisions.shape[1] == 2:
+            decisions = decisions[:, 1:] - decisions[:, :1]
+            sigmoids = None if sigmoids is None else sigmoids[1:]
+        return cls(decisions, classes[present], sigmoids)
+
+    @classmethod
+    def sides(cls, y: Indices, n_classes: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Each class against the rest, of two the second: every sample is used."""
+        positive = y[:, None] == (np.array([1]) if n_classes == 2 else np.arange(n_classes))
+        return positive, np.ones_like(positive)
+
+    def _probabilities(self) -> Floats:
+        """Each class's against the rest, scaled to sum to 1, as of one-vs-rest classifiers."""
+        assert self.sigmoids is not None  # as above
+        each: Floats = expit(-(self.sigmoids[:, 0] * self.decisions + self.sigmoids[:, 1]))
+        if each.shape[1] == 1:
+            return np.hstack([1 - each, each])
+        return np.asarray(each / each.sum(axis=1, keepdims=True))
+
+    def numbers(self) -> Indices:
+        """Class of the greatest decision, of equals the first, as `LinearSVC` has it."""
+        if self.decisions.shape[1] == 1:
+            return (self.decisions[:, 0] > 0).astype(np.intp)
+        best: Indices = self.decisions.argmax(axis=1)
+        return best
+
+    def decision_function(self, X: Any) -> Floats:  # noqa: ARG002
+        """Decisions, for two classes (N,)."""
+        return self.decisions[:, 0] if self.decisions.shape[1] == 1 else self.decisions
+
+
+def _accuracy(decided: Any, X: Any, y: NDArray[Any]) -> float:
+    """Part of the labels that are right: scikit-learn's scorer takes 2 ms to say so."""
+    return float(np.mean(decided.predict(X) == y))
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """A scorer, and what it needs.
+
+    Attributes
+    ----------
+    name
+        For people: as scikit-learn calls it, or the name of the function.
+    key
+        What tells it from other scorers, of the same name too.
+    scorer
+        The scorer.
+    probabilities
+        Whether it asks for probabilities.
+    """
+
+    name: str
+    key: str
+    scorer: Scorer
+    probabilities: bool
+
+
+def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
+    """Scorer by its name, or as it is, tried on a small example before any long work.
+
+    Parameters
+    ----------
+    scoring
+        As scikit-learn names it: "accuracy", "balanced_accuracy", "roc_auc", "neg_log_loss"; or
+        what `sklearn.metrics.make_scorer` gives, or a function of an estimator, samples and labels.
+        The estimator predicts, decides and has probabilities; the samples are without content.
+    classes
+        Labels, (k,).
+
+    Returns
+    -------
+    Scoring
+        The scorer.
+
+    Raises
+    ------
+    InputError
+        There is none of that name, or it does not suit these classes or this classifier.
+    """
+    name, key = _names_of(scoring)
+    try:
+        scorer = get_scorer(scoring)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"scoring {scoring!r} is not known; some that are: accuracy, balanced_accuracy, "
+            "f1_macro, roc_auc, and what sklearn.metrics.make_scorer gives"
+        ) from error
+    k = len(classes)
+    codes = np.tile(np.arange(k), 2)
+    decisions, sigmoids = ideal_decisions(codes, k), ideal_sigmoids(k)
+    for probabilities in (False, True):
+        decided = Decided(decisions, classes, sigmoids if probabilities else None)
+        try:
+            float(scorer(decided, np.zeros((2 * k, 1)), classes[codes]))
+            break
+        # A scorer may be anybody's function.
+        except Exception as error:
+            if probabilities:
+                words = " ".join(str(error).split()) or type(error).__name__
+                raise InputError(
+                    f"scoring {name!r} does not suit an SVM on {k} classes: {words}"
+                ) from error
+    return Scoring(name, key, _accuracy if name == "accuracy" else scorer, probabilities)
+
+
+def _names_of(scoring: Any) -> tuple[str, str]:
+    """Name of a scorer for people, and one that differs where the scorers differ."""
+    if isinstance(scoring, str) or not callable(scoring):
+        return str(scoring), str(scoring)
+    function = getattr(scoring, "_score_func", scoring)  # of scikit-learn's make_scorer
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        content = dumps(scoring)
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        PickleError,
+    ):  # it holds a lock, a file or the like
+        content = repr(scoring).encode()
+    return name, f"{name} {blake2b(content, digest_size=12).hexdigest()}"
+
+
+def sigmoids_of(
+    decided: Sequence[tuple[Floats, Indices]], n_classes: int, rule: type[Decided] = Decided
+) -> Floats:
+    """Platt's sigmoids from decisions of samples that were held out.
+
+    Parameters
+    ----------
+    decided
+        Decisions, (n, columns), and numbers of the true classes, (n,), of each fold.
+    n_classes
+        Number of classes.
+    rule
+        What the columns are.
+
+    Returns
+    -------
+    Floats
+        A and B of each column, (columns, 2).
+
+    Raises
+    ------
+    InputError
+        There are no such decisions of some pair of classes.
+    """
+    decisions = np.concatenate([own for own, _ in decided])
+    positive, used = rule.sides(np.concatenate([y for _, y in decided]), n_classes)
+    empty = np.flatnonzero(~used.any(axis=0))
+    if len(empty):
+        raise InputError(
+            "scoring needs probabilities, which are fitted to what other folds hold out, and these "
+            "have no sample of a pair of classes: use more samples or other folds"
+        )
+    return np.array(
+        [
+            fit_sigmoid(decisions[used[:, j], j].astype(np.float64), positive[used[:, j], j])
+            for j in range(decisions.shape[1])
+        ]
+    )
+
+
+def sigmoids_of_folds(
+    held_out: Sequence[tuple[Floats, Indices]],
+    scoring: Scoring,
+    n_classes: int,
+    rule: type[Decided] = Decided,
+) -> list[Floats | None]:
+    """Sigmoids of each fold, fitted to what all others hold out; none where none are asked for.
+
+    Parameters
+    ----------
+    held_out
+        Decisions and numbers of the true classes of each fold, of two or more.
+    scoring
+        The scorer.
+    n_classes
+        Number of classes.
+    rule
+        What the columns of decisions are.
+
+    Raises
+    ------
+    InputError
+        A pair of classes is in one fold only.
+    """
+    if not scoring.probabilities:
+        return [None] * len(held_out)
+    return [
+        sigmoids_of([*held_out[:fold], *held_out[fold + 1 :]], n_classes, rule)
+        for fold in range(len(held_out))
+    ]
+
+
+def ideal_decisions(y: Indices, n_classes: int) -> Floats:
+    """Decisions of all pairs that are right wherever the class of a sample is one of the two.
+
+    Parameters
+    ----------
+    y
+        Numbers of the classes, (n,).
+    n_classes
+        How many there are.
+
+    Returns
+    -------
+    Floats
+        1 for the first class of a pair, -1 for the second, else 0, (n, pairs).
+    """
+    pairs = combinations(range(n_classes), 2)
+    return np.stack([(y == a).astype(float) - (y == b) for a, b in pairs], axis=1)
+
+
+def ideal_sigmoids(n_classes: int) -> Floats:
+    """Sigmoids of all pairs that go with `ideal_decisions`, (pairs, 2)."""
+    return np.tile([-1.0, 0.0], (n_classes * (n_classes - 1) // 2, 1))
+
+
+def score(
+    scoring: Scoring,
+    decisions: Floats,
+    present: Indices,
+    classes: NDArray[Any],
+    y: Indices,
+    rule: type[Decided] = Decided,
+    sigmoids: Floats | None = None,
+) -> tuple[float, Indices]:
+    """Score the decisions of one fit.
+
+    Parameters
+    ----------
+    scoring
+        From `make_scorer`.
+    decisions
+        Of the held-out samples, as `rule` takes them.
+    present
+        Numbers of the classes that the fit was trained on: the others are not predicted.
+    classes
+        All labels, (k,).
+    y
+        Numbers of the true classes, (n,).
+    rule
+        How decisions become classes.
+    sigmoids
+        Of each column of `decisions`, if probabilities are asked for.
+
+    Returns
+    -------
+    float
+        The score.
+    Indices
+        Numbers of the predicted classes, (n,).
+
+    Raises
+    ------
+    InputError
+        The scorer cannot score these samples.
+    """
+    decided = rule.among(decisions, present, classes, sigmoids)
+    try:
+        found = float(scoring.scorer(decided, np.zeros((len(y), 1)), classes[y]))
+        reason = f"it gives {found}"
+    except Exception as error:  # noqa: BLE001  # as above: anybody's function
+        found, reason = np.nan, " ".join(str(error).split()) or type(error).__name__
+    if not np.isfinite(found):
+        raise InputError(
+            f"scoring {scoring.name!r} cannot score {len(y)} held-out samples of "
+            f"{len(np.unique(y))} classes: {reason}; use another scorer, or fewer folds"
+        )
+    return found, present[decided.numbers()]

@@ -1,0 +1,129 @@
+"""Which diffusion times and which C to try, from what was found so far.
+
+Accuracy as a function of the time scale has one broad hill, some way around the sweet spot of
+Zhao & Song (2017): a coarse grid finds its side, and one refinement its top. C counts in units of
+the spread of the samples in feature space: where a large time makes all kernel values nearly 1, the
+same margin needs a C that is larger in proportion.
+
+In these units the machines have a limit at large times: the linear one. 1 - K is a multiple of
+1 - c up to a factor between 1 and 1 + δ, with a proven δ that falls like n^(1-s), see
+`HeatKernel.nonlinearity`. Where δ is below a thousandth the search goes no further.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from dhsk.kernels import HeatKernel
+from dhsk.solvers.sources import Source
+
+FIRST_SCALES: Final = (0.5, 0.7, 1.0, 1.4, 2.0)
+"""Time scales of the coarse grid: steps of about the square root of 2."""
+
+SPREAD_C: Final = (0.5, 1.5, 5.0, 15.0)
+"""C of the coarse grid, times the spread of the samples."""
+
+FINEST: Final = 1.15
+"""Ratio of neighbouring time scales below which the hill is flat."""
+
+MOST_STAGES: Final = 4
+
+LINEAR: Final = 1e-3
+"""Nonlinearity of a kernel that is taken for linear: squared distances in feature space are those
+of the linear kernel to a thousandth, some way below what tells neighbouring values of C apart."""
+
+
+def is_linear(dim: int) -> Callable[[float], bool]:
+    """Give what says of a time scale whether the heat kernel there is taken for linear.
+
+    Parameters
+    ----------
+    dim
+        Number of features.
+
+    Returns
+    -------
+    callable
+        From a time scale to a truth value.
+    """
+    return lambda scale: HeatKernel.at_scale(dim, scale).nonlinearity <= LINEAR
+
+
+def spread_of(source: Source) -> float:
+    """Mean squared distance of the samples from their mean in feature space.
+
+    Parameters
+    ----------
+    source
+        The matrix, (N, N).
+
+    Returns
+    -------
+    float
+        Mean of the diagonal less mean of all entries, from one pass; at least 1e-12 of the former.
+
+    References
+    ----------
+    .. [1] M. J. Zaki and W. Meira, "Data Mining and Analysis", section 5.3.
+    """
+    n = source.n
+    diagonal = float(source.diagonal().mean())
+    mean = float(source.product(np.ones((n, 1))).sum()) / n**2
+    return max(diagonal - mean, 1e-12 * diagonal)
+
+
+def scaled(values: Sequence[float], spread: float) -> list[float]:
+    """Values of C for samples of some spread, to six digits: more is noise of the spread."""
+    return [float(f"{value / spread:.6g}") for value in values]
+
+
+def next_scales(
+    tried: Mapping[float, float], stage: int, linear: Callable[[float], bool]
+) -> tuple[list[float], str]:
+    """Where to look next.
+
+    Parameters
+    ----------
+    tried
+        Best mean score by time scale.
+    stage
+        How many stages there were.
+    linear
+        Whether the kernel is taken for linear at a time scale, and at all larger ones.
+
+    Returns
+    -------
+    list of float
+        Time scales; none when the search has ended.
+    str
+        Why, in a sentence.
+    """
+    scales = sorted(tried)
+    best = max(scales, key=lambda s: tried[s])  # of equals the smallest
+    place = scales.index(best)
+    if stage >= MOST_STAGES:
+        return [], f"ended after {stage} rounds"
+    if place == 0:
+        return _rounded(best / 2**0.5, best / 2), f"{best:g} was the smallest: smaller ones"
+    if place == len(scales) - 1 and not linear(best):
+        larger = _rounded(best * 2**0.5, best * 2)
+        kept = larger[:1] if linear(larger[0]) else larger
+        return kept, f"{best:g} was the largest: larger ones"
+    around = [
+        (low * high) ** 0.5
+        for low, high in pairwise(scales[place - 1 : place + 2])
+        if high / low > FINEST and not linear(low)
+    ]
+    flat = ""
+    if linear(best):
+        first = next(scale for scale in scales if linear(scale))
+        flat = f"from {first:g} on the kernel is linear, and larger times change nothing; "
+    if not around:
+        return [], f"ended: {flat}{best:g} has close neighbours"
+    return _rounded(*around), f"{flat}between {best:g} and its neighbours"
+
+
+def _rounded(*scales: float) -> list[float]:
+    return sorted(float(f"{scale:.2g}") for scale in scales)

@@ -1,0 +1,539 @@
+"""The command, run as a person runs it: exit codes, sentences, files."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from distributed import Client
+from scipy.sparse import csr_array, save_npz
+
+import dhsk
+from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, INTERRUPTED, TOO_BIG, main
+from dhsk.execution.lock import sole_writer
+from dhsk.planning.rates import measure_rates
+from dhsk.planning.rates_cache import save_rates
+
+
+@pytest.fixture(scope="module")
+def address() -> Any:
+    """A cluster that stays up for the module, so that commands start none of their own."""
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
+        protocol="tcp", host="127.0.0.1", set_as_default=False,
+    ) as client:  # fmt: skip
+        yield client.scheduler.address
+
+
+@pytest.fixture(scope="module")
+def kept_rates(tmp_path_factory: Any) -> Path:
+    """A cache folder with the rates of this machine, measured once for the module."""
+    folder = tmp_path_factory.mktemp("caches")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        save_rates(measure_rates(None, repeats=1, cores=1))
+    return Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(kept_rates: Path, monkeypatch: Any) -> None:
+    """Commands see these rates, and leave the user's alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept_rates))
+
+
+@pytest.fixture
+def run(address: str, capsys: Any) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in this process; exit code, standard output, standard error."""
+
+    def command(*words: Any, cluster: bool = True) -> tuple[int, str, str]:
+        where = ("--cluster", address) if cluster else ()
+        with pytest.raises(SystemExit) as ended:
+            main([*(str(word) for word in words), *where])
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return command
+
+
+@pytest.fixture
+def samples(tmp_path: Path, counts: Any, monkeypatch: Any) -> Any:
+    """Two classes of 40 counts, and their labels, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    X = counts(80, 12)
+    X[40:, :4] += 3
+    np.save("x.npy", X)
+    Path("y.txt").write_text("\n".join(["up"] * 40 + ["down"] * 40) + "\n")
+    return X
+
+
+def test_gram_then_info_then_verify_then_cv(run: Any, samples: Any) -> None:
+    """The whole job by hand: every step says where its output is and what comes next."""
+    code, out, _ = run("gram", "x.npy", "--out", "g", "--kernel", "cosine", "--tile", 30)
+    assert (code, "output: g" in out, "next:   dhsk cv g" in out) == (DONE, True, True)
+    code, out, _ = run("info", "g", cluster=False)
+    assert code == DONE
+    assert "80 x 80 float64, triangle" in out
+    assert "6 of 6 done" in out
+    code, out, _ = run("verify", "g")
+    assert (code, "all 6 tiles are sound" in out) == (DONE, True)
+    code, out, _ = run("cv", "g", "--labels", "y.txt", "--time-scale", "0.7,1", "--C", 1,
+                       "--folds", 4, "--out", "o")  # fmt: skip
+    assert code == DONE
+    assert "best:   heat s=" in out
+    data = json.loads(Path("o/results.json").read_text())
+    assert len(data["rows"]) == 2 * 1 * 4
+    files = {p.name for p in Path("o").iterdir()}
+    assert files == {"fits", "results.json", "results.csv", "report.html"}
+
+
+def test_gram_equals_the_library(run: Any, samples: Any) -> None:
+    """The command computes what the function computes."""
+    assert run("gram", "x.npy", "--out", "g", "--time-scale", 0.7, "--dtype", "float32")[0] == DONE
+    kernel = dhsk.HeatKernel.at_scale(12, 0.7)
+    expected = kernel(dhsk.hyperspherical_map(samples)).astype(np.float32)
+    G = dhsk.open_gram("g")
+    assert G.kernel == kernel
+    np.testing.assert_allclose(G[:, :], expected, rtol=0, atol=2**-23)
+
+
+def test_cv_on_samples_compares_all_kernels(run: Any, samples: Any) -> None:
+    """Six families in one run; the same command again uses the stored products."""
+    words = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", 1, "--sigma", "2,5", "--C", "1,10",
+             "--kernel", "heat,parametrix,cosine,linear,gaussian,polynomial", "--folds", 3,
+             "--out", "o")  # fmt: skip
+    assert run(*words)[0] == DONE
+    first = json.loads(Path("o/results.json").read_text())
+    assert len(first["summary"]) == 7 * 2
+    assert run(*words)[0] == DONE
+    second = json.loads(Path("o/results.json").read_text())
+    assert [row["mean"] for row in first["summary"]] == [row["mean"] for row in second["summary"]]
+
+
+def test_labels_from_a_column_of_the_samples(run: Any, samples: Any) -> None:
+    """A label column of the table is taken out of the features by itself."""
+    lines = [",".join(f"f{k}" for k in range(12)) + ",kind"]
+    lines += [",".join(map(str, row)) + f",{'a' if n < 40 else 'b'}"
+              for n, row in enumerate(samples)]  # fmt: skip
+    Path("x.csv").write_text("\n".join(lines))
+    code, _, err = run(
+        "cv", "x.csv", "--labels", "x.csv:kind", "--C", 1, "--folds", 2, "--out", "o"
+    )
+    assert code == DONE, err
+    assert json.loads(Path("o/results.json").read_text())["samples"]["dim"] == 12
+
+
+def test_tables_are_read_as_they_are_meant(run: Any, samples: Any) -> None:
+    """Semicolons, no header, ids: each is found or given, and what was found is said once."""
+    rows = [
+        [str(1000 + i), *map(str, row), "ab"[i // 40]] for i, row in enumerate(samples.tolist())
+    ]
+    Path("x.csv").write_text("".join(";".join(row) + "\n" for row in rows))
+    words = ("cv", "x.csv", "--labels", "x.csv:13", "--time-scale", 1, "--C", 1, "--folds", 4)
+    code, _, err = run(*words, "--out", "o")
+    assert code == DONE
+    assert "dhsk: x.csv has no header: its first row is taken for a sample" in err
+    assert "dhsk: x.csv: column '0' holds a different whole number in every row" in err
+    assert err.count("dhsk:") == 2
+    code, _, err = run(*words, "--id", 0, "--no-header", "--out", "p")
+    assert (code, "dhsk:" in err) == (DONE, False)
+    data = json.loads(Path("p/results.json").read_text())
+    assert (data["samples"]["n_samples"], data["samples"]["dim"]) == (80, 12)
+    code, _, err = run(*words, "--header", "--out", "q")
+    assert (code, "has no column '13'" in err) == (BAD_INPUT, True)
+
+
+def test_classes_of_few_samples(run: Any, samples: Any) -> None:
+    """One sentence says so, and one what it came to; --min-class leaves them out."""
+    Path("y.txt").write_text("\n".join(["up"] * 40 + ["down"] * 39 + ["odd"]) + "\n")
+    words = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", 1, "--C", 1)
+    code, out, err = run(*words, "--out", "o")
+    assert code == DONE
+    assert err.count("\n") == 1
+    assert err.startswith("dhsk: 1 class (odd: 1) has fewer samples than the 5 folds")
+    assert "beware: class odd (1 in all) is missing where 1 of 5 folds were trained" in out
+    code, out, err = run(*words, "--min-class", 5, "--out", "p")
+    assert (code, err) == (DONE, "")
+    assert "beware: 1 class (odd: 1) has too few samples: left out, 1 samples in all" in out
+    assert json.loads(Path("p/results.json").read_text())["classes"] == ["down", "up"]
+
+
+def test_h5ad_file_with_its_own_labels(run: Any, samples: Any) -> None:
+    """Samples and labels of one file, which has no columns to leave out."""
+    with h5py.File("x.h5ad", "w") as file:
+        file["X"] = samples
+        file["obs/kind"] = np.arange(80) // 40
+    code, _, err = run(
+        "cv", "x.h5ad", "--labels", "x.h5ad:obs/kind", "--C", 1, "--folds", 2, "--out", "o"
+    )
+    assert code == DONE, err
+    described = json.loads(Path("o/results.json").read_text())["samples"]
+    assert (described["dim"], described["source"]) == (12, "x.h5ad:X")
+
+
+def test_zarr_folder_then_its_store(run: Any, samples: Any) -> None:
+    """A zarr folder is samples to `cv`, a Gram store is not samples to `gram`."""
+    zarr.create_array("x.zarr", data=samples)
+    code, _, err = run("cv", "x.zarr", "--labels", "y.txt", "--C", 1, "--folds", 2, "--out", "o")
+    assert code == DONE, err
+    assert run("gram", "x.zarr", "--out", "g", "--tile", 30)[0] == DONE
+    code, _, err = run("gram", "g", "--out", "h")
+    assert code == BAD_INPUT
+    assert "g is a Gram store or in one" in err
+
+
+def test_sparse_file(run: Any, samples: Any) -> None:
+    """CSR as scipy writes it."""
+    save_npz("x.npz", csr_array(samples))
+    assert run("gram", "x.npz", "--out", "g", "--tile", 30)[0] == DONE
+    G = dhsk.open_gram("g")
+    assert G.header.nnz == (np.count_nonzero(samples),)
+
+
+def bad(name: str) -> list[Any]:
+    """Words of a command that must end with exit code 2, and what it must say."""
+    cv = ["cv", "x.npy", "--out", "o", "--labels"]
+    gram = ["gram", "x.npy", "--out", "g"]
+    return {
+        "missing file": (["gram", "none.npy", "--out", "g"], "none.npy"),
+        "unknown format": (["gram", "y.txt.zip", "--out", "g"], "zip"),
+        "missing labels": ([*cv, "none.txt"], "none.txt"),
+        "bare column": (
+            ["cv", "z.csv", "--out", "o", "--labels", "kind"],
+            "no file kind: .* named as --labels z.csv:kind",
+        ),
+        "bare column of AnnData": (
+            ["cv", "z.h5ad", "--out", "o", "--labels", "obs/kind"],
+            "no file obs/kind: .* named as --labels z.h5ad:obs/kind",
+        ),
+        "other length": ([*cv, "short.txt"], "3 labels.*80 samples|80 samples.*3 labels"),
+        "one class": ([*cv, "same.txt"], "all 80 labels are a"),
+        "nan": (["gram", "nan.npy", "--out", "g"], "row 7.*column 3|column 3.*row 7"),
+        "inf": (["gram", "inf.npy", "--out", "g"], "row 7.*column 3|column 3.*row 7"),
+        "negative": (["gram", "minus.npy", "--out", "g"], "row 7.*column 3.*projective"),
+        "zero row": (["gram", "zero.npy", "--out", "g", "--zero-rows", "error"], "row 7.*drop"),
+        "time zero": ([*gram, "--time", "0"], "time must be .*0"),
+        "negative scale": ([*gram, "--time-scale", "-1"], "time_scale must be .*-1"),
+        "two times": ([*gram, "--time-scale", "1", "--time", "1"], "not both"),
+        "time nan": ([*gram, "--time", "nan"], "time must be .*nan"),
+        "unknown kernel": ([*gram, "--kernel", "rbf"], "rbf"),
+        "unknown kernels": ([*cv, "y.txt", "--kernel", "heat,rbf"], "'rbf' is not one of"),
+        "no numbers": ([*cv, "y.txt", "--C", "1;2"], "not a list of numbers"),
+        "no size": ([*gram, "--memory", "much"], "positive size such as 2GB"),
+        "folder": (["cv", "folder", "--out", "o", "--labels", "y.txt"], "is a folder, but"),
+        "no cluster": ([*gram, "--cluster", "nowhere"], "no cluster 'nowhere'"),
+    }[name]  # fmt: skip
+
+
+@pytest.fixture
+def bad_files(samples: Any) -> None:
+    """Everything that can be wrong with a file."""
+    for name, row, column, value in (
+        ("nan", 7, 3, np.nan), ("inf", 7, 3, np.inf), ("minus", 7, 3, -1),
+        ("zero", 7, slice(None), 0),
+    ):  # fmt: skip
+        X = samples.copy()
+        X[row, column] = value
+        np.save(f"{name}.npy", X)
+    Path("y.txt.zip").write_text("x")
+    Path("z.csv").write_text("a,b,kind\n1,2,x\n")
+    Path("short.txt").write_text("a\nb\na\n")
+    Path("same.txt").write_text("a\n" * 80)
+    Path("folder").mkdir()
+
+
+@pytest.mark.usefixtures("bad_files")
+@pytest.mark.parametrize("name", [
+    "missing file", "unknown format", "missing labels", "bare column",
+    "bare column of AnnData", "other length", "one class",
+    "nan", "inf", "negative", "zero row", "time zero", "negative scale",
+    "two times", "time nan", "unknown kernel", "unknown kernels", "no numbers", "no size", "folder",
+    "no cluster",
+])  # fmt: skip
+def test_bad_input_ends_with_two_and_a_sentence(run: Any, name: str) -> None:
+    """One clear sentence on standard error, no traceback, and no tile on disk."""
+    words, message = bad(name)
+    code, out, err = run(*words, cluster=name != "no cluster")
+    assert code == BAD_INPUT
+    sentence = err.strip().splitlines()[-1]
+    assert re.search(message, sentence), sentence
+    assert "Traceback" not in err + out
+    assert not Path("g").exists()
+    assert not Path("o/gram").exists()
+
+
+def test_store_of_other_samples_or_kernel(run: Any, samples: Any) -> None:
+    """A wrong --out is bad input, and the store in it stays."""
+    assert run("gram", "x.npy", "--out", "g")[0] == DONE
+    np.save("other.npy", samples + 1)
+    code, _, err = run("gram", "other.npy", "--out", "g")
+    assert (code, "made with other samples" in err) == (BAD_INPUT, True)
+    code, _, err = run("gram", "x.npy", "--out", "g", "--time-scale", 2)
+    assert (code, "made with other kernel" in err) == (BAD_INPUT, True)
+    assert run("verify", "g")[0] == DONE
+
+
+def test_out_that_cannot_be_written(run: Any, samples: Any) -> None:
+    """A file where a folder should be is named."""
+    Path("file").write_text("")
+    code, _, err = run("cv", "x.npy", "--labels", "y.txt", "--out", "file")
+    assert (code, "file" in err, "Traceback" in err) == (BAD_INPUT, True, False)
+
+
+def test_damage_is_found_and_repaired(run: Any, samples: Any) -> None:
+    """Exit code 4 for a damaged or incomplete store; --repair makes it as it was."""
+    run("gram", "x.npy", "--out", "g", "--tile", 30)
+    chunk = Path("g/gram/c/0/1")
+    sound = chunk.read_bytes()
+    chunk.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    code, _, err = run("verify", "g")
+    assert (code, "(0, 1)" in err) == (BAD_STORE, True)
+    np.save("other.npy", samples + 1)
+    code, _, err = run("verify", "g", "--repair", "other.npy")
+    assert (code, "other samples" in err) == (BAD_STORE, True)
+    code, out, _ = run("verify", "g", "--repair", "x.npy")
+    assert (code, "1 damaged or missing tiles computed again: (0, 1)" in out) == (DONE, True)
+    assert chunk.read_bytes() == sound
+    rows = Path("g/rows/dense/c/0/0")
+    rows.write_bytes(rows.read_bytes()[:-1])
+    chunk.unlink()
+    code, out, _ = run("verify", "g", "--repair", "x.npy")
+    assert (code, chunk.read_bytes() == sound) == (DONE, True)
+    Path("g/gram/c/1/2").unlink()
+    assert run("verify", "g")[0] == BAD_STORE
+    code, out, _ = run("info", "g", cluster=False)
+    assert (code, "5 of 6 done" in out) == (DONE, True)
+    code, _, err = run("cv", "g", "--labels", "y.txt", "--out", "o")
+    assert (code, "lacks 1 of 6 tiles" in err) == (BAD_STORE, True)
+
+
+def test_store_in_use_is_refused_to_writers(run: Any, samples: Any) -> None:
+    """While one process writes to a store, others may look at it: exit code 4 for the rest."""
+    run("gram", "x.npy", "--out", "g", "--tile", 30)
+    with sole_writer(Path("g")), sole_writer(Path("o/gram/cosine")):
+        for words in (
+            ("gram", "x.npy", "--out", "g"),
+            ("verify", "g", "--repair", "x.npy"),
+            ("cv", "x.npy", "--labels", "y.txt", "--out", "o"),
+        ):
+            code, _, err = run(*words)
+            held = f"is being written by process {os.getpid()} on "
+            assert (code, held in err, err.count("\n")) == (BAD_STORE, True, 1)
+        assert run("info", "g", cluster=False)[0] == DONE
+        assert run("verify", "g")[0] == DONE
+        assert run("cv", "g", "--labels", "y.txt", "--out", "read")[0] == DONE
+    assert run("gram", "x.npy", "--out", "g")[0] == DONE
+
+
+@pytest.mark.parametrize("command", [["info"], ["verify"]])
+def test_absent_store(run: Any, samples: Any, command: list[str]) -> None:
+    """A store that is not there is exit code 4."""
+    code, _, err = run(*command, "nowhere", cluster=command == ["verify"])
+    assert (code, "nowhere does not exist" in err) == (BAD_STORE, True)
+
+
+def test_plan_without_samples(run: Any) -> None:
+    """Counts alone make a plan: the numbers are those of the arithmetic."""
+    code, out, _ = run("plan", "--n", 20000, "--dim", 393, "--workers", 2, cluster=False)
+    assert code == DONE
+    assert "20,000 x 20,000 float64, upper triangle, dim 393" in out
+    assert "55 of 2,000 x 2,000" in out
+    assert "next:   dhsk gram" in out
+
+
+def test_plan_that_does_not_fit(run: Any) -> None:
+    """Shown all the same, and exit code 3 with the numbers."""
+    code, out, err = run("plan", "--n", 20000, "--dim", 393, "--memory", "300MB", cluster=False)
+    assert code == TOO_BIG
+    assert "20,000 x 20,000" in out
+    assert "300 MB are allowed" in err
+
+
+def test_plan_of_a_file(run: Any, samples: Any) -> None:
+    """Counts are taken from the file; without either there is nothing to plan."""
+    assert "80 x 80" in run("plan", "x.npy", cluster=False)[1]
+    code, _, err = run("plan", cluster=False)
+    assert (code, "give SAMPLES, or both --n and --dim" in err) == (BAD_INPUT, True)
+
+
+def test_plan_of_a_table_goes_on_with_its_options(run: Any, tmp_path: Path) -> None:
+    """The command that comes next reads the table as this one did."""
+    path = tmp_path / "x.csv"
+    path.write_text("".join(f"s{i},k,{i % 3 + 1},{i % 5}\n" for i in range(9)))
+    words = ("--id", "0", "--drop-column", "1", "--no-header")
+    code, out, _ = run("plan", path, *words, "--memory", "1GB", cluster=False)
+    assert code == DONE
+    expected = f"{path} --drop-column 1 --id-column 0 --no-header --out STORE --memory 1GB"
+    assert f"next:   dhsk gram {expected}" in out
+
+
+def test_plan_of_a_sparse_file_names_its_path(run: Any, samples: Any) -> None:
+    """Two entries a row in one of 1000 columns: the products are sparse, and so are the flops."""
+    X = csr_array((np.ones(200), np.arange(200) % 1000, np.arange(0, 201, 2)), shape=(100, 1000))
+    save_npz("x.npz", X)
+    out = run("plan", "x.npz", cluster=False)[1]
+    assert "sparse, 0 multiply-adds an entry where GEMM has 1,000" in out
+    assert "by the first 100 samples" in out
+
+
+def test_plan_past_this_machine(run: Any) -> None:
+    """A million samples on 64 workers, on paper: which limits it meets."""
+    code, out, _ = run("plan", "--n", 10**6, "--dim", 400, "--workers", 64, "--memory", "256GB",
+                       "--passes", 3, cluster=False)  # fmt: skip
+    assert code == DONE
+    assert "3 passes: stored" in out
+    for row in ("scheduler  ", "disk  ", "files  ", "worker memory  "):
+        assert f"\n  {row}" in out
+    assert "on paper" in out
+
+
+def test_plan_compares_exact_with_low_rank(run: Any) -> None:
+    """A row for each rank, asked for once or several times, and one sentence of advice."""
+    code, out, _ = run("plan", "--n", 5000, "--dim", 50, "--rank", "100,300", "--rank", 9000,
+                       "--classes", 10, "--grid", "4,2,3", cluster=False)  # fmt: skip
+    assert code == DONE
+    assert "SVMs of 10 classes, a grid of 4 folds x 2 C x 3 kernels" in out
+    names = re.findall(r"^(exact, \w+|rank [\d,]+)  ", out, re.MULTILINE)
+    assert names == ["exact, stored", "exact, recomputed", "rank 100", "rank 300", "rank 5,000"]
+    assert re.search(r"^advice: take exact, \w+ \(about ", out, re.MULTILINE)
+    assert "rank 2,000  " in run("plan", "--n", 5000, "--dim", 50, cluster=False)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--rank", "0"), "the rank must be at least 1, got 0"),
+        (("--rank", "many"), "'many' is not a list of whole numbers"),
+        (("--classes", "1"), "1 is not in the range"),
+        (("--grid", "1,3,3"), "'1,3,3' is not 2 folds or more"),
+        (("--grid", "5,3"), "'5,3' is not 2 folds or more"),
+    ],
+)
+def test_plan_of_bad_ranks(run: Any, words: tuple[str, str], message: str) -> None:
+    """Exit code 2 before anything is shown."""
+    code, out, err = run("plan", "--n", 9, "--dim", 9, *words, cluster=False)
+    assert (code, out) == (BAD_INPUT, "")
+    assert message in err
+
+
+def test_measured_rates_are_kept_and_used(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """--measure alone measures; the plans after it say that these are the rates."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert "assumed: dhsk plan --measure" in run("plan", "--n", 9, "--dim", 9, cluster=False)[1]
+    code, out, _ = run("plan", "--measure", "--place", tmp_path, cluster=False)
+    assert code == DONE
+    assert "GEMM float32" in out
+    assert f"kept in {tmp_path / 'caches' / 'dhsk' / 'rates.json'}" in out
+    assert f"disk of {tmp_path}" in run("plan", "--n", 9, "--dim", 9, cluster=False)[1]
+
+
+def test_cache_that_cannot_be_written(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """One line of warning, and the plan all the same."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    code, out, err = run("plan", "--measure", "--n", 9, "--dim", 9, "--place", tmp_path,
+                         cluster=False)  # fmt: skip
+    assert (code, "9 x 9" in out) == (DONE, True)
+    assert err.strip().count("\n") == 0 or "measuring" in err
+    assert "the rates cannot be kept" in err.strip().splitlines()[-1]
+
+
+def outcome_of(out: str) -> dict[str, list[str]]:
+    """Rows of the table that ends a run: predicted and measured."""
+    rows = (re.split(r"\s{2,}", line.strip()) for line in out.splitlines())
+    return {row[0]: row[1:] for row in rows if len(row) == 3}
+
+
+def test_prediction_beside_what_happened(run: Any, samples: Any) -> None:
+    """The last lines of a run compare; a run that goes on says how little it had to do."""
+    words = ("gram", "x.npy", "--out", "g", "--tile", 30, "--dtype", "float32")
+    found = outcome_of(run(*words)[1])
+    assert found["tiles computed"] == ["6", "6"]
+    # 6 tiles of 30 x 30 in float32 and 80 samples of 12 in float64; on disk also zarr's metadata.
+    assert found["on disk"][0] == f"{(6 * 900 * 4 + 80 * 12 * 8) / 1000:.3g} KB"
+    assert found["peak memory, all processes"][1] == "not seen from here"
+    assert [seconds[-1] for seconds in found["seconds"]] == ["s", "s"]
+    Path("g/gram/c/0/1").unlink()
+    found = outcome_of(run(*words)[1])
+    assert found["tiles computed"] == ["6", "1"]
+
+
+def test_products_in_float32(run: Any, samples: Any) -> None:
+    """The option reaches the computation, and a kernel that loses digits refuses it."""
+    words = ("gram", "x.npy", "--out", "g", "--product-dtype", "float32")
+    assert run(*words)[0] == DONE
+    assert dhsk.open_gram("g").header.product_dtype == "float32"
+    code, _, err = run("gram", "x.npy", "--out", "h", "--product-dtype", "float32",
+                       "--kernel", "gaussian")  # fmt: skip
+    assert (code, "too many digits in float32" in err) == (BAD_INPUT, True)
+    assert "(float32)" in run("plan", "x.npy", "--product-dtype", "float32", cluster=False)[1]
+
+
+def test_gram_that_does_not_fit(run: Any, samples: Any) -> None:
+    """Exit code 3 before anything is written."""
+    code, _, err = run("gram", "x.npy", "--out", "g", "--memory", "100MB")
+    assert (code, "100 MB are allowed" in err) == (TOO_BIG, True)
+    assert not Path("g").exists()
+
+
+def test_interrupt_is_exit_code_130(run: Any, samples: Any, monkeypatch: Any) -> None:
+    """An interrupt says that the same command goes on from there."""
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dhsk.commands.cli.compute_gram", interrupt)
+    code, _, err = run("gram", "x.npy", "--out", "g")
+    assert (code, "run the same command again" in err) == (INTERRUPTED, True)
+
+
+def test_interrupted_cv_says_where_its_rows_are(run: Any, samples: Any, monkeypatch: Any) -> None:
+    """Those of the kernels that are finished; without any it says nothing of them."""
+    words = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", "0.7,1", "--C", "1,10",
+             "--folds", 4, "--out", "o")  # fmt: skip
+    table = Path("o/results.csv")
+    whole = dhsk.cross_validate
+
+    def stopped(*args: Any, stage: str, **options: Any) -> Any:
+        def stop(event: dhsk.Progress) -> None:
+            if event.stage == stage and (stage == "tiles" or table.exists()):
+                raise KeyboardInterrupt
+
+        return whole(*args, **options | {"progress": stop})
+
+    for stage, said in (("tiles", False), ("fits", True)):
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                "dhsk.validation.cross_validate.cross_validate", partial(stopped, stage=stage)
+            )
+            code, _, err = run(*words)
+        assert (code, "run the same command again" in err) == (INTERRUPTED, True)
+        assert ("finished kernels: o/results.csv" in err, table.exists()) == (said, said)
+    kept = table.read_text().splitlines()
+    assert len(kept) == 1 + 2 * 4
+    assert run(*words)[0] == DONE
+    lines = table.read_text().splitlines()
+    assert len(lines) == 1 + 2 * 2 * 4
+    assert set(kept) < set(lines)
+
+
+@pytest.mark.parametrize("command", ["demo", "plan", "gram", "info", "verify", "cv"])
+def test_every_command_has_help(run: Any, command: str) -> None:
+    """--help works everywhere."""
+    code, out, _ = run(command, "--help", cluster=False)
+    assert (code, "Usage: dhsk" in out) == (DONE, True)
+
+
+def test_run_as_a_module() -> None:
+    """`python -m dhsk` is the command too."""
+    words = [sys.executable, "-m", "dhsk", "--version"]
+    run = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert run.stdout == f"dhsk, version {dhsk.__version__}\n"

@@ -1,0 +1,222 @@
+"""`dhsk cv --rank`, run as a person runs it."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+from sklearn.datasets import load_digits
+
+import dhsk
+from dhsk.__main__ import BAD_INPUT, DONE, main
+from dhsk.commands.options import LOSSES as LOSS_OPTIONS
+from dhsk.commands.options import SELECTIONS as SELECTION_OPTIONS
+from dhsk.estimators.selection import SELECTIONS
+from dhsk.linear.losses import LOSSES
+
+
+@pytest.fixture(scope="module")
+def address() -> Any:
+    """A cluster that stays up for the module, so that commands start none of their own."""
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
+        protocol="tcp", host="127.0.0.1", set_as_default=False,
+    ) as client:  # fmt: skip
+        yield client.scheduler.address
+
+
+@pytest.fixture
+def run(address: str, capsys: Any) -> Callable[..., tuple[int, str, str]]:
+    """Run `dhsk cv`; exit code, standard output, standard error."""
+
+    def command(*words: Any) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["cv", *map(str, words), "--out", "o", "--cluster", address])
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return command
+
+
+@pytest.fixture
+def digits(tmp_path: Path, monkeypatch: Any) -> Any:
+    """600 digits, and their labels, in files of the current folder."""
+    monkeypatch.chdir(tmp_path)
+    X, y = load_digits(return_X_y=True)
+    np.save("x.npy", X[:600])
+    np.save("t.npy", X[600:900])
+    Path("y.txt").write_text("\n".join(map(str, y[:600])) + "\n")
+    Path("ty.txt").write_text("\n".join(map(str, y[600:900])) + "\n")
+    return X[:600], y[:600]
+
+
+def row(label: str, rank: int, mean: float, fold: int | None = None) -> dict[str, Any]:
+    """A row of the summary, or with a fold one of the results."""
+    cell = {
+        "kernel": label.split()[0], "label": f"{label}, rank {rank}", "time_scale": None,
+        "time": None, "sigma": None, "C": 1.0, "rank": rank, "trace_error": 12.3 / rank,
+        "n_support": rank, "kkt": 4.5e-4, "gap": 1e-5, "converged": rank > 50, "margin": None,
+        "vc": None, "effective": None, "seconds": 1.0,
+    }  # fmt: skip
+    return cell | ({"mean": mean, "std": 0.01} if fold is None else {"score": mean, "fold": fold})
+
+
+def found() -> dict[str, Any]:
+    """Return a results.json of two kernels at two ranks."""
+    cells = [("heat s=0.7", 50, 0.81), ("heat s=0.7", 100, 0.91), ("cosine", 50, 0.72),
+             ("cosine", 100, 0.83), ("heat s=1", 100, 0.9)]  # fmt: skip
+    summary = [row(*cell) for cell in cells]
+    return {
+        "schema": 2, "version": "0.1.0", "created": "2026-11-21T06:00:00Z",
+        "samples": {"source": "x.npy", "n_samples": 600, "dim": 64, "nnz": None,
+                    "sphere_map": "hyperspherical", "fingerprint": "ab"},
+        "low_rank": {"selection": "rpcholesky", "loss": "squared_hinge", "oversampling": 1.0},
+        "classes": ["a", "b"], "class_counts": [300, 300], "folds": {"n": 2, "splitter": "two"},
+        "scoring": "accuracy", "tol": 1e-3, "summary": summary, "best": summary[1],
+        "rows": [row(*cell, fold=fold) for cell in cells for fold in range(2)],
+        "confusion": [[280, 20], [20, 280]], "eigenvalues": [], "eigenvalues_exact": False,
+        "trace": 600.0, "plan": [], "seconds": {"gram": 1.0, "fits": 1.0, "total": 2.0},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def asked(monkeypatch: Any) -> dict[str, Any]:
+    """What `cross_validate` was called with, in whose place the results above are given."""
+    given: dict[str, Any] = {}
+
+    def cross_validate(*_: Any, **options: Any) -> dhsk.CvResult:
+        given.update(options)
+        return dhsk.CvResult(found())
+
+    monkeypatch.setattr("dhsk.validation.cross_validate.cross_validate", cross_validate)
+    return given
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), {}),
+        (("--rank", "50"), {"rank": [50]}),
+        (("--rank", "100,50", "--loss", "logistic"), {"rank": [100, 50], "loss": "logistic"}),
+        (("--rank", "50", "--selection", "uniform"), {"rank": [50], "selection": "uniform"}),
+        (("--rank", "50", "--oversampling", "2"), {"rank": [50], "oversampling": 2.0}),
+    ],
+)
+def test_options_pass_to_the_function(
+    words: Any, expected: Any, run: Any, digits: Any, asked: dict[str, Any]
+) -> None:
+    """What is not given is left to the defaults of the function."""
+    assert run("x.npy", "--labels", "y.txt", *words)[0] == DONE
+    names = ("rank", "selection", "oversampling", "loss")
+    assert {k: v for k, v in asked.items() if k in names} == expected
+
+
+def test_every_choice_of_the_library_is_an_option() -> None:
+    """The command offers what the function takes, the defaults first."""
+    assert SELECTION_OPTIONS == SELECTIONS
+    assert tuple(LOSSES) == LOSS_OPTIONS
+
+
+@pytest.mark.usefixtures("asked")
+def test_the_printed_table_has_ranks(run: Any, digits: Any) -> None:
+    """The best cell of every kernel and rank, its trace error and gradient; then the winner."""
+    code, out, _ = run("x.npy", "--labels", "y.txt", "--rank", "50,100")
+    head, *lines = (re.split(r"\s{2,}", line.strip()) for line in out.splitlines()[:5])
+    assert code == DONE
+    assert head == ["kernel", "rank", "C", "mean accuracy", "std", "trace error", "gradient"]
+    assert lines == [
+        ["heat s=0.7", "100", "1", "0.9100", "0.0100", "0.12", "4.5e-04"],
+        ["cosine", "100", "1", "0.8300", "0.0100", "0.12", "4.5e-04"],
+        ["heat s=0.7", "50", "1", "0.8100", "0.0100", "0.25", "4.5e-04"],
+        ["cosine", "50", "1", "0.7200", "0.0100", "0.25", "4.5e-04"],
+    ]
+    assert "(the best cell of each kernel and rank; all 5 in results.csv)" in out
+    assert "best:   heat s=0.7, rank 100, C = 1: mean accuracy 0.9100 over 2 folds" in out
+    assert "beware: 4 fits did not reach the tolerance of 0.001" in out
+    assert "What a larger rank brings" in Path("o/report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("x.npy", "--selection", "uniform"), "--selection needs --rank"),
+        (("x.npy", "--loss", "logistic"), "--loss needs --rank"),
+        (("x.npy", "--oversampling", "2"), "--oversampling needs --rank"),
+        (("x.npy", "--rank", "50", "--oversampling", "0.5"), "0.5 is not in the range"),
+        (("x.npy", "--rank", "0"), "rank must be .*0"),
+        (("x.npy", "--rank", "50,-1"), "rank must be .*-1"),
+        (("x.npy", "--rank", "50,many"), "'50,many' is not a list of whole numbers"),
+        (("x.npy", "--rank", "50", "--selection", "best"), "'best' is not one of 'rpcholesky'"),
+        (("x.npy", "--rank", "50", "--loss", "hinge"), "'hinge' is not one of 'squared_hinge'"),
+        (("g", "--rank", "50"), "landmarks among samples: give samples, not a matrix"),
+    ],
+)
+def test_senseless_options_are_refused(words: Any, message: str, run: Any, digits: Any) -> None:
+    """Exit code 2 and one sentence, before any result is written."""
+    if words[0] == "g":
+        dhsk.compute_gram(digits[0], kernel=dhsk.CosineKernel(), store="g")
+    code, out, err = run(*words, "--labels", "y.txt")
+    assert code == BAD_INPUT
+    sentence = err.strip().splitlines()[-1]
+    assert re.search(message, sentence), sentence
+    assert "Traceback" not in err + out
+    assert not Path("o/results.json").exists()
+
+
+def test_help_tells_of_low_rank(capsys: Any) -> None:
+    """The options say what they are and what they need."""
+    with pytest.raises(SystemExit):
+        main(["cv", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "--rank WHOLE NUMBERS Fit on Nyström features, this many, such as 500,1000,2000." in out
+    assert "With --rank: how landmarks are chosen. [default: rpcholesky]" in out
+    assert "With --rank: of a margin; logistic is for `dhsk predict --proba`. [default:" in out
+
+
+def test_digits_of_low_rank(run: Any, digits: Any) -> None:
+    """All rows and columns, less error at the larger rank, and the words of low rank."""
+    words = ("x.npy", "--labels", "y.txt", "--rank", "100,20", "--time-scale", "0.7", "--C", "1,10",
+             "--folds", 3)  # fmt: skip
+    code, out, err = run(*words)
+    assert code == DONE, err
+    data = json.loads(Path("o/results.json").read_text())
+    assert data["low_rank"] == {
+        "selection": "rpcholesky",
+        "loss": "squared_hinge",
+        "oversampling": 1.0,
+    }
+    assert len(data["rows"]) == 2 * 2 * 3
+    errors = {row["rank"]: row["trace_error"] for row in data["summary"]}
+    assert 0 < errors[100] < errors[20] < 1
+    assert data["best"]["label"] == "heat s=0.7, rank 100"
+    assert data["best"]["mean"] > 0.9
+    assert "best:   heat s=0.7, rank 100, C = " in out
+    assert "Nyström features" in Path("o/report.html").read_text()
+    assert run(*words)[0] == DONE  # from the journal
+    again = json.loads(Path("o/results.json").read_text())
+    assert again["rows"] == data["rows"]
+
+
+def test_model_of_low_rank_predicts(run: Any, digits: Any) -> None:
+    """The best cell on all samples, scored on those held out, and a file that predicts."""
+    code, out, err = run(
+        "x.npy", "--labels", "y.txt", "--rank", 60, "--selection", "uniform", "--loss", "logistic",
+        "--time-scale", 1, "--C", 10, "--folds", 2, "--model", "--test", "t.npy",
+        "--test-labels", "ty.txt",
+    )  # fmt: skip
+    assert code == DONE, err
+    data = json.loads(Path("o/results.json").read_text())
+    score = data["test"]["score"]
+    assert score > 0.8
+    assert f"test:   accuracy {score:.4f} on 300 samples held out" in out
+    assert "or:     dhsk predict o/model.dhsk SAMPLES --out FILE" in out
+    with pytest.raises(SystemExit) as ended:
+        main(["predict", "o/model.dhsk", "t.npy", "--out", "p.csv"])
+    assert ended.value.code == DONE
+    predicted = [line.split(",")[0] for line in Path("p.csv").read_text().splitlines()[1:]]
+    truth = Path("ty.txt").read_text().split()
+    assert np.mean([a == b for a, b in zip(predicted, truth, strict=True)]) == pytest.approx(score)

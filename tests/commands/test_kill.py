@@ -1,0 +1,139 @@
+"""Killed at any moment, the same command finishes the store, bit for bit."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+import dhsk
+from dhsk.gram.storage.store import GramStore
+
+WORDS = ["gram", "x.npy", "--out", "killed", "--time-scale", "0.3", "--tile", "128"]
+"""A job of 78 tiles and a few seconds."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, counts: Any) -> Path:
+    """A folder with samples, where commands run."""
+    np.save(tmp_path / "x.npy", counts(1500, 64))
+    return tmp_path
+
+
+def start(folder: Path, words: list[str]) -> "subprocess.Popen[str]":
+    """Start the command with a local cluster, as the head of a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "dhsk", *words],
+        cwd=folder, start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def chunks(store: Path) -> dict[str, int]:
+    """Finished tiles by name, with their times of writing."""
+    files = (store / "gram" / "c").glob("*/*")
+    return {str(f.relative_to(store)): f.stat().st_mtime_ns for f in files if f.name.isdigit()}
+
+
+def wait_for_tiles(process: "subprocess.Popen[str]", store: Path, count: int) -> None:
+    """Return once so many tiles are there."""
+    deadline = time.monotonic() + 60
+    while len(chunks(store)) < count:
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def contents(store: Path) -> dict[str, bytes]:
+    """Every file of a store."""
+    return {str(f.relative_to(store)): f.read_bytes() for f in store.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_process_tree_resumes(folder: Path, seed: int) -> None:
+    """SIGKILL to all processes, twice; what was finished is not computed again."""
+    rng = np.random.default_rng(seed)
+    store, reference = folder / "killed", folder / "whole"
+    kernel = dhsk.HeatKernel.at_scale(dim=64, time_scale=0.3)
+    dhsk.compute_gram(folder / "x.npy", kernel, store=reference, tile=128)
+    for count in np.sort(rng.choice(np.arange(1, 60), 2, replace=False)):
+        process = start(folder, WORDS)
+        wait_for_tiles(process, store, int(count))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    finished = {tile: when for tile, when in chunks(store).items() if is_whole(store, tile)}
+    assert 0 < len(finished) < 78
+    process = start(folder, WORDS)
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
+    after = chunks(store)
+    assert {tile: after[tile] for tile in finished} == finished
+    assert contents(store) == contents(reference)
+
+
+def is_whole(store: Path, tile: str) -> bool:
+    """Whether a tile counts as finished for the store itself."""
+    i, j = (int(part) for part in Path(tile).parts[-2:])
+    return (i, j) not in GramStore.open(store).missing_tiles()
+
+
+def members(session: int) -> list[psutil.Process]:
+    """Processes of a session that have not ended, zombies included."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            if os.getsid(process.pid) == session:
+                found.append(process)
+    return found
+
+
+def wait_until_alone(session: int) -> None:
+    """Return once no process of a session is left."""
+    deadline = time.monotonic() + 30
+    while left := members(session):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.02)
+
+
+def test_interrupted_command_says_so_and_resumes(tmp_path: Path, counts: Any) -> None:
+    """Ctrl-C and SIGTERM, which workers hear too: 130, one sentence, nobody left, resumable."""
+    np.save(tmp_path / "x.npy", counts(2200, 64))
+    store = tmp_path / "killed"
+    for number, send in (
+        (signal.SIGINT, os.killpg),  # a terminal
+        (signal.SIGTERM, os.killpg),  # Slurm at the time limit
+        (signal.SIGTERM, os.kill),
+    ):
+        before = len(chunks(store))
+        process = start(tmp_path, WORDS)
+        wait_for_tiles(process, store, before + 1)
+        send(process.pid, number)
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 130, output
+        words = [line for line in output.splitlines() if line and "dashboard" not in line]
+        assert len(words) == 1, output
+        assert "interrupted; what is finished is kept: run the same command" in words[0]
+        wait_until_alone(process.pid)
+        assert before < len(chunks(store)) < 171
+    kernel = dhsk.HeatKernel.at_scale(dim=64, time_scale=0.3)
+    for path in (store, tmp_path / "whole"):
+        dhsk.compute_gram(tmp_path / "x.npy", kernel, store=path, tile=128)
+    assert contents(store) == contents(tmp_path / "whole")
+
+
+def test_signal_while_the_workers_end_changes_nothing(folder: Path) -> None:
+    """All tiles are done, so the command ends as done or as interrupted: at once, without noise."""
+    process = start(folder, WORDS)
+    wait_for_tiles(process, folder / "killed", 78)
+    time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode in (0, 130), output
+    assert "Traceback" not in output

@@ -1,0 +1,349 @@
+"""`dhsk predict` and loaded models on columns in another order, with ids and decisions."""
+
+import csv
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import zarr
+
+import dhsk
+from dhsk.__main__ import BAD_INPUT, DONE, main
+from dhsk.models.exact_file import load_model
+
+N, DIM = 90, 14
+NAMES = [f"gene{i}" for i in range(DIM)]
+IDS = [f"cell-{i}" for i in range(N)]
+KINDS = {"exact": (), "low rank": ("--rank", 30)}
+
+
+@pytest.fixture
+def run(capsys: Any, tmp_path: Path, monkeypatch: Any) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in an empty folder; exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words: Any) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, words)])
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return command
+
+
+@pytest.fixture
+def data(counts: Any) -> tuple[Any, Any]:
+    """Three classes that differ in a few features each, which a wrong order mixes up."""
+    X, y = counts(N, DIM), np.repeat(["a", "b", "c"], N // 3)
+    for code, label in enumerate("abc"):
+        X[y == label, 4 * code : 4 * code + 4] += 4
+    return X, y
+
+
+def write_h5ad(path: str, X: Any, y: Any, names: list[str], *, sparse: bool) -> None:
+    """Write cells and genes as AnnData does."""
+    with h5py.File(path, "w") as file:
+        for table, index in (("obs", IDS), ("var", names)):
+            group = file.create_group(table)
+            group.attrs["_index"] = "_index"
+            group.create_dataset("_index", data=np.array(index, dtype=object))
+        file["obs"].create_dataset("type", data=y.astype(object))
+        if not sparse:
+            file.create_dataset("X", data=X)
+            return
+        A = sp.csr_array(X)
+        group = file.create_group("X")
+        group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", A.shape
+        for part in ("data", "indices", "indptr"):
+            group.create_dataset(part, data=getattr(A, part))
+
+
+def table(path: str) -> pd.DataFrame:
+    """Read what was predicted, every cell as it was written."""
+    return pd.read_csv(path, dtype=str)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_cells_with_their_genes_in_another_order_score_the_same(
+    run: Any, data: Any, rng: Any, kind: str, *, sparse: bool
+) -> None:
+    """The case of issue 13: labels and decisions are those of the genes in order, to the digit."""
+    X, y = data
+    order = rng.permutation(DIM)
+    write_h5ad("x.h5ad", X, y, NAMES, sparse=sparse)
+    write_h5ad("other.h5ad", X[:, order], y, [NAMES[i] for i in order], sparse=sparse)
+    words = ("--labels", "x.h5ad:obs/type", "--C", 10)
+    assert run("train", "x.h5ad", *words, *KINDS[kind], "--out", "m")[0] == DONE
+    said = []
+    for file in ("x.h5ad", "other.h5ad"):
+        code, out, err = run("predict", "m", file, "--labels", f"{file}:obs/type", "--decision",
+                             "--out", f"{file}.csv")  # fmt: skip
+        assert (code, err) == (DONE, "")
+        said.append(out.splitlines()[0])
+    assert said[0] == said[1]
+    assert float(said[0].split()[1].rstrip(":")) > 0.9
+    pd.testing.assert_frame_equal(table("x.h5ad.csv"), table("other.h5ad.csv"))
+    assert table("other.h5ad.csv")["id"].tolist() == IDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_with_its_columns_reversed_scores_the_same(run: Any, data: Any, kind: str) -> None:
+    """The other case of issue 13; a column of labels is no feature in either order."""
+    X, y = data
+    frame = pd.DataFrame(X, columns=NAMES).assign(type=y)
+    frame.to_csv("x.csv", index=False)
+    frame[frame.columns[::-1]].to_csv("reversed.csv", index=False)
+    assert run("train", "x.csv", "--labels", "x.csv:type", *KINDS[kind], "--out", "m")[0] == DONE
+    for file in ("x.csv", "reversed.csv"):
+        words = ("--labels", f"{file}:type", "--decision", "--out", f"{file}.out")
+        code, _, err = run("predict", "m", file, *words)
+        assert (code, err) == (DONE, "")
+    pd.testing.assert_frame_equal(table("x.csv.out"), table("reversed.csv.out"))
+
+
+def test_missing_and_unknown_columns_are_refused_by_name(run: Any, data: Any) -> None:
+    """Exit code 2, one sentence that names them, and nothing written."""
+    X, y = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.assign(type=y).to_csv("x.csv", index=False)
+    assert run("train", "x.csv", "--labels", "x.csv:type", "--out", "m")[0] == DONE
+    frame.rename(columns={"gene3": "gene33"}).to_csv("other.csv", index=False)
+    code, _, err = run("predict", "m", "other.csv", "--out", "o.csv")
+    assert (code, err.count("\n")) == (BAD_INPUT, 1)
+    assert "other.csv lacks 1 of the 14 features of m (gene3)" in err
+    assert "has 1 that m does not know (gene33)" in err
+    assert "--drop-column NAME" in err
+    assert not Path("o.csv").exists()
+    frame.assign(depth=1.0, batch=2.0).to_csv("other.csv", index=False)
+    code, _, err = run("predict", "m", "other.csv", "--out", "o.csv")
+    assert code == BAD_INPUT
+    assert "has 2 that m does not know (depth, batch)" in err
+    drop = ("--drop-column", "depth", "--drop-column", "batch")
+    assert run("predict", "m", "other.csv", *drop, "--out", "o.csv")[0] == DONE
+
+
+def test_samples_or_models_without_names_are_taken_by_width(run: Any, data: Any) -> None:
+    """With the warning of scikit-learn, and the number of features is still checked."""
+    X, y = data
+    pd.DataFrame(X, columns=NAMES).assign(type=y).to_csv("x.csv", index=False)
+    np.save("x.npy", X)
+    np.save("narrow.npy", X[:, 1:])
+    Path("y.txt").write_text("\n".join(y))
+    assert run("train", "x.csv", "--labels", "x.csv:type", "--out", "named")[0] == DONE
+    assert run("train", "x.npy", "--labels", "y.txt", "--out", "bare")[0] == DONE
+    code, _, err = run("predict", "named", "x.npy", "--out", "o.csv")
+    assert (code, err.count("\n")) == (DONE, 1)
+    assert "named has feature names and x.npy has none" in err
+    code, _, err = run("predict", "bare", "x.csv", "--drop-column", "type", "--out", "o.csv")
+    assert (code, err.count("\n")) == (DONE, 1)
+    assert "x.csv has feature names and bare has none" in err
+    code, _, err = run("predict", "bare", "x.npy", "--out", "o.csv")
+    assert (code, err) == (DONE, "")
+    assert run("predict", "named", "narrow.npy", "--out", "o.csv")[0] == BAD_INPUT
+
+
+def test_ids_come_from_a_column_of_a_table(run: Any, data: Any) -> None:
+    """The one that is named, or one called id that the model does not know; text or numbers."""
+    X, y = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.assign(type=y).to_csv("x.csv", index=False)
+    assert run("train", "x.csv", "--labels", "x.csv:type", "--out", "m")[0] == DONE
+    frame.assign(who=IDS).to_csv("t.csv", index=False)
+    assert run("predict", "m", "t.csv", "--id-column", "who", "--out", "o.csv")[0] == DONE
+    assert list(table("o.csv").columns) == ["id", "label"]
+    assert table("o.csv")["id"].tolist() == IDS
+    frame.assign(ID=range(100, 100 + N)).to_csv("t.csv", index=False)
+    assert run("predict", "m", "t.csv", "--out", "o.csv")[0] == DONE
+    assert table("o.csv")["id"].tolist() == [str(i) for i in range(100, 100 + N)]
+    assert run("predict", "m", "t.csv", "--drop-column", "ID", "--out", "o.csv")[0] == DONE
+    assert list(table("o.csv").columns) == ["label"]
+    code, _, err = run("predict", "m", "t.csv", "--id-column", "none", "--out", "o.csv")
+    assert (code, "no column 'none'" in err) == (BAD_INPUT, True)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kind", ["exact", "low rank"])
+def test_decisions_and_probabilities_stand_beside_the_label(
+    run: Any, data: Any, kind: str, classes: int
+) -> None:
+    """Named by class, as `decision_function` and `predict_proba` give them."""
+    X, y = data
+    X, y = X[: 30 * classes], y[: 30 * classes]
+    np.save("x.npy", X)
+    Path("y.txt").write_text("\n".join(y))
+    own = ("--probability",) if kind == "exact" else ("--rank", 30, "--loss", "logistic")
+    assert run("train", "x.npy", "--labels", "y.txt", *own, "--out", "m")[0] == DONE
+    assert run("predict", "m", "x.npy", "--decision", "--proba", "--out", "o.csv")[0] == DONE
+    with Path("o.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    labels = ["a", "b", "c"][:classes]
+    decided = labels if classes == 3 else ["b"]
+    assert header == ["label", *(f"decision_{c}" for c in decided),
+                      *(f"probability_{c}" for c in labels)]  # fmt: skip
+    model: Any = (dhsk.HeatSVC if kind == "exact" else dhsk.NystromSVC).load("m")
+    found = np.array([row[1:] for row in rows], dtype=np.float64)
+    decision = model.decision_function(X).reshape(len(X), -1)
+    np.testing.assert_array_equal(found[:, : len(decided)], decision)
+    np.testing.assert_array_equal(found[:, len(decided) :], model.predict_proba(X))
+    assert [row[0] for row in rows] == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("estimator", [dhsk.HeatSVC(10.0), dhsk.NystromSVC(30, random_state=0)])
+def test_a_loaded_model_puts_columns_in_order(estimator: Any, data: Any, tmp_path: Path) -> None:
+    """One that was fitted now refuses them, as scikit-learn's contract has it."""
+    X, y = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    estimator.fit(frame, y).save(tmp_path / "m")
+    loaded = type(estimator).load(tmp_path / "m")
+    assert loaded.feature_names_in_.tolist() == NAMES
+    expected = estimator.decision_function(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = loaded.decision_function(frame[NAMES[::-1]])
+        assert loaded.predict(frame[NAMES[::-1]]).tolist() == estimator.predict(frame).tolist()
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="must be in the same order"):
+        estimator.predict(frame[NAMES[::-1]])
+    with pytest.raises(ValueError, match=r"unseen at fit time:\n- z\n.*now missing:\n- gene0"):
+        loaded.predict(frame.rename(columns={"gene0": "z"}))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        loaded.predict(X)
+    loaded.fit(frame, y)
+    with pytest.raises(ValueError, match="must be in the same order"):
+        loaded.predict(frame[NAMES[::-1]])
+
+
+def test_files_give_estimators_their_names(data: Any, tmp_path: Path) -> None:
+    """`fit_samples` sets and forgets `feature_names_in_` as `fit` does."""
+    X, y = data
+    pd.DataFrame(X, columns=NAMES).to_csv(tmp_path / "x.csv", index=False)
+    model = dhsk.HeatSVC().fit_samples(tmp_path / "x.csv", y)
+    assert model.feature_names_in_.tolist() == NAMES
+    assert not hasattr(model.fit_samples(X, y), "feature_names_in_")
+
+
+@pytest.mark.parametrize("rank", [None, 20])
+def test_the_model_of_a_cross_validation_has_names(
+    data: Any, tmp_path: Path, rank: int | None
+) -> None:
+    """Of samples, exact and of low rank; test samples are put in their order."""
+    X, y = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    reversed_ = frame[NAMES[::-1]]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*did not converge")
+        result = dhsk.cross_validate(
+            frame, y, time_scale=1.0, C=10.0, rank=rank, refit=True, test=(reversed_, y)
+        )
+    assert result.model_ is not None
+    assert result.model_.feature_names == tuple(NAMES)
+    assert result.data["test"]["score"] > 0.9
+
+
+def test_earlier_model_files_have_their_names_in_the_notes(data: Any, tmp_path: Path) -> None:
+    """Written by estimators that were fitted to a DataFrame; others have none."""
+    from dataclasses import replace
+
+    from dhsk.models.exact_file import save_model
+
+    X, y = data
+    model = dhsk.HeatSVC().fit(X, y).model_
+    for names in (None, NAMES):
+        notes = {"parameters": {}, "feature_names": names}
+        save_model(replace(model, notes=notes), tmp_path / "m")
+        _without_names(tmp_path / "m")
+        found = dhsk.HeatSVC.load(tmp_path / "m")
+        assert getattr(found, "feature_names_in_", None) is None or names is not None
+        assert load_model(tmp_path / "m").feature_names == (None if names is None else tuple(NAMES))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"feature_names": 5}, {"feature_names": ["a"]}, {"feature_names": [1] * DIM}, {"notes": []}],
+)
+def test_damaged_names_of_a_model_are_one_sentence(
+    run: Any, data: Any, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """Exit code 2, whatever the header holds in their place."""
+    X, y = data
+    dhsk.HeatSVC().fit(X, y).save("m")
+    np.save("x.npy", X)
+    _rewrite(tmp_path / "m", lambda header: header.update(changes))
+    code, _, err = run("predict", "m", "x.npy", "--out", "o.csv")
+    if "feature_names" in changes:
+        assert (code, err.count("\n")) == (BAD_INPUT, 1)
+        assert "m is a damaged model" in err
+    else:  # nothing of a prediction is in the notes
+        assert (code, err) == (DONE, "")
+
+
+def _without_names(path: Path) -> None:
+    """Take the new key out of the header of a model file."""
+    _rewrite(path, lambda header: header.pop("feature_names"))
+
+
+def _rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the header of a model file."""
+    import json
+
+    with np.load(path) as archive:
+        parts = {name: archive[name] for name in archive.files}
+    header = json.loads(parts["header"].tobytes())
+    change(header)
+    parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, **parts)
+
+
+def test_features_of_a_file_in_another_order(data: Any, tmp_path: Path) -> None:
+    """`NystromFeatures.write` reads files, and puts their columns in the order of the fit."""
+    X, _ = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame[NAMES[::-1]].to_csv(tmp_path / "x.csv", index=False)
+    features = dhsk.NystromFeatures(5, random_state=0).fit(frame)
+    written = features.write(tmp_path / "x.csv", tmp_path / "z")
+    np.testing.assert_array_equal(written.compute(scheduler="sync"), features.transform(frame))
+
+
+def test_feature_stores_keep_the_names_of_the_samples_columns(data: Any, tmp_path: Path) -> None:
+    """Written in part, they go on with another order; other names are another input."""
+    X, _ = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame[NAMES[::-1]].to_csv(tmp_path / "r.csv", index=False)
+    features = dhsk.NystromFeatures(5, random_state=0).fit(frame)
+    right = features.write(tmp_path / "x.csv", tmp_path / "z").compute(scheduler="sync")
+    attributes = zarr.open_array(tmp_path / "z", mode="r").attrs
+    assert attributes["feature_names"] == NAMES
+    (tmp_path / "z" / "c" / "0" / "0").unlink()
+    again = features.write(tmp_path / "r.csv", tmp_path / "z")
+    np.testing.assert_array_equal(again.compute(scheduler="sync"), right)
+    renamed = [f"new {name}" for name in NAMES]
+    other = dhsk.NystromFeatures(5, random_state=0).fit(frame.set_axis(renamed, axis=1))
+    with pytest.raises(dhsk.StoreMismatchError, match=r"holds features of other feature_names"):
+        other.write(frame.set_axis(renamed, axis=1), tmp_path / "z")
+    with pytest.raises(dhsk.InputError, match=r"lacks 14 of the 14 features of NystromFeatures"):
+        other.write(tmp_path / "x.csv", tmp_path / "y")
+    bare = dhsk.NystromFeatures(5, random_state=0).fit(X)
+    np.testing.assert_array_equal(bare.write(X, tmp_path / "z").compute(scheduler="sync"), right)
+
+
+def test_feature_stores_without_names_go_on_as_before(data: Any, tmp_path: Path) -> None:
+    """As those of earlier versions."""
+    X, _ = data
+    bare = dhsk.NystromFeatures(5, random_state=0).fit(X)
+    right = bare.write(X, tmp_path / "z").compute(scheduler="sync")
+    assert "feature_names" not in zarr.open_array(tmp_path / "z", mode="r").attrs
+    (tmp_path / "z" / "c" / "0" / "0").unlink()
+    frame = pd.DataFrame(X, columns=NAMES)
+    named = dhsk.NystromFeatures(5, random_state=0).fit(frame)
+    np.testing.assert_array_equal(
+        named.write(frame, tmp_path / "z").compute(scheduler="sync"), right
+    )

@@ -1,0 +1,285 @@
+"""The commands `dhsk train` and `dhsk predict`, run as a person runs them."""
+
+import csv
+import re
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+from scipy.sparse import csr_array, save_npz
+from sklearn.datasets import dump_svmlight_file
+
+import dhsk
+from dhsk.__main__ import BAD_INPUT, DONE, TOO_BIG, main
+from dhsk.models import exact as model_module
+
+
+@pytest.fixture
+def run(capsys: Any, tmp_path: Path, monkeypatch: Any) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in an empty folder; exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words: Any) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, words)])
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return command
+
+
+@pytest.fixture
+def samples(run: Any, counts: Any) -> tuple[Any, Any]:
+    """Two classes of 40 counts in files of the current folder, and the labels."""
+    X = counts(80, 12)
+    X[40:, :4] += 3
+    y = np.repeat(["up", "down"], 40)
+    np.save("x.npy", X)
+    np.save("t.npy", X[::2])
+    Path("y.txt").write_text("\n".join(y) + "\n")
+    Path("ty.txt").write_text("\n".join(y[::2]) + "\n")
+    return X, y
+
+
+def table(path: str) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of a CSV file."""
+    with Path(path).open(newline="") as file:
+        header, *rows = csv.reader(file)
+    return header, rows
+
+
+def test_train_at_a_large_time(run: Any, samples: Any) -> None:
+    """Where kernel values differ from 1 by 1e-19: trained, read back and scored as the linear one.
+
+    Standard error stays empty, so there is no word of fits that did not converge.
+    """
+    _, y = samples
+    kernel = dhsk.HeatKernel.at_scale(12, 20.0)
+    assert -float(kernel.of_cosine_minus_one(0.0)) < 1e-15
+    C = 5.0 / -float(kernel.of_cosine_minus_one(0.0))
+    words = ("--labels", "y.txt", "--C", C, "--time-scale", 20)
+    code, _, err = run("train", "x.npy", *words, "--out", "m.model")
+    assert (code, err) == (DONE, "")
+    code, _, err = run("predict", "m.model", "x.npy", "--out", "p.csv")
+    assert (code, err) == (DONE, "")
+    header, rows = table("p.csv")
+    found = np.array([row[header.index("label")] for row in rows])
+    assert np.mean(found == y) > 0.95
+
+
+def test_train_then_predict(run: Any, samples: Any) -> None:
+    """Numbers of the fit, what comes next, accuracy, and the labels that the library predicts."""
+    X, y = samples
+    words = ("--labels", "y.txt", "--C", 3, "--time-scale", 0.7, "--tol", 1e-6)
+    code, out, err = run("train", "x.npy", *words, "--out", "m.model")
+    assert (code, err) == (DONE, "")
+    model = dhsk.HeatSVC.load("m.model")
+    assert "C = 3\n" in out
+    row = next(line for line in out.splitlines() if line.startswith("2 ")).split()
+    assert row[1] == str(len(model.support_))
+    assert float(row[2]) == pytest.approx(model.kkt_violation_, rel=0.06)
+    assert float(row[3]) == pytest.approx(model.duality_gap_, rel=0.06)
+    assert row[4] == f"{model.n_iter_.sum():,}"
+    assert "output: m.model\nnext:   dhsk predict m.model SAMPLES --out FILE\n" in out
+    code, out, _ = run("predict", "m.model", "t.npy", "--out", "p.csv", "--labels", "ty.txt")
+    expected = dhsk.HeatSVC(3.0, 0.7, tol=1e-6).fit(X, y)
+    score = expected.score(X[::2], y[::2])
+    assert code == DONE
+    assert f"accuracy {score:.4f}: {round(40 * score)} of 40 labels are right" in out
+    assert "output: p.csv" in out
+    header, rows = table("p.csv")
+    assert header == ["label"]
+    assert [row[0] for row in rows] == expected.predict(X[::2]).tolist()
+    assert not list(Path().glob(".*"))
+
+
+def test_probabilities_by_blocks(run: Any, samples: Any, monkeypatch: Any) -> None:
+    """A column a class; samples are read in blocks, so that any number of them can be."""
+    X, y = samples
+    assert run("train", "x.npy", "--labels", "y.txt", "--out", "m", "--probability")[0] == DONE
+    monkeypatch.setattr(model_module, "ROWS", 7)
+    words = ("--out", "p.csv", "--proba", "--labels", "y.txt")
+    code, out, _ = run("predict", "m", "x.npy", *words)
+    assert code == DONE
+    header, rows = table("p.csv")
+    assert header == ["label", "probability_down", "probability_up"]
+    found = np.array([row[1:] for row in rows], dtype=np.float64)
+    expected = dhsk.HeatSVC(probability=True, random_state=0).fit(X, y)
+    np.testing.assert_allclose(found, expected.predict_proba(X), atol=1e-9)
+    right = sum(row[0] == label for row, label in zip(rows, y, strict=True))
+    assert f"{right} of 80 labels are right" in out
+
+
+def test_options_reach_the_fit(run: Any, samples: Any) -> None:
+    """Kernel, map, balance and type are those of the library."""
+    X, y = samples
+    X, y = X[:60], y[:60]
+    np.save("x.npy", X)
+    Path("y.txt").write_text("\n".join(y))
+    code, out, _ = run("train", "x.npy", "--labels", "y.txt", "--out", "m", "--kernel", "cosine",
+                       "--map", "projective", "--class-weight", "balanced", "--dtype", "float32",
+                       "--memory", "8GB")  # fmt: skip
+    assert code == DONE
+    assert "cosine, map projective" in out
+    found = dhsk.HeatSVC.load("m")
+    expected = dhsk.HeatSVC(
+        kernel=dhsk.CosineKernel(), sphere_map="projective", class_weight="balanced",
+        dtype="float32",
+    ).fit(X, y)  # fmt: skip
+    np.testing.assert_array_equal(found.dual_coef_, expected.dual_coef_)
+    assert found.support_vectors_.dtype == np.float32
+
+
+def test_a_store_is_kept_and_filled_by_a_cluster(
+    run: Any, samples: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    """With --store, --cluster or --workers; the model is that of a fit in this process."""
+    X, _ = samples
+    asked = []
+    train = ("train", "x.npy", "--labels", "y.txt", "--tol", 1e-6, "--out", "m")
+    with Client(
+        processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
+    ) as client:
+
+        def connected(*words: Any) -> Any:
+            asked.append(words)
+            return nullcontext(client)
+
+        monkeypatch.setattr("dhsk.commands.connecting.connected", connected)
+        assert run(*train)[0] == DONE
+        assert not asked
+        here = dhsk.HeatSVC.load("m").decision_function(X)
+        assert run(*train, "--store", "g")[0] == DONE
+        assert run(*train, "--cluster", "tcp://there", "--workers", 2, "--memory", "8GB")[0] == DONE
+        code, _, err = run(*train, "--store", "g", "--time-scale", 0.5)
+    assert asked == [("local", None), ("tcp://there", 2), ("local", None)]
+    np.testing.assert_allclose(dhsk.HeatSVC.load("m").decision_function(X), here, atol=1e-5)
+    assert dhsk.open_gram("g").shape == (80, 80)
+    assert (code, err.count("\n")) == (BAD_INPUT, 1)
+
+
+def test_the_map_is_the_kernels_own_unless_named(run: Any, samples: Any) -> None:
+    """A Gaussian kernel takes samples as they are."""
+    code, out, _ = run("train", "x.npy", "--labels", "y.txt", "--out", "m", "--kernel", "gaussian",
+                       "--sigma", 4)  # fmt: skip
+    assert (code, "map identity" in out) == (DONE, True)
+
+
+def test_sparse_samples_and_a_test_set_without_the_last_features(run: Any, samples: Any) -> None:
+    """Svmlight text brings its labels, and does not say how many features there are."""
+    X, y = samples
+    codes = (y == "up").astype(int)
+    dump_svmlight_file(X, codes, "x.svm")
+    short = X.copy()
+    short[:, -1] = 0
+    dump_svmlight_file(short[20:60], codes[20:60], "t.svm")
+    save_npz("t.npz", csr_array(short[20:60]))
+    assert run("train", "x.svm", "--out", "m")[0] == DONE
+    code, out, _ = run("predict", "m", "t.svm", "--out", "p.csv", "--labels", "t.svm")
+    assert (code, "accuracy " in out) == (DONE, True)
+    assert run("predict", "m", "t.npz", "--out", "q.csv")[0] == DONE
+    assert table("p.csv") == table("q.csv")
+
+
+def test_a_label_column_of_the_samples_is_no_feature(run: Any, samples: Any) -> None:
+    """In training, and in prediction where it is named."""
+    X, y = samples
+    lines = [",".join([*map(str, row), label]) for row, label in zip(X, y, strict=True)]
+    Path("x.csv").write_text("\n".join([",".join([*(f"f{i}" for i in range(12)), "y"]), *lines]))
+    assert run("train", "x.csv", "--labels", "x.csv:y", "--out", "m")[0] == DONE
+    code, out, _ = run("predict", "m", "x.csv", "--labels", "x.csv:y", "--out", "p.csv")
+    assert (code, "of 80 labels are right" in out) == (DONE, True)
+
+
+def test_the_truth_may_be_of_one_class(run: Any, samples: Any) -> None:
+    """Of samples to predict, not of those to train with."""
+    assert run("train", "x.npy", "--labels", "y.txt", "--out", "m")[0] == DONE
+    Path("ty.txt").write_text("up\n" * 40)
+    code, out, _ = run("predict", "m", "t.npy", "--labels", "ty.txt", "--out", "p.csv")
+    assert (code, "of 40 labels are right" in out) == (DONE, True)
+
+
+REFUSE = ("--zero-rows", "error")
+
+
+def zero_row(X: Any) -> None:
+    """Write test samples whose last row has no image."""
+    X = X.copy()
+    X[77] = 0
+    np.save("zero.npy", X)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("train", "zero.npy", "--labels", "y.txt", *REFUSE), "zero.npy: row 77 .* is all zero"),
+        (("train", "x.npy", "--labels", "ty.txt"), "40 labels for 80 samples"),
+        (("train", "x.npy", "--labels", "y.txt", "--C", 0), "C must be above 0"),
+        (("train", "x.npy", "--labels", "y.txt", "--tol", -1), "tol must be above 0"),
+        (("train", "none.npy", "--labels", "y.txt"), "there is no file none.npy"),
+        (("predict", "m", "zero.npy"), "zero.npy: row 77 .* is all zero"),
+        (("predict", "m", "narrow.npy"), "narrow.npy has 11 features, but m was trained on 12"),
+        (("predict", "x.npy", "t.npy"), "x.npy is no dhsk model"),
+        (("predict", "none", "t.npy"), "there is no file none"),
+        (("predict", "m", "t.npy", "--proba"), "m has no probabilities: train it with --prob"),
+        (("predict", "m", "t.npy", "--labels", "y.txt"), "80 labels for 40 samples"),
+        (("predict", "m", "t.npy", "--labels", "n.txt"), "n.txt holds numbers, but the classes"),
+    ],
+)
+def test_what_cannot_be_used_ends_in_a_sentence(
+    run: Any, samples: Any, words: Any, message: str, monkeypatch: Any
+) -> None:
+    """Exit code 2, one line, and neither a result nor a part of one."""
+    X, _ = samples
+    zero_row(X)
+    np.save("narrow.npy", X[:, 1:])
+    Path("n.txt").write_text("1\n2\n" * 20)
+    assert run("train", "x.npy", "--labels", "y.txt", *REFUSE, "--out", "m")[0] == DONE
+    before = sorted(path.name for path in Path().iterdir())
+    monkeypatch.setattr(model_module, "ROWS", 32)  # rows before the bad one are written
+    code, _, err = run(*words, "--out", "result")
+    assert code == BAD_INPUT
+    assert re.search(message, err)
+    assert err.startswith("dhsk: ")
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in Path().iterdir()) == before
+
+
+@pytest.mark.parametrize("command", ["train", "predict"])
+def test_a_place_that_cannot_be_written_is_refused_first(
+    run: Any, samples: Any, command: str
+) -> None:
+    """Before any work: neither sample nor model is looked at."""
+    words = ("none", "none") if command == "predict" else ("none",)
+    Path("folder").mkdir()
+    code, _, err = run(command, *words, "--out", "folder")
+    assert (code, "folder is a folder, but --out names a file" in err) == (BAD_INPUT, True)
+    code, _, err = run(command, *words, "--out", "absent/m")
+    assert (code, "for --out does not exist: create it" in err) == (BAD_INPUT, True)
+
+
+def test_an_older_result_stays_where_prediction_fails(run: Any, samples: Any) -> None:
+    """It is replaced by a complete one only."""
+    zero_row(samples[0])
+    assert run("train", "x.npy", "--labels", "y.txt", *REFUSE, "--out", "m")[0] == DONE
+    Path("p.csv").write_text("old")
+    assert run("predict", "m", "zero.npy", "--out", "p.csv")[0] == BAD_INPUT
+    assert Path("p.csv").read_text() == "old"
+
+
+def test_too_little_memory_has_its_own_code(run: Any, samples: Any) -> None:
+    """With the numbers."""
+    code, _, err = run("train", "x.npy", "--labels", "y.txt", "--out", "m", "--memory", "1MB")
+    assert (code, "mapped samples take 7.68 KB but 0 B" in err) == (TOO_BIG, True)
+
+
+def test_a_fit_that_does_not_converge_is_said(run: Any, samples: Any, monkeypatch: Any) -> None:
+    """On standard error; the model is written all the same."""
+    monkeypatch.setattr("dhsk.solvers.dual.MAX_STEPS", 1)
+    code, _, err = run("train", "x.npy", "--labels", "y.txt", "--out", "m", "--tol", 1e-300)
+    assert (code, "1 of 1 pairs of classes did not converge" in err) == (DONE, True)
+    assert Path("m").is_file()

@@ -1,0 +1,233 @@
+"""`dhsk verify` and `dhsk info` of feature stores and models."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dhsk
+from dhsk.__main__ import main
+from dhsk.nystrom import feature_blocks, features
+from dhsk.nystrom.feature_store import ATTRIBUTE, FeatureStore
+
+N, DIM, ROWS = 150, 12, 16
+
+
+@pytest.fixture
+def X(counts: Any) -> Any:
+    """Counts."""
+    return counts(N, DIM)
+
+
+@pytest.fixture
+def model(X: Any) -> dhsk.NystromFeatures:
+    """What gives the features."""
+    return dhsk.NystromFeatures(20, random_state=0).fit(X)
+
+
+@pytest.fixture
+def store(
+    X: Any, model: dhsk.NystromFeatures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Features in ten blocks."""
+    monkeypatch.setattr(features, "ROWS", 8)
+    monkeypatch.setattr(feature_blocks, "ROWS", 8)
+    monkeypatch.setattr(feature_blocks, "_CHUNK_BYTES", ROWS * 20 * 8)
+    model.write(X, tmp_path / "z")
+    return tmp_path / "z"
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    """Every file of a store."""
+    return {str(f): f.read_bytes() for f in path.rglob("*") if f.is_file()}
+
+
+def flipped(data: bytes, position: int) -> bytes:
+    """The same bytes but for one bit."""
+    changed = bytearray(data)
+    changed[position // 8] ^= 1 << position % 8
+    return bytes(changed)
+
+
+# Features
+
+
+def test_a_sound_store_of_features(store: Path, capsys: Any) -> None:
+    """Counted, described, and tested."""
+    code, out, _ = run(capsys, "verify", store)
+    assert code == 0
+    assert "all 10 blocks of features are sound" in out
+    code, out, _ = run(capsys, "info", store)
+    assert code == 0
+    assert "feature store" in out
+    assert "150 x 20 float64" in out
+    assert "heat s=" in out or "heat t=" in out
+    assert "10 of 10 done, 16 rows each" in out
+
+
+def test_damaged_missing_and_swapped_blocks(
+    store: Path, X: Any, model: dhsk.NystromFeatures, capsys: Any
+) -> None:
+    """Each is found; deleted and written again, the store has the same bits."""
+    before = contents(store)
+    chunk = store / "c/3/0"
+    chunk.write_bytes(flipped(chunk.read_bytes(), 12345))
+    code, _, error = run(capsys, "verify", store)
+    assert code == 4
+    assert f"1 of 10 blocks of features are damaged: delete {chunk}, and write" in error
+    chunk.unlink()
+    code, _, error = run(capsys, "verify", store)
+    assert code == 4
+    assert "lacks 1 of 10 blocks of features" in error
+    assert "9 of 10 done" in run(capsys, "info", store)[1]
+    model.write(X, store)
+    assert contents(store) == before
+    (store / "c/0/0").rename(store / "aside")
+    (store / "c/1/0").rename(store / "c/0/0")
+    (store / "aside").rename(store / "c/1/0")
+    code, _, error = run(capsys, "verify", store)
+    assert code == 4
+    assert "2 of 10 blocks of features are damaged" in error
+    for number in (0, 1):
+        (store / f"c/{number}/0").unlink()
+    model.write(X, store)
+    assert contents(store) == before
+
+
+def test_any_flipped_bit_of_the_header_is_damage(
+    store: Path, X: Any, model: dhsk.NystromFeatures, capsys: Any, rng: Any
+) -> None:
+    """Never 'something else': by verify, by info and by write, which touches nothing."""
+    file = store / "zarr.json"
+    sound = file.read_bytes()
+    for position in rng.choice(8 * len(sound), 150, replace=False):
+        file.write_bytes(flipped(sound, int(position)))
+        try:
+            found = FeatureStore.open(store)
+            found.check_sound()
+        except dhsk.CorruptTileError:
+            continue
+        assert json.loads(file.read_bytes()) == json.loads(sound)
+    for wrong in (
+        sound.replace(ATTRIBUTE.encode(), b"dhsk_featurds"),
+        sound.replace(b'"landmarks"', b'"landmarkr"'),
+        sound.replace(b"attributes", b"attributer"),
+        sound[:-3],
+        b"{" + sound,
+    ):
+        file.write_bytes(wrong)
+        for command in ("verify", "info"):
+            code, _, error = run(capsys, command, store)
+            assert code == 4
+            assert "the description of the features in" in error
+            assert "is damaged (zarr.json)" in error
+            assert error.count("\n") == 1
+        with pytest.raises(dhsk.CorruptTileError, match="description of the features in"):
+            model.write(X, store)
+        assert file.read_bytes() == wrong
+
+
+def test_features_of_earlier_versions_are_sound(
+    store: Path, X: Any, model: dhsk.NystromFeatures, capsys: Any
+) -> None:
+    """They have neither the checksum of their header nor a record."""
+    before = contents(store)
+    file = store / "zarr.json"
+    described = json.loads(file.read_text())
+    described["attributes"] = {ATTRIBUTE: described["attributes"][ATTRIBUTE]}
+    file.write_text(json.dumps(described, indent=2))
+    assert run(capsys, "verify", store)[0] == 0
+    model.write(X, store)
+    assert run(capsys, "verify", store)[0] == 0
+    assert {k: v for k, v in contents(store).items() if k != str(file)} == {
+        k: v for k, v in before.items() if k != str(file)
+    }
+
+
+def test_features_of_samples_that_change_are_not_written(
+    X: Any, model: dhsk.NystromFeatures, tmp_path: Path
+) -> None:
+    """Between the two readings; nothing is left, and the next call writes the new ones."""
+
+    def change(event: dhsk.Progress) -> None:
+        if event.stage == "features" and event.done == 0:
+            X[140] += 1
+
+    with pytest.raises(dhsk.SamplesChangedError, match="row 140 "):
+        model.write(X, tmp_path / "z", progress=change)
+    assert not (tmp_path / "z").exists()
+    Z = model.write(X, tmp_path / "z").compute()
+    np.testing.assert_allclose(Z, model.transform(X), atol=1e-13)
+
+
+# Models
+
+
+@pytest.fixture(params=["exact", "low rank"])
+def saved(request: Any, X: Any, tmp_path: Path) -> Path:
+    """A model file of either kind."""
+    y = X[:, 0] > 1
+    made = dhsk.HeatSVC() if request.param == "exact" else dhsk.NystromSVC(20)
+    made.fit(X, y).save(tmp_path / "m")
+    return tmp_path / "m"
+
+
+def test_a_sound_model(saved: Path, capsys: Any) -> None:
+    """Tested, and described."""
+    code, out, _ = run(capsys, "verify", saved)
+    assert code == 0
+    assert "arrays are sound" in out
+    code, out, _ = run(capsys, "info", saved)
+    assert code == 0
+    assert "model" in out
+    assert "dim 12, map hyperspherical" in out
+    assert "False, True" in out
+
+
+def test_a_damaged_model_is_exit_code_4(saved: Path, capsys: Any, rng: Any) -> None:
+    """A flipped bit of any member, a cut file; what is no model is wrong input."""
+    sound = saved.read_bytes()
+    with zipfile.ZipFile(saved) as archive:
+        starts = [member.header_offset + 120 for member in archive.infolist()]
+    for start in starts:
+        saved.write_bytes(flipped(sound, 8 * start))
+        code, _, error = run(capsys, "verify", saved)
+        assert code == 4, error
+        assert error.count("\n") == 1
+    saved.write_bytes(sound[: len(sound) // 2])
+    code, _, error = run(capsys, "verify", saved)
+    assert code == 4
+    assert "train the model again" in error
+    saved.write_text("mine")
+    assert run(capsys, "verify", saved)[0] == 2
+
+
+def test_numbers_that_are_none_are_damage(saved: Path, capsys: Any) -> None:
+    """A NaN in what predictions come from, with all checksums right."""
+    with np.load(saved) as archive:
+        parts = dict(archive)
+    parts["intercepts"] = np.full_like(parts["intercepts"], np.nan)
+    with saved.open("wb") as file:
+        np.savez(file, **parts)
+    code, _, error = run(capsys, "verify", saved)
+    assert code == 4
+    assert "1 of 1 numbers of intercepts are not finite" in error
+
+
+def test_repair_is_for_gram_stores(saved: Path, store: Path, capsys: Any) -> None:
+    """Others say what puts them right."""
+    for path in (saved, store):
+        code, _, error = run(capsys, "verify", path, "--repair", "x.npy")
+        assert code == 2
+        assert "--repair is for Gram stores" in error

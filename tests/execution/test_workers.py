@@ -1,0 +1,203 @@
+"""Tasks on a cluster: a bounded window, one BLAS thread, errors in words."""
+
+import errno
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from distributed import Client, LocalCluster
+from threadpoolctl import threadpool_info
+
+import dhsk
+from dhsk.execution import workers
+from dhsk.execution.limits import core_count, memory_limit
+from dhsk.execution.resources import Resources
+from dhsk.execution.workers import (
+    borrow_client,
+    computing,
+    in_task,
+    leave_slot,
+    resources_of,
+    run_tasks,
+)
+
+pytestmark = pytest.mark.threads
+
+
+def test_all_results_arrive(client: Any) -> None:
+    """Every task runs once."""
+    squares = run_tasks(client, lambda k: k * k, ((k,) for k in range(50)), window=4)
+    assert sorted(squares) == [k * k for k in range(50)]
+
+
+def test_no_tasks_no_results(client: Any) -> None:
+    """Nothing to do is done at once."""
+    assert list(run_tasks(client, abs, iter(()), window=4)) == []
+
+
+def test_window_bounds_the_tasks_in_flight(client: Any) -> None:
+    """Tasks are taken from their source only as others finish; those wait to be handed out."""
+    taken = 0
+
+    def source() -> Iterator[tuple[float]]:
+        nonlocal taken
+        for _ in range(40):
+            taken += 1
+            yield (0.001,)
+
+    for done, _ in enumerate(run_tasks(client, time.sleep, source(), window=5), start=1):
+        assert taken <= done + 2 * 5
+    assert taken == 40
+
+
+def test_stopping_early_cancels_the_rest(client: Any) -> None:
+    """A caller that loses interest leaves no tasks behind."""
+    results = run_tasks(client, time.sleep, ((0.01,) for _ in range(100)), window=10)
+    next(results)
+    results.close()
+    for _ in range(100):
+        if not client.futures:
+            break
+        time.sleep(0.02)
+    assert not client.futures
+
+
+def test_a_cluster_that_lost_its_workers_is_an_error(monkeypatch: Any) -> None:
+    """The computation does not wait for ever for workers that are gone."""
+    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.5)
+    with (
+        LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        results = run_tasks(client, time.sleep, ((0.01 if k < 3 else 2,) for k in range(9)), 4)
+        assert [next(results) for _ in range(3)] == [None] * 3
+        cluster.scale(0)
+        with pytest.raises(dhsk.DhskError, match="no workers left"):
+            list(results)
+
+
+def fail(code: int) -> None:
+    """Raise the error of the operating system with this number."""
+    raise OSError(code, "made up")
+
+
+def test_full_disk_is_a_budget_error(client: Any) -> None:
+    """No space left is told apart from other trouble, and says that tiles are kept."""
+    with pytest.raises(dhsk.BudgetError, match=r"disk is full: .*what is finished is kept"):
+        list(run_tasks(client, fail, [(errno.ENOSPC,)], window=1))
+
+
+def test_unusable_store_is_a_store_error(client: Any) -> None:
+    """Any other trouble with files names itself."""
+    with pytest.raises(dhsk.StoreError, match=r"cannot use the store: .*made up"):
+        list(run_tasks(client, fail, [(errno.EACCES,)], window=1))
+
+
+def blas_threads() -> set[int]:
+    """Threads of the BLAS libraries of this process."""
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_blas_has_one_thread_while_tasks_run(client: Any) -> None:
+    """One pool of threads at a time, and the old setting comes back."""
+    before = blas_threads()
+    with borrow_client(client) as borrowed:
+        assert borrowed is client
+        assert client.submit(blas_threads, pure=False).result() == {1}
+    assert blas_threads() == before
+
+
+def test_without_a_client_tasks_run_on_threads_here() -> None:
+    """No scheduler is started, nothing listens, and no thread is left behind."""
+    before, threads = blas_threads(), set(threading.enumerate())
+    with computing() as nowhere_else:
+        assert nowhere_else is None
+        assert resources_of(nowhere_else) == Resources(0, core_count(), memory_limit())
+        found = list(run_tasks(nowhere_else, blas_threads, ((),) * 3, window=2))
+        assert found == [{1}] * 3
+        connections = psutil.Process().net_connections(kind="tcp")
+        assert psutil.CONN_LISTEN not in {c.status for c in connections}
+    assert blas_threads() == before
+    assert set(threading.enumerate()) <= threads
+
+
+def test_threads_run_tasks_as_workers_do() -> None:
+    """All results arrive, tasks are taken as others finish, and errors are in the same words."""
+    taken = 0
+
+    def source() -> Iterator[tuple[int]]:
+        nonlocal taken
+        for number in range(40):
+            taken += 1
+            yield (number,)
+
+    found = []
+    for done, result in enumerate(run_tasks(None, abs, source(), window=5), start=1):
+        assert taken <= done + 5
+        found.append(result)
+    assert sorted(found) == list(range(40))
+    with pytest.raises(dhsk.BudgetError, match=r"disk is full: .*what is finished is kept"):
+        list(run_tasks(None, fail, [(errno.ENOSPC,)], window=1))
+    with pytest.raises(dhsk.StoreError, match=r"cannot use the store: .*made up"):
+        list(run_tasks(None, fail, [(errno.EACCES,)], window=1))
+
+
+def test_an_error_on_a_thread_ends_the_others() -> None:
+    """Tasks that wait are not begun, those that run are waited for: none writes on afterwards."""
+    begun: list[int] = []
+
+    def task(number: int) -> None:
+        begun.append(number)
+        time.sleep(0.02)
+        if number == 0:
+            raise ValueError("made up")
+
+    with pytest.raises(ValueError, match="made up"):
+        list(run_tasks(None, task, ((k,) for k in range(100)), window=50))
+    count = len(begun)
+    assert count < 50
+    time.sleep(0.1)
+    assert len(begun) == count
+
+
+def test_a_task_that_only_waits_lets_the_next_one_start() -> None:
+    """More tasks are in progress than run at a time, as on workers that they secede from."""
+    cores = core_count()
+    together = threading.Barrier(cores + 1, timeout=20)
+
+    def task() -> None:
+        leave_slot()
+        together.wait()
+
+    assert list(run_tasks(None, task, ((),) * (cores + 1), window=cores + 1)) == [None] * (
+        cores + 1
+    )
+
+
+def test_tasks_on_threads_know_that_they_are_tasks() -> None:
+    """So passes within them are not spread again; and they know of the client of their call."""
+    assert not in_task()
+    assert list(run_tasks(None, in_task, [()], window=1)) == [True]
+    assert not in_task()
+
+
+def test_resources_count_workers_and_memory(client: Any) -> None:
+    """Threads of this process need no worker processes; a limit given wins."""
+    found = resources_of(client, 123)
+    assert (found.workers, found.threads, found.memory) == (0, 2, 123)
+
+
+def test_an_answer_that_was_replaced_is_asked_for_again(client: Any, monkeypatch: Any) -> None:
+    """Distributed's own periodic call empties it between the answer and its reading."""
+    whole = client.scheduler_info
+    answers = [{"workers": {}}]
+    monkeypatch.setattr(
+        client, "scheduler_info", lambda **k: answers.pop() if answers else whole(**k)
+    )
+    assert resources_of(client).threads > 0
+    assert not answers

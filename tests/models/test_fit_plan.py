@@ -1,0 +1,169 @@
+"""Memory of fits by arithmetic: never above what is allowed, and whole where that is possible."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dhsk
+from dhsk.execution.resources import TASKS_PER_THREAD, Resources
+from dhsk.execution.runners import share_memory
+from dhsk.models.fit_plan import (
+    FIT_BASE_BYTES,
+    KEPT_BYTES,
+    SMALLEST_PART,
+    FitCounts,
+    FitPlan,
+    plan_fits,
+)
+from dhsk.solvers.problems import make_pairs
+from dhsk.solvers.smo import matrix_bytes
+
+GB = 1_000_000_000
+
+FLOAT64 = np.dtype(np.float64)
+
+
+def plan(
+    n: int = 2000,
+    classes: int = 2,
+    folds: int = 5,
+    values: int = 3,
+    memory: float = 8 * GB,
+    threads: int = 4,
+    workers: int = 0,
+    dtype: Any = FLOAT64,
+    kernels: int = 1,
+) -> FitPlan:
+    """Plan of classes of equal size."""
+    pairs = make_pairs(
+        np.arange(n) % classes, np.ones((folds, n)), [1.0 + k for k in range(values)]
+    )
+    resources = Resources(workers, threads, int(memory))
+    return plan_fits(pairs, n, np.dtype(dtype), kernels, resources)
+
+
+def largest(n: int, classes: int) -> int:
+    """Samples of the largest pair."""
+    counts = np.sort(np.bincount(np.arange(n) % classes))
+    return int(counts[-2:].sum())
+
+
+@given(
+    n=st.integers(4, 4000),
+    classes=st.integers(2, 4),
+    folds=st.integers(1, 4),
+    values=st.integers(1, 4),
+    memory=st.floats(1e8, 3e9),
+    threads=st.integers(1, 16),
+    workers=st.integers(0, 4),
+    kernels=st.integers(1, 3),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_never_above_the_memory(n: int, classes: int, dtype: Any, **given: Any) -> None:
+    """Whatever is asked for: within it, with room for a part worth solving, or refused."""
+    try:
+        found = plan(n, classes, dtype=dtype, **given)
+    except dhsk.BudgetError:
+        return
+    block = matrix_bytes(largest(n, classes), np.dtype(dtype))
+    assert found.peak_bytes <= given["memory"]
+    assert 1 <= found.at_once <= max(1, given["threads"])
+    assert found.room <= block
+    assert found.room >= min(block, matrix_bytes(SMALLEST_PART, np.dtype(dtype)))
+    assert found.whole == (found.room >= block)
+    problems = given["kernels"] * classes * (classes - 1) // 2
+    assert found.fits == problems * given["folds"] * given["values"]
+    assert found.tasks == problems * (given["folds"] if found.split_folds else 1)
+    assert found.at_once <= problems * given["folds"]
+    assert found.at_once <= found.window <= TASKS_PER_THREAD * given["threads"]
+    # What is in the peak: all tasks with their matrices, and the processes.
+    used = found.at_once * (found.room + FIT_BASE_BYTES) + found.resources.idle_bytes
+    assert found.peak_bytes > used
+
+
+@pytest.mark.parametrize(("n", "classes"), [(2000, 2), (2000, 4), (60, 3)])
+def test_classes_of_equal_size_are_counted_without_samples(n: int, classes: int) -> None:
+    """What a plan on paper counts is what there is."""
+    pairs = make_pairs(np.arange(n) % classes, np.ones((5, n)), [1.0, 2.0, 3.0])
+    assert FitCounts.balanced(n, classes, 5, 3) == FitCounts.of(pairs, n)
+
+
+def test_threads_are_used_where_memory_is_ample() -> None:
+    """Also by problems that are smaller than the smallest part worth solving."""
+    for n, classes in ((40, 2), (300, 10), (2000, 2)):
+        found = plan(n, classes, memory=8 * GB)
+        assert found.whole
+        assert found.at_once == 4
+        assert found.window == TASKS_PER_THREAD * 4
+
+
+def test_fewer_at_a_time_where_each_then_has_its_whole_matrix() -> None:
+    """Rounds over parts take passes; waiting takes none."""
+    block = matrix_bytes(16_000, FLOAT64)
+    found = plan(16_000, folds=2, values=1, memory=2.7 * block)
+    assert (found.whole, found.at_once) == (True, 2)
+    assert found.window == 2  # memory bounds the tasks in flight
+    found = plan(16_000, folds=2, values=1, memory=0.9 * block)
+    assert (found.whole, found.at_once) == (False, 1)
+    assert found.room > 0.4 * block
+
+
+def test_folds_are_tasks_of_their_own_where_there_are_few() -> None:
+    """One pair for four threads is split; 45 pairs are not."""
+    assert plan(classes=2).split_folds
+    assert plan(classes=2).tasks == 5
+    assert not plan(classes=10).split_folds
+    assert plan(classes=10).tasks == 45
+    assert not plan(classes=2, kernels=8).split_folds
+    assert plan(classes=2, threads=1, kernels=2).tasks == 2
+
+
+def test_refusal_has_the_numbers_that_help() -> None:
+    """With the memory it asks for the plan is made, with less it is not."""
+    with pytest.raises(
+        dhsk.BudgetError, match=r"exact fits on 2000 samples need at least .* but .* are allowed"
+    ) as caught:
+        plan(memory=0.2 * GB)
+    assert "\n" not in str(caught.value)
+    low, high = 0.2 * GB, 8.0 * GB
+    while high - low > 1000:
+        middle = (low + high) / 2
+        try:
+            plan(memory=middle)
+            high = middle
+        except dhsk.BudgetError:
+            low = middle
+    number, unit = re.findall(r"at least ([\d.]+) (MB|GB)", str(caught.value))[0]
+    needed = float(number) * {"MB": 1e6, "GB": 1e9}[unit]
+    assert needed == pytest.approx(high, rel=0.05)  # of two or three digits
+
+
+def test_table_is_for_people() -> None:
+    """It says how, and with how much."""
+    rows = dict(plan().table())
+    assert rows["fits"] == "15 SVMs in 5 tasks, 4 at a time, each on its whole matrix"
+    assert "8.0 GB allowed" in rows["memory of the fits"].replace("8 GB", "8.0 GB")
+    rows = dict(plan(16_000, folds=2, values=1, memory=1.5 * GB).table())
+    assert rows["fits"].endswith("in rounds over parts of the matrix")
+
+
+@given(memory=st.integers(1, 10**12), matrix=st.integers(0, 10**12), threads=st.integers(1, 64))
+def test_shares_add_up(memory: int, matrix: int, threads: int) -> None:
+    """As many at a time as have their matrix, at least one, at most the threads."""
+    at_once, each = share_memory(memory, matrix, threads)
+    assert 1 <= at_once <= threads
+    assert at_once * each <= memory
+    assert at_once == 1 or each >= matrix
+    assert at_once == threads or (at_once + 1) * matrix > memory
+
+
+def test_workers_keep_what_they_loaded_for_fits() -> None:
+    """Those that no fit runs on at the moment are larger than idle ones all the same."""
+    found = plan(16_000, folds=2, values=1, memory=2.5 * GB, workers=4)
+    assert found.at_once == 1
+    used = found.resources.idle_bytes + found.room + FIT_BASE_BYTES + 3 * KEPT_BYTES
+    assert used < found.peak_bytes <= 2.5 * GB

@@ -1,0 +1,223 @@
+"""Parts and products of matrices from every source, against the whole matrix."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import dhsk
+from dhsk.execution.settings import one_blas_thread
+from dhsk.models.sources import ClassesSource, GramSource, RowsSource
+from dhsk.samples import open_samples
+from dhsk.solvers.smo import padded
+from dhsk.solvers.sources import ArraySource, Source
+
+HEAT = dhsk.HeatKernel.at_scale(40, 0.6)
+LINEAR = dhsk.LinearKernel()
+
+N = 137
+
+TOLERANCE = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
+"""Entries are sums of 40 products rounded in this type; the heat kernel is as steep as 1 / time."""
+
+
+def samples(n: int = N) -> Any:
+    """Counts with many zeros."""
+    rng = np.random.default_rng(3)
+    X = rng.poisson(0.7, size=(n, 40)).astype(np.float64)
+    X[:, 0] += 1.0
+    return X
+
+
+def array(_path: Path) -> tuple[Source, Any]:
+    """Matrix in memory."""
+    K = HEAT(dhsk.hyperspherical_map(samples()))
+    return ArraySource(K), K
+
+
+def array32(path: Path) -> tuple[Source, Any]:
+    """The same in float32, memory-mapped."""
+    K = array(path)[1].astype(np.float32)
+    np.save(path / "K.npy", K)
+    return ArraySource(np.load(path / "K.npy", mmap_mode="r")), K.astype(np.float64)
+
+
+def rows(_path: Path) -> tuple[Source, Any]:
+    """Samples in memory."""
+    mapped = dhsk.hyperspherical_map(samples())
+    return RowsSource(mapped, HEAT), HEAT(mapped)
+
+
+def rows32(path: Path) -> tuple[Source, Any]:
+    """Samples in float32."""
+    mapped = dhsk.hyperspherical_map(samples()).astype(np.float32)
+    return RowsSource(mapped, HEAT), rows(path)[1]
+
+
+def csr_rows(path: Path) -> tuple[Source, Any]:
+    """Sparse samples."""
+    return RowsSource(csr_array(dhsk.hyperspherical_map(samples())), HEAT), rows(path)[1]
+
+
+def linear_rows(_path: Path) -> tuple[Source, Any]:
+    """A kernel whose diagonal is not 1."""
+    return RowsSource(samples(), LINEAR), samples() @ samples().T
+
+
+def stored(path: Path) -> tuple[Source, Any]:
+    """Tiles of the kernel itself, several a side."""
+    G = dhsk.compute_gram(samples(), HEAT, store=path / "g", tile=32)
+    return GramSource(G), rows(path)[1]
+
+
+def stored32(path: Path) -> tuple[Source, Any]:
+    """Tiles in float32."""
+    G = dhsk.compute_gram(samples(), HEAT, store=path / "g", tile=32, dtype="float32")
+    return GramSource(G), rows(path)[1]
+
+
+def derived(path: Path) -> tuple[Source, Any]:
+    """Tiles of cosines, of which the kernel is computed."""
+    G = dhsk.compute_gram(csr_array(samples()), dhsk.CosineKernel(), store=path / "g", tile=32)
+    return GramSource(G.with_kernel(HEAT)), rows(path)[1]
+
+
+def on_demand(path: Path) -> tuple[Source, Any]:
+    """No tiles at all."""
+    G = dhsk.compute_gram(samples(), HEAT, tile=32)
+    return GramSource(G), rows(path)[1]
+
+
+def linear_tiles(path: Path) -> tuple[Source, Any]:
+    """Tiles of a kernel whose diagonal is not 1."""
+    G = dhsk.compute_gram(samples(), LINEAR, sphere_map="identity", store=path / "g", tile=32)
+    return GramSource(G), samples() @ samples().T
+
+
+SOURCES = [
+    array, array32, rows, rows32, csr_rows, linear_rows,
+    stored, stored32, derived, on_demand, linear_tiles,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=SOURCES, ids=lambda made: made.__name__)
+def source(request: Any, tmp_path_factory: Any) -> tuple[Source, Any]:
+    """A source and its matrix."""
+    made: tuple[Source, Any] = request.param(tmp_path_factory.mktemp("source"))
+    return made
+
+
+def close(found: Any, expected: Any, dtype: Any, size: float = 1.0) -> None:
+    """Equal but for rounding in the type of the entries."""
+    size *= max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE[dtype] * size)
+
+
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, N])
+def test_block(source: tuple[Source, Any], count: int) -> None:
+    """Some samples in any order: padded as the solver takes it, the padding finite."""
+    found, K = source
+    members = np.random.default_rng(count).permutation(N)[:count]
+    block = found.block(members)
+    assert block.shape == (count, padded(count))
+    assert block.dtype == found.dtype
+    assert block.flags.c_contiguous
+    assert np.isfinite(block).all()
+    close(block[:, :count], K[np.ix_(members, members)], found.dtype)
+
+
+def test_block_is_symmetric(source: tuple[Source, Any]) -> None:
+    """The solver reads rows where it means columns."""
+    members = np.arange(N)[::2]
+    block = source[0].block(members)[:, : len(members)]
+    close(block, block.T, source[0].dtype)
+
+
+def test_product(source: tuple[Source, Any]) -> None:
+    """With several vectors, in float64; of a vector of zeros it is zero."""
+    found, K = source
+    V = np.random.default_rng(5).normal(size=(N, 3))
+    V[:, 1] = 0
+    product = found.product(V)
+    assert product.shape == (N, 3)
+    assert product.dtype == np.float64
+    close(product, K @ V, found.dtype, np.abs(V).sum())
+    assert not product[:, 1].any()
+    close(found.product(V[:, :1]), K @ V[:, :1], found.dtype, np.abs(V).sum())
+
+
+def test_diagonal(source: tuple[Source, Any]) -> None:
+    """In float64."""
+    found, K = source
+    assert found.n == N
+    assert found.diagonal().shape == (N,)
+    assert found.diagonal().dtype == np.float64
+    close(found.diagonal(), np.diag(K), found.dtype)
+
+
+@pytest.mark.parametrize("edge", [20, 50, 64, N])
+@pytest.mark.parametrize("made", [array, array32, rows, csr_rows, linear_rows])
+def test_edges_of_blocks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: Any, edge: int
+) -> None:
+    """However the matrix is cut, nothing is left out or counted twice."""
+    monkeypatch.setattr("dhsk.models.sources._EDGE", edge)
+    found, K = made(tmp_path)
+    V = np.random.default_rng(6).normal(size=(N, 2))
+    close(found.product(V), K @ V, found.dtype, np.abs(V).sum())
+    members = np.arange(N)[::-1]
+    close(found.block(members)[:, :N], K[::-1, ::-1], found.dtype)
+    close(found.diagonal(), np.diag(K), found.dtype)
+
+
+def test_products_of_float32_entries_are_summed_in_float64() -> None:
+    """A sum in float32 would lose the small entries beside the large one."""
+    K = np.full((3, 3), 1.0, np.float32)
+    V = np.array([[1.0], [1e-9], [-1.0]])
+    np.testing.assert_allclose(ArraySource(K).product(V), 1e-9, rtol=1e-6)
+
+
+def test_samples_of_files_come_mapped(tmp_path: Path) -> None:
+    """Of a matrix made from a file, blocks are those of its kernel on the mapped samples."""
+    np.save(tmp_path / "X.npy", samples())
+    G = dhsk.compute_gram(open_samples(tmp_path / "X.npy"), HEAT, store=tmp_path / "g", tile=32)
+    members = np.array([130, 3, 64, 5])
+    mapped = dhsk.hyperspherical_map(samples()[members])
+    close(GramSource(G).block(members)[:, :4], HEAT(mapped), G.dtype)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_kept_classes_give_the_same_blocks(sparse: bool) -> None:
+    """Two whole classes from what is kept, anything else computed; asked twice, the same."""
+    mapped = dhsk.hyperspherical_map(csr_array(samples()) if sparse else samples())
+    codes = np.random.default_rng(3).integers(0, 3, N)
+    plain, kept = RowsSource(mapped, HEAT), ClassesSource(mapped, HEAT, codes)
+    of_class = [np.flatnonzero(codes == c) for c in range(3)]
+    whole = [np.concatenate([of_class[a], of_class[b]]) for a, b in ((0, 1), (1, 2))]
+    for members in (*whole, whole[0], whole[0][3:], of_class[1]):
+        expected = plain.block(members)
+        atol = TOLERANCE[expected.dtype]
+        np.testing.assert_allclose(kept.block(members), expected, rtol=0, atol=atol)
+    sizes = np.bincount(codes)
+    assert ClassesSource.bytes_of(codes, 8) >= 8 * (sizes**2).sum()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_values_are_the_same_bits_on_any_number_of_threads(
+    sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks are the same, and are added in the same order."""
+    monkeypatch.setattr("dhsk.models.sources._EDGE", 32)
+    X = dhsk.hyperspherical_map(samples(150))
+    rows = csr_array(X) if sparse else X
+    kernel, codes = dhsk.HeatKernel(dim=40, time=0.1), np.arange(150) % 3
+    members = np.concatenate([np.flatnonzero(codes == c) for c in (0, 2)])
+    V = np.random.default_rng(0).normal(size=(150, 3))
+    with one_blas_thread():
+        alone, several = RowsSource(rows, kernel), RowsSource(rows, kernel, threads=4)
+        np.testing.assert_array_equal(alone.block(members), several.block(members))
+        np.testing.assert_array_equal(alone.product(V), several.product(V))
+        kept = ClassesSource(rows, kernel, codes), ClassesSource(rows, kernel, codes, threads=4)
+        np.testing.assert_array_equal(*(source.block(members) for source in kept))

@@ -1,0 +1,277 @@
+"""Training on features: LIBLINEAR's optimum, in any memory, from wherever it was interrupted."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+import dhsk
+from dhsk.errors import BudgetError, InputError
+from dhsk.gram.row_map import RowMap
+from dhsk.models.low_rank import LowRankModel
+from dhsk.models.train_exact import Means, Problem
+from dhsk.models.train_low_rank import LowRank, train_low_rank
+from dhsk.nystrom.approximation import approximate
+from dhsk.progress import Progress, ignore
+from dhsk.samples import open_samples
+
+REFERENCE_TOL = 1e-12
+"""LIBLINEAR's own tolerance in these tests."""
+
+AGREEMENT = 1e-5
+"""Greatest difference of coefficients and decisions from LIBLINEAR's, relative (issue's bar)."""
+
+TIGHT = LowRank(40, seed=3)
+
+
+def digits(k: int, n: int = 500) -> tuple[Any, Any]:
+    """Images of the first k digits, and which."""
+    X, y = load_digits(n_class=k, return_X_y=True)
+    return X[:n], y[:n]
+
+
+def problem_of(X: Any, y: Any, weights: Any = None, tol: float = 1e-9) -> Problem:
+    """A problem at a tight tolerance."""
+    classes, codes = np.unique(y, return_inverse=True)
+    weights = np.ones(len(y)) if weights is None else weights
+    return Problem(open_samples(X), classes, codes, weights, 2.0, tol, None, weights)
+
+
+def row_map(dim: int = 64, dtype: str = "float64") -> RowMap:
+    """The heat kernel of counts."""
+    return RowMap(dhsk.HeatKernel.at_scale(dim, 0.5), "hyperspherical", dtype)
+
+
+def trained(X: Any, y: Any, how: LowRank = TIGHT, weights: Any = None) -> LowRankModel:
+    """A model in float64."""
+    return train_low_rank(problem_of(X, y, weights), row_map(X.shape[1]), Means(), how)
+
+
+def features(X: Any, how: LowRank = TIGHT) -> tuple[Any, Any]:
+    """The features that it is trained on, and their root."""
+    found = approximate(open_samples(X), row_map(X.shape[1]), k=how.rank, seed=how.seed)
+    assert found.values is not None
+    return found.values, found.root
+
+
+def assert_same(model: LowRankModel, reference: Any, root: Any, Z: Any, X: Any) -> None:
+    """Coefficients, intercepts, decisions and labels are those of a fit to the features."""
+    expected = root @ reference.coef_.T
+    assert np.abs(model.coef - expected).max() <= AGREEMENT * np.abs(expected).max()
+    intercepts = np.atleast_1d(reference.intercept_)
+    np.testing.assert_allclose(model.intercepts, intercepts, rtol=AGREEMENT, atol=AGREEMENT)
+    rows = dhsk.hyperspherical_map(X)
+    decisions = reference.decision_function(Z).reshape(len(Z), -1)
+    found = model.decisions(rows)
+    assert np.abs(found - decisions).max() <= AGREEMENT * np.abs(decisions).max()
+    np.testing.assert_array_equal(model.predict(rows), reference.predict(Z))
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_optimum_is_that_of_linear_svc(k: int, weighted: bool) -> None:
+    """Two classes in one column, four in one each; weighted or not."""
+    X, y = digits(k)
+    weights = np.random.default_rng(0).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
+    Z, root = features(X)
+    reference = LinearSVC(C=2.0, dual=False, tol=REFERENCE_TOL, max_iter=100_000)
+    reference.fit(Z, y, sample_weight=weights)
+    model = trained(X, y, weights=weights)
+    assert_same(model, reference, root, Z, X)
+    assert model.coef.shape == (40, 1 if k == 2 else k)
+    assert model.certificates.converged.all()
+
+
+def test_logistic_loss_is_that_of_logistic_regression() -> None:
+    """Coefficients and probabilities of two classes."""
+    X, y = digits(2)
+    Z, root = features(X)
+    reference = LogisticRegression(C=2.0, solver="liblinear", tol=REFERENCE_TOL, max_iter=10_000)
+    reference.fit(Z, y)
+    model = trained(X, y, replace(TIGHT, loss="logistic"))
+    assert_same(model, reference, root, Z, X)
+    found = model.probabilities(dhsk.hyperspherical_map(X))
+    np.testing.assert_allclose(found, reference.predict_proba(Z), atol=AGREEMENT)
+
+
+def test_an_unknown_loss_is_refused() -> None:
+    """With those that there are."""
+    with pytest.raises(InputError, match="loss must be 'squared_hinge' or 'logistic', but"):
+        trained(*digits(2), replace(TIGHT, loss="cubic"))  # type: ignore[arg-type]
+
+
+CURVATURES = 500 * 8
+"""Bytes of those of a column: one of each sample."""
+
+
+def small_room(monkeypatch: pytest.MonkeyPatch, factors: int) -> None:
+    """Leave room for the factors of some columns only, and four matrices besides."""
+    room = (factors + 4) * 41**2 * 8 + factors * CURVATURES
+    monkeypatch.setattr("dhsk.models.train_low_rank._room_of_solver", lambda *_: room)
+
+
+@pytest.mark.parametrize(("factors", "batches"), [(1, 10), (3, 4), (9, 2), (10, 1)])
+def test_classes_that_do_not_fit_together_are_solved_in_batches(
+    factors: int, batches: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """To the same optimum."""
+    X, y = digits(10)
+    whole = trained(X, y)
+    small_room(monkeypatch, factors)
+    parts = train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, ignore, tmp_path)
+    assert len(list(tmp_path.glob("newton-*.npz"))) == batches
+    scale = np.abs(whole.coef).max()
+    np.testing.assert_allclose(parts.coef, whole.coef, atol=1e-6 * scale)
+    assert parts.certificates.converged.all()
+
+
+def test_not_even_one_column_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers are named."""
+    small_room(monkeypatch, 0)
+    with pytest.raises(BudgetError, match=r"second derivatives of 40 features take .* but .* left"):
+        trained(*digits(10))
+
+
+def test_features_leave_room_for_second_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all columns, as far as they take a quarter of what is left."""
+    X, y = digits(10)
+    given = []
+
+    def watched(*words: Any, memory: int | None, **options: Any) -> Any:
+        given.append(memory)
+        return approximate(*words, memory=memory, **options)
+
+    monkeypatch.setattr("dhsk.models.train_low_rank.approximate", watched)
+    memory, each = 10**11, 5 * 41**2 * 8 + CURVATURES
+    monkeypatch.setattr("dhsk.models.train_low_rank.own_room", lambda _: 10**10)
+    train_low_rank(problem_of(X, y), row_map(), Means(memory), TIGHT)
+    monkeypatch.setattr("dhsk.models.train_low_rank.own_room", lambda _: 8 * each)
+    train_low_rank(problem_of(X, y), row_map(), Means(memory), TIGHT)
+    assert given == [memory - 10 * each, memory - 2 * each]
+
+
+# Going on
+
+
+class Interrupting:
+    """Progress that ends training at one of its steps."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+        self.steps = 0
+
+    def __call__(self, event: Progress) -> None:
+        """Count, and interrupt."""
+        if event.stage == "training":
+            self.steps += 1
+            self.left -= 1
+            if not self.left:
+                raise KeyboardInterrupt
+
+
+def many() -> tuple[Any, Any]:
+    """So many samples that a part of them is solved first."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 3, 16_500)
+    X = rng.poisson(1.0 + 2.0 * (np.arange(6) % 3 == y[:, None]))
+    return X + 1.0, y
+
+
+def assert_bits(found: LowRankModel, expected: LowRankModel) -> None:
+    """Two models are the same."""
+    np.testing.assert_array_equal(found.coef, expected.coef)
+    np.testing.assert_array_equal(found.intercepts, expected.intercepts)
+    proofs = [vars(model.certificates) for model in (found, expected)]
+    for name, value in proofs[0].items():
+        np.testing.assert_array_equal(value, proofs[1][name])
+
+
+Run = Callable[..., LowRankModel]
+
+
+@pytest.fixture(params=["few", "many", "in batches"])
+def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Train on samples of some kind."""
+    X, y = many() if request.param == "many" else digits(4, 300)
+    how = replace(TIGHT, rank=20)
+    if request.param == "in batches":
+        monkeypatch.setattr("dhsk.models.train_low_rank._room_of_solver", lambda *_: 6 * 21**2 * 8)
+
+    def train(report: Any = ignore, journal: Path | None = None) -> LowRankModel:
+        problem = problem_of(X, y)
+        return train_low_rank(problem, row_map(X.shape[1]), Means(), how, report, journal)
+
+    return train
+
+
+def test_interrupted_at_any_step_it_goes_on_to_the_same_bits(run: Run, tmp_path: Path) -> None:
+    """Also if it is interrupted at every step."""
+    count = Interrupting(0)
+    undisturbed = run(count)
+    assert count.steps > 3
+    for at in {1, 2, count.steps // 2, count.steps - 1, count.steps}:
+        with pytest.raises(KeyboardInterrupt):
+            run(Interrupting(at), tmp_path / str(at))
+        again = Interrupting(0)
+        assert_bits(run(again, tmp_path / str(at)), undisturbed)
+        assert again.steps == count.steps - at
+    for _ in range(count.steps):
+        with pytest.raises(KeyboardInterrupt):
+            run(Interrupting(1), tmp_path / "each")
+    assert_bits(run(journal=tmp_path / "each"), undisturbed)
+
+
+def test_with_other_memory_it_goes_on_as_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the same batches, so that rounding is the same."""
+    X, y = digits(4, 300)
+    undisturbed = trained(X, y)
+    with pytest.raises(KeyboardInterrupt):
+        train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, Interrupting(3), tmp_path)
+    small_room(monkeypatch, 1)
+    found = train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, ignore, tmp_path)
+    assert_bits(found, undisturbed)
+
+
+def test_what_differs_does_not_match(tmp_path: Path) -> None:
+    """One value of a sample that is no landmark, a label, C or the loss: it begins anew."""
+    X, y = digits(4, 300)
+    with pytest.raises(KeyboardInterrupt):
+        train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, Interrupting(3), tmp_path)
+    changed, labels = X.copy(), y.copy()
+    landmarks = trained(X, y).indices
+    other = next(i for i in range(300) if i not in landmarks)
+    changed[other, 30] += 1
+    labels[other] = (labels[other] + 1) % 4
+    for problem, how in [
+        (problem_of(changed, y), TIGHT),
+        (problem_of(X, labels), TIGHT),
+        (replace(problem_of(X, y), C=2.1), TIGHT),
+        (problem_of(X, y), replace(TIGHT, loss="logistic")),
+    ]:
+        fresh, alone = Interrupting(0), Interrupting(0)
+        found = train_low_rank(problem, row_map(), Means(), how, fresh, tmp_path)
+        assert_bits(found, train_low_rank(problem, row_map(), Means(), how, alone))
+        assert fresh.steps == alone.steps
+
+
+@pytest.mark.parametrize("how", ["truncated", "flipped", "empty"])
+def test_a_damaged_state_is_not_used(how: str, tmp_path: Path) -> None:
+    """It begins anew."""
+    X, y = digits(4, 300)
+    with pytest.raises(KeyboardInterrupt):
+        train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, Interrupting(3), tmp_path)
+    (file,) = tmp_path.glob("newton-*.npz")
+    content = file.read_bytes()
+    middle = len(content) // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    file.write_bytes({"truncated": content[:middle], "flipped": flipped, "empty": b""}[how])
+    found = train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, ignore, tmp_path)
+    assert_bits(found, trained(X, y))

@@ -1,0 +1,325 @@
+"""Approximations: the same ones wherever they are made, with the error that they have."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from scipy.sparse import csr_array
+
+import dhsk
+from dhsk.errors import BudgetError, InputError
+from dhsk.gram.row_map import RowMap
+from dhsk.linear.passes import sums
+from dhsk.nystrom import approximation
+from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
+from dhsk.nystrom.room import Need, Plan, plan_here
+from dhsk.samples import ZeroRows, open_samples
+
+SAME = 1e-9
+"""What landmarks with pivots of a thousandth of the diagonal cost: eps of sums, times a thousand,
+and room."""
+
+TIERS: tuple[Any, ...] = ("features held", "samples held", "samples read in every pass")
+
+
+@pytest.fixture
+def X(rng: np.random.Generator) -> Any:
+    """Counts of a few kinds, 1200 of them: two spans."""
+    kinds = rng.gamma(0.5, size=(8, 12)) * 4
+    return rng.poisson(kinds[rng.integers(0, 8, 1200)]) + rng.integers(0, 2, (1200, 12)) + 0.5
+
+
+@pytest.fixture
+def tier(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets where approximations are made."""
+
+    def put(name: Any, threads: int = 2) -> None:
+        monkeypatch.setattr(approximation, "plan_here", lambda *_: Plan(name, threads, 10**9))
+
+    return put
+
+
+def row_map(X: Any, dtype: str = "float64", scale: float = 1.0) -> RowMap:
+    """Heat kernel of counts."""
+    kernel = dhsk.HeatKernel.at_scale(X.shape[1], scale)
+    return RowMap(kernel, "hyperspherical", dtype, ZeroRows("error"))
+
+
+def made(X: Any, k: int = 60, dtype: str = "float64", **options: Any) -> Approximation:
+    """Approximation of an array."""
+    return approximate(open_samples(X), row_map(X, dtype), k=k, **options)
+
+
+def whole(found: Approximation) -> Any:
+    """All features, as passes see them."""
+    return found.features.take(np.arange(found.features.n))
+
+
+def oracle(X: Any, found: Approximation, scale: float = 1.0) -> tuple[Any, Any]:
+    """Kernel matrix, and its Nyström approximation from the same landmarks by numpy."""
+    kernel = dhsk.HeatKernel.at_scale(X.shape[1], scale)
+    rows = dhsk.hyperspherical_map(X)
+    C, W = kernel(rows, rows[found.indices]), kernel(rows[found.indices])
+    return kernel(rows), C @ np.linalg.solve(W, C.T)
+
+
+@pytest.mark.parametrize("selection", ["rpcholesky", "uniform", np.arange(7, 1100, 20)])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", TIERS)
+def test_features_and_error_are_those_of_nystrom(
+    X: Any, tier: Any, name: Any, sparse: bool, selection: Any
+) -> None:
+    """In every way of making them, and of new samples by the root."""
+    tier(name)
+    found = made(csr_array(X) if sparse else X, selection=selection)
+    K, nystrom = oracle(X, found)
+    Z = whole(found)
+    assert found.tier == name
+    assert (found.values is not None) == (name == "features held")
+    np.testing.assert_allclose(Z @ Z.T, nystrom, atol=SAME)
+    assert found.trace_error == pytest.approx(np.trace(K - nystrom) / len(K), abs=SAME)
+    again = found.kernel(dhsk.hyperspherical_map(X), found.landmarks) @ found.root
+    np.testing.assert_allclose(again, Z, atol=SAME)
+
+
+@pytest.mark.parametrize("selection", ["rpcholesky", "uniform"])
+@pytest.mark.parametrize("name", TIERS)
+def test_of_more_landmarks_the_leading_components_are_kept(
+    X: Any, tier: Any, name: Any, selection: Any
+) -> None:
+    """Features are the best of their number of those from all landmarks, with their error."""
+    tier(name)
+    found = made(X, 40, selection=selection, oversampling=2.5)
+    K, nystrom = oracle(X, found)
+    Z = whole(found)
+    values, vectors = np.linalg.eigh(nystrom)
+    best = (vectors[:, -40:] * values[-40:]) @ vectors[:, -40:].T
+    assert found.landmarks.shape[0] == 100
+    assert Z.shape == (1200, 40)
+    assert (np.diff(np.linalg.norm(Z, axis=0)) < 0).all()
+    np.testing.assert_allclose(Z @ Z.T, best, atol=1e-7)  # eigenvalues apart by some 1e-2
+    assert found.trace_error == pytest.approx(np.trace(K - best) / len(K), abs=SAME)
+    again = found.kernel(dhsk.hyperspherical_map(X), found.landmarks) @ found.root
+    np.testing.assert_allclose(again, Z, atol=SAME)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", TIERS)
+def test_centres_of_groups_are_landmarks(X: Any, tier: Any, name: Any, sparse: bool) -> None:
+    """Unit rows, none of them a sample; features and error are those of any landmarks."""
+    tier(name)
+    found = made(csr_array(X) if sparse else X, 40, selection="kmeans", seed=2)
+    rows = dhsk.hyperspherical_map(X)
+    L: Any = found.landmarks.toarray() if sparse else found.landmarks
+    C, W = found.kernel(rows, L), found.kernel(L)
+    nystrom = C @ np.linalg.solve(W, C.T)
+    Z = whole(found)
+    assert found.indices is None
+    assert isinstance(found.landmarks, csr_array) == sparse
+    np.testing.assert_allclose(np.linalg.norm(L, axis=1), 1)
+    np.testing.assert_allclose(Z @ Z.T, nystrom, atol=SAME)
+    norm = 1 - np.trace(nystrom) / len(rows)
+    assert found.trace_error == pytest.approx(norm, abs=SAME)
+    blind = np.mean([made(X, 40, selection="uniform", seed=s).trace_error for s in range(3)])
+    assert found.trace_error < blind
+    again = made(csr_array(X) if sparse else X, 40, selection="kmeans", seed=2)
+    assert np.array_equal(again.root, found.root)
+
+
+@pytest.mark.parametrize("oversampling", [1, 2])
+@pytest.mark.parametrize("name", TIERS)
+def test_single_precision_is_right_to_its_rounding(X: Any, name: Any, oversampling: int) -> None:
+    """Features are float32, and the error is that of the float64 kernel."""
+    found = made(X, 60, "float32", oversampling=oversampling)
+    Z = whole(found)
+    K, _ = oracle(X, found)
+    assert Z.dtype == np.float32
+    assert found.root.dtype == np.float64
+    norm = 1 - float((Z.astype(np.float64) ** 2).sum()) / np.trace(K)
+    assert found.trace_error == pytest.approx(norm, abs=1e-5)
+    again = found.kernel(dhsk.hyperspherical_map(X), found.landmarks) @ found.root
+    np.testing.assert_allclose(again, Z, atol=1e-3)
+
+
+@pytest.mark.parametrize("oversampling", [1, 2])
+@pytest.mark.parametrize("name", TIERS)
+def test_the_number_of_threads_changes_no_bit(
+    X: Any, tier: Any, name: Any, oversampling: int
+) -> None:
+    """Sums over spans are in their order."""
+    found = []
+    for threads in (1, 2):
+        tier(name, threads)
+        found.append(made(X, dtype="float32", oversampling=oversampling))
+    one, two = found
+    assert np.array_equal(one.indices, two.indices)
+    assert np.array_equal(one.root, two.root)
+    assert one.trace_error == two.trace_error
+    assert one.values is None or np.array_equal(one.values, two.values)
+
+
+def test_all_ways_choose_the_same(X: Any, tier: Any) -> None:
+    """Landmarks and error of a seed, to rounding, at a tolerance too."""
+    for tol in (0.0, 0.05):
+        found = []
+        for name in TIERS:
+            tier(name)
+            found.append(made(X, tol=tol, seed=3))
+        for other in found[1:]:
+            assert np.array_equal(other.indices, found[0].indices)
+            assert other.trace_error == pytest.approx(found[0].trace_error, abs=SAME)
+
+
+class _KilledError(Exception):
+    """Stands for a kill."""
+
+
+def test_workers_give_what_this_process_gives(
+    X: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To rounding; and the same bits again, after an interruption too."""
+    monkeypatch.setattr("dhsk.nystrom.landmarks._LEAST_BLOCK", 40)
+
+    def end(progress: Any) -> None:
+        if progress.stage == "landmarks" and progress.done > 40:
+            raise _KilledError
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        one = made(X, oversampling=2, client=client)
+        with pytest.raises(_KilledError):
+            made(X, oversampling=2, client=client, journal=tmp_path, report=end)
+        assert len(list(tmp_path.iterdir())) == 1
+        two = made(X, oversampling=2, client=client, journal=tmp_path)
+        Z = whole(one)
+        total = sum(one.features.map(sums, ()))
+    here = made(X, oversampling=2)
+    assert one.tier == "on workers"
+    assert np.array_equal(one.indices, here.indices)
+    assert one.trace_error == pytest.approx(here.trace_error, abs=SAME)
+    np.testing.assert_allclose(np.abs(Z), np.abs(whole(here)), atol=1e-7)
+    np.testing.assert_allclose(total @ one.root, Z.sum(axis=0), atol=SAME)
+    assert np.array_equal(one.root, two.root)
+    assert one.trace_error == two.trace_error
+
+
+@pytest.mark.parametrize("name", TIERS)
+def test_a_tolerance_takes_as_few_landmarks_as_reach_it(X: Any, tier: Any, name: Any) -> None:
+    """One less leaves more."""
+    tier(name)
+    found = made(X, 300, tol=0.003)
+    assert found.trace_error <= 0.003
+    assert len(found.indices) == found.landmarks.shape[0] == found.width < 300
+    assert whole(found).shape == (1200, found.width)
+    assert made(X, selection=found.indices[:-1]).trace_error > 0.003
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("name", TIERS)
+def test_few_different_samples_take_few_features(
+    X: Any, tier: Any, name: Any, selection: Any
+) -> None:
+    """More wanted than samples, than rank, or than different samples, or samples nearly equal."""
+    tier(name)
+    rank = 12
+    few = np.repeat(X[:rank], 100, axis=0)
+    for given in (few[: 2 * 100], few, X[:1].repeat(30, axis=0)):
+        found = made(given, 400, selection=selection)
+        distinct = len(np.unique(given, axis=0))
+        assert found.width == distinct
+        assert found.trace_error < 1e-7
+        Z = whole(found)
+        kernel = row_map(X).kernel(dhsk.hyperspherical_map(given))
+        np.testing.assert_allclose(Z @ Z.T, kernel, atol=1e-7)
+    near = few * (1 + 1e-9 * np.random.default_rng(0).random(few.shape))
+    found = made(near, 400, selection=selection)
+    assert found.width < 400
+    assert found.trace_error < 1e-6
+    assert made(X[:50], 400, selection=selection).trace_error < 1e-6
+
+
+@pytest.mark.parametrize("selection", ["rpcholesky", "uniform", [4, 8, 1100]])
+@pytest.mark.parametrize("name", TIERS)
+@pytest.mark.parametrize(
+    ("value", "match"), [(np.nan, "row 1100, column 5"), (0, "row 1100 .*zero")]
+)
+def test_a_bad_row_deep_in_a_stream_is_named(
+    X: Any,
+    tier: Any,
+    name: Any,
+    selection: Any,
+    value: float,
+    match: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Wherever the samples are, and whether or not it is drawn."""
+    monkeypatch.setattr("dhsk.gram.row_map.BLOCK_BYTES", 2**15)
+    tier(name)
+    X[1100, slice(None) if value == 0 else 5] = value
+    chosen = np.array(selection) if isinstance(selection, list) else selection
+    with pytest.raises(InputError, match=match):
+        made(X, selection=chosen)
+
+
+@pytest.mark.parametrize("name", TIERS)
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_choice_goes_on_where_it_was(
+    X: Any, tier: Any, name: Any, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bits as without the interruption; only the rounds that are missing are made."""
+    tier(name)
+    monkeypatch.setattr("dhsk.nystrom.landmarks._LEAST_BLOCK", 16)
+    seen: list[int] = []
+
+    def report(progress: Any, until: int | None = None) -> None:
+        if progress.stage == "landmarks":
+            if until is not None and len(seen) == until:
+                raise _KilledError
+            seen.append(progress.done)
+
+    straight = made(X, 120, oversampling=1.2, report=report)
+    whole_run = len(seen)
+    seen.clear()
+    options = {"oversampling": 1.2, "journal": tmp_path}
+    with pytest.raises(_KilledError):
+        made(X, 120, report=lambda p: report(p, rounds), **options)
+    seen.clear()
+    resumed = made(X, 120, report=report, **options)
+    assert len(seen) == whole_run - (0 if name == "features held" else rounds)
+    for one, two in ((straight, resumed), (straight, made(X, 120, **options))):
+        assert np.array_equal(one.indices, two.indices)
+        assert np.array_equal(one.root, two.root)
+        assert one.trace_error == two.trace_error
+        assert np.array_equal(whole(one), whole(two))
+    other = made(X, 120, seed=1, **options)
+    assert not np.array_equal(other.indices, straight.indices)
+
+
+def test_a_damaged_journal_is_begun_again(X: Any, tier: Any, tmp_path: Path) -> None:
+    """What is no whole round counts for nothing."""
+    tier("samples held")
+    one = made(X, journal=tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:1000])
+    assert np.array_equal(one.root, made(X, journal=tmp_path).root)
+
+
+def test_as_much_is_held_as_fits() -> None:
+    """Features, else samples, else neither; then fewer threads, and then it is refused."""
+    many: Any = SimpleNamespace(shape=(2_000_000, 500), nnz=None)
+    need = Need.of(many, row_map(np.ones((1, 500)), "float32"), 1000)
+    assert need.samples == 4 * 2_000_000 * 500
+    assert need.factor == 4 * 2_000_000 * 1000
+    for name in TIERS:
+        for threads in (2, 1):
+            room = need.bytes_in(name, threads)
+            assert plan_here(need, "landmarks", room, 2) == Plan(name, threads, room)
+    with pytest.raises(
+        BudgetError, match=r"1,000 landmarks take .* but .* are left: allow more, or"
+    ):
+        plan_here(need, "1,000 landmarks", room - 1, 2)

@@ -1,0 +1,175 @@
+"""Predicted times, verdicts and limits, from rates that the tests make up."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dhsk.execution.resources import Resources
+from dhsk.gram.plan import HUGE_TILE, LARGE_TILE, MANY_FILES, make_plan
+from dhsk.planning.prediction import CSR_READ_BYTES, SAMPLE_WORK, START_SECONDS, Prediction
+from dhsk.planning.rates import Line, Rates
+
+RATES = Rates(
+    float64=Line(1e-9, 1e-10),
+    float32=Line(1e-9, 5e-11),
+    sparse=Line(2e-8, 1e-8),
+    stage=1e-8,
+    write=1e9,
+    read=2e9,
+    write_work=5e-10,
+    tasks=100.0,
+    note="made up",
+)
+KERNEL = 2e-9
+RESOURCES = Resources(workers=4, threads=4, memory=64 * 10**9)
+
+
+def predict(n: int = 50_000, dim: int = 400, rates: Rates = RATES, **options: Any) -> Prediction:
+    """Prediction for four workers."""
+    plan = make_plan(n, dim, RESOURCES, **{k: v for k, v in options.items() if k != "cores"})
+    return Prediction(plan, rates, KERNEL, cores=options.get("cores"))
+
+
+def test_compute_time_is_entries_times_rates() -> None:
+    """An entry takes its multiply-adds, a write and its kernel, a tile two blocks of samples."""
+    p = predict()
+    entry = 1e-9 + 400 * 1e-10 + KERNEL
+    samples = p.plan.tiling.n_tiles * 2 * p.plan.tiling.tile * 400 * 8 * SAMPLE_WORK
+    assert p.compute == pytest.approx((p.plan.entries * entry + samples) / 4)
+    halved = predict(product_dtype="float32")
+    expected = p.plan.entries * (entry - 400 * 5e-11) + samples / 2
+    assert halved.compute == pytest.approx(expected / 4)
+
+
+def test_a_block_of_sparse_samples_reads_whole_chunks() -> None:
+    """However few its entries are: of the numbers one chunk, and one of the indices."""
+    p = predict(20_000, 10**6, nnz=20_000 * 100, tile=100)
+    line = RATES.sparse(10**6 * 1e-4**2) + KERNEL
+    samples = p.plan.tiling.n_tiles * 2 * CSR_READ_BYTES * SAMPLE_WORK
+    assert p.compute == pytest.approx((p.plan.entries * line + samples) / 4)
+
+
+def test_several_kernels_share_a_product() -> None:
+    """Each of five kernels adds its pass only."""
+    one, five = predict(tile=1000), predict(tile=1000, n_kernels=5)
+    assert five.compute - one.compute == pytest.approx(one.plan.entries * 4 * KERNEL / 4)
+
+
+def test_threads_beyond_the_cores_bring_nothing() -> None:
+    """Four threads on two cores take as long as two."""
+    assert predict(cores=2).compute == pytest.approx(2 * predict().compute)
+    assert predict(cores=8).compute == predict().compute
+
+
+def test_the_slower_of_processor_and_disk_sets_the_time() -> None:
+    """Tiles are written while others are computed, so the times do not add."""
+    quick = predict(rates=replace(RATES, write=1e15))
+    writing = quick.plan.tile_bytes * RATES.write_work / 4
+    assert quick.seconds == pytest.approx(quick.start + quick.compute + writing)
+    slow = predict(rates=replace(RATES, write=1e7))
+    assert slow.seconds == pytest.approx(slow.start + slow.plan.tile_bytes / 1e7)
+
+
+def test_a_slow_scheduler_sets_the_time() -> None:
+    """With one task in ten seconds, tasks are what it waits for."""
+    p = predict(rates=replace(RATES, tasks=0.1))
+    assert p.seconds == pytest.approx(p.start + 10 * p.plan.n_groups)
+
+
+def test_the_rest_of_an_interrupted_run() -> None:
+    """A quarter of the tiles takes a quarter of the time, and no staging."""
+    p = predict()
+    rest = replace(p, share=0.25, staged=True)
+    assert rest.start == START_SECONDS < p.start
+    assert rest.seconds - rest.start == pytest.approx((p.seconds - p.start) / 4)
+
+
+def test_staging_counts_numbers_not_zeros() -> None:
+    """Sparse samples of ten entries take ten numbers each, however wide they are."""
+    p = predict(10_000, 10**6, nnz=10 * 10_000)
+    row_bytes = 16 * 10 + 8
+    expected = 10_000 * (10 * RATES.stage + row_bytes / RATES.write)
+    assert p.start - START_SECONDS == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("read", [1e12, 4e9, 2e9])
+def test_break_even_is_where_the_times_cross(read: float) -> None:
+    """Storing is cheaper from that number of passes on, and not before."""
+    p = predict(dim=2000, rates=replace(RATES, read=read))
+    turn = p.break_even()
+    assert turn is not None
+    assert p.stored(turn) < p.recomputed(turn)
+    assert turn == 1 or p.stored(turn - 1) >= p.recomputed(turn - 1)
+    assert f"storing is cheaper, from {turn:,} on" in dict(p.table(turn))["store or recompute"]
+
+
+def test_recomputing_always_pays_where_the_disk_is_slow() -> None:
+    """No number of passes makes a disk worth its time that reads more slowly than one computes."""
+    p = predict(rates=replace(RATES, read=1e6))
+    assert p.break_even() is None
+    assert p.recomputed(10**6) < p.stored(10**6)
+    assert "recomputing (store=None) is cheaper, always" in dict(p.table())["store or recompute"]
+
+
+@pytest.mark.parametrize(("density", "sparse"), [(0.005, True), (0.3, False)])
+def test_flops_are_those_of_the_path_taken(density: float, sparse: bool) -> None:
+    """Uniform samples share density^2 of the features; 48 times that decides."""
+    dim = 20_000
+    plan = make_plan(5000, dim, RESOURCES, nnz=int(5000 * dim * density))
+    shared = dim * density**2
+    assert plan.sparse_path is sparse
+    assert plan.overlap == pytest.approx(shared)
+    assert plan.flops == pytest.approx(2 * plan.entries * (shared if sparse else dim))
+    words = "sparse, 0.5 multiply-adds an entry where GEMM has 20,000" if sparse else "dense strips"
+    assert words in dict(plan.table())["arithmetic"]
+
+
+def test_uneven_columns_can_turn_the_path() -> None:
+    """The overlap that was measured wins over that of uniform samples."""
+    options = {"nnz": 5000 * 100, "tile": 500}
+    assert make_plan(5000, 20_000, RESOURCES, **options).sparse_path
+    crowded = make_plan(5000, 20_000, RESOURCES, overlap=1000.0, **options)
+    assert not crowded.sparse_path
+    assert crowded.multiply_adds == 20_000
+
+
+def test_a_million_samples_on_64_workers() -> None:
+    """Tiles grow until their files are few, tasks stay enough for all, and the disk is named."""
+    plan = make_plan(10**6, 400, Resources(64, 64, 256 * 10**9))
+    assert LARGE_TILE < plan.tiling.tile <= HUGE_TILE
+    assert plan.stored_tiles < 2 * MANY_FILES
+    assert plan.n_groups >= 2 * 64
+    plan.check()
+    limits = dict(Prediction(plan, RATES, KERNEL).limits())
+    # Each of 64 threads makes 8 bytes in 1 + 400/10 + 2 ns: 11.9 GB/s for a disk of 1 GB/s.
+    assert "the limit, it is asked for 12 times that" in limits["disk"]
+    assert "no limit" in limits["scheduler"]
+    assert "no limit" in limits["files"]
+    assert "no limit" in limits["worker memory"]
+
+
+def test_a_scheduler_that_is_asked_for_too_much_is_named() -> None:
+    """Small tiles of few features ask for more tasks than it handles."""
+    p = predict(100_000, 2, tile=100)
+    assert p.plan.n_groups / p.compute > RATES.tasks
+    limits = dict(p.limits())
+    assert "the limit" in limits["scheduler"].replace("no limit", "")
+    assert "take larger tiles" in limits["files"]
+
+
+def test_workers_without_memory_are_named() -> None:
+    """The row says that it is the limit, as the check does."""
+    plan = make_plan(5000, 400, Resources(2, 2, 300_000_000))
+    assert "the limit" in dict(Prediction(plan, RATES, KERNEL).limits())["worker memory"]
+
+
+@pytest.mark.parametrize("n", [100_000, 200_000, 400_000, 10**6])
+def test_files_stay_a_few_thousand(n: int) -> None:
+    """Default tiles are the smallest of the large ones that keep the files few."""
+    plan = make_plan(n, 400, Resources(64, 64, 10**12))
+    edge = plan.tiling.tile
+    assert plan.stored_tiles <= MANY_FILES or edge > HUGE_TILE // 2
+    if edge > LARGE_TILE:
+        assert make_plan(n, 400, RESOURCES, tile=edge // 2).stored_tiles > MANY_FILES
+    assert make_plan(n, 400, RESOURCES, layout="none").tiling.tile <= LARGE_TILE

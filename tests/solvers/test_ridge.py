@@ -1,0 +1,186 @@
+"""Ridge systems by conjugate gradients: right, in few passes, and honest when they fail."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dhsk
+from dhsk.errors import InputError
+from dhsk.progress import Progress
+from dhsk.solvers.ridge import solve_ridge
+from dhsk.solvers.sources import ArraySource
+
+ROUNDING = 1e-13
+"""Of sums over some hundred float64 numbers near 1."""
+
+
+class Recorder(ArraySource):
+    """A matrix that counts the columns of every product, and can be wrong once."""
+
+    def __init__(self, K: Any, wrong: int = -1) -> None:
+        super().__init__(K)
+        self.columns: list[int] = []
+        self.wrong = wrong
+
+    def product(self, V: Any) -> Any:
+        """Product with V."""
+        self.columns.append(V.shape[1])
+        error = 1e-3 if len(self.columns) - 1 == self.wrong else 0.0
+        return super().product(V) * (1 + error)
+
+
+@pytest.fixture
+def K(counts: Callable[[int, int], Any]) -> Any:
+    """A heat kernel matrix whose eigenvalues span four orders of magnitude."""
+    return dhsk.HeatKernel.at_scale(12, 1.0)(dhsk.hyperspherical_map(counts(150, 12)))
+
+
+def residuals(K: Any, Y: Any, alpha: Any, B: Any) -> Any:
+    """Relative residual of each column by the definition."""
+    return np.linalg.norm(Y - K @ B - alpha * B, axis=0) / np.linalg.norm(Y, axis=0)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+def test_solution_and_certificate(K: Any, rng: np.random.Generator, tol: float) -> None:
+    """Coefficients are those of a direct solver, and the residual is what it is said to be."""
+    Y, alpha = rng.normal(size=(150, 3)), 0.1
+    found = solve_ridge(ArraySource(K), Y, alpha, tol=tol, max_passes=1000)
+    exact = np.linalg.solve(K + alpha * np.eye(150), Y)
+    error = np.linalg.norm(found.coef - exact, axis=0)
+    assert (error <= tol / alpha * np.linalg.norm(Y, axis=0)).all()  # |inverse| <= 1 / alpha
+    np.testing.assert_allclose(found.residual, residuals(K, Y, alpha, found.coef), atol=ROUNDING)
+    assert found.converged.all()
+    assert (found.residual <= tol).all()
+    assert not found.indefinite.any()
+
+
+def test_each_pass_serves_all_open_columns(K: Any, rng: np.random.Generator) -> None:
+    """Easy columns leave the passes early, the last pass certifies all, and none is for one."""
+    _, vectors = np.linalg.eigh(K)
+    Y = np.column_stack([vectors[:, 0], vectors[:, -1] + vectors[:, -2], rng.normal(size=150)])
+    source = Recorder(K)
+    found = solve_ridge(source, Y, 0.1, tol=1e-8, max_passes=1000)
+    assert found.passes == len(source.columns)
+    # So many steps as there are eigenvectors in a column.
+    assert source.columns[:3] == [3, 2, 1]
+    assert source.columns[-1] == 3
+    assert found.converged.all()
+
+
+def test_columns_do_not_touch_one_another(K: Any, rng: np.random.Generator) -> None:
+    """A column has the same solution alone and among others."""
+    Y = rng.normal(size=(150, 4)) * [1.0, 10.0, 0.0, 1e-3]
+    together = solve_ridge(ArraySource(K), Y, 0.5, tol=1e-6, max_passes=1000)
+    for k in range(4):
+        alone = solve_ridge(ArraySource(K), Y[:, [k]], 0.5, tol=1e-6, max_passes=1000)
+        size = np.abs(alone.coef).max()
+        np.testing.assert_allclose(together.coef[:, [k]], alone.coef, atol=1e-9 * size)
+    assert together.residual[2] == 0
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_scale_of_the_right_side_does_not_matter(
+    K: Any, rng: np.random.Generator, scale: float
+) -> None:
+    """Squares neither overflow nor vanish."""
+    Y = rng.normal(size=(150, 1))
+    one = solve_ridge(ArraySource(K), Y, 1.0, tol=1e-6, max_passes=100)
+    other = solve_ridge(ArraySource(K), Y * scale, 1.0, tol=1e-6, max_passes=100)
+    assert other.passes == one.passes
+    np.testing.assert_allclose(other.coef / scale, one.coef, atol=ROUNDING)
+
+
+def test_weights_cost_what_repeats_would(K: Any, rng: np.random.Generator) -> None:
+    """Samples that count w times take the passes, and have the coefficients, of w samples."""
+    Y, weights = rng.normal(size=(150, 2)), rng.integers(1, 20, 150)
+    copies = np.repeat(np.arange(150), weights)
+    alpha = 50.0  # so few passes that rounding cannot part them
+    weighted = solve_ridge(ArraySource(K), Y, alpha / weights, tol=1e-4, max_passes=1000)
+    repeated_K = K[np.ix_(copies, copies)]
+    repeated = solve_ridge(ArraySource(repeated_K), Y[copies], alpha, tol=1e-4, max_passes=1000)
+    assert weighted.passes == repeated.passes > 3
+    np.testing.assert_allclose(weighted.residual, repeated.residual, rtol=1e-6)
+    summed = np.add.reduceat(repeated.coef, np.cumsum(weights) - weights)
+    np.testing.assert_allclose(weighted.coef, summed, atol=1e-9)
+
+
+def test_a_drifted_solution_goes_on(K: Any, rng: np.random.Generator) -> None:
+    """What the steps believe is not believed: the residual anew shows an error and is repaired."""
+    source = Recorder(K, wrong=3)
+    found = solve_ridge(source, rng.normal(size=(150, 2)), 0.1, tol=1e-8, max_passes=1000)
+    assert found.converged.all()
+    clean = Recorder(K)
+    solve_ridge(clean, rng.normal(size=(150, 2)), 0.1, tol=1e-8, max_passes=1000)
+    assert len(clean.columns) < len(source.columns) < 3 * len(clean.columns)
+
+
+def test_what_rounding_forbids_ends(K: Any, rng: np.random.Generator) -> None:
+    """A tolerance below rounding is not met, said, and not tried for ever."""
+    Y = rng.normal(size=(150, 1))
+    found = solve_ridge(ArraySource(K), Y, 1e-3, tol=1e-17, max_passes=10_000)
+    assert not found.converged.any()
+    assert found.residual[0] < np.finfo(float).eps * 150 / 1e-3  # eps |K| |inverse|
+    assert found.passes < 10_000
+
+
+@pytest.mark.parametrize("max_passes", [2, 7])
+def test_the_last_pass_is_for_the_certificate(
+    K: Any, rng: np.random.Generator, max_passes: int
+) -> None:
+    """No more passes than allowed, and the residual is still exact."""
+    Y, source = rng.normal(size=(150, 2)), Recorder(K)
+    found = solve_ridge(source, Y, 1e-3, tol=1e-10, max_passes=max_passes)
+    assert len(source.columns) == found.passes == max_passes
+    assert not found.converged.any()
+    np.testing.assert_allclose(found.residual, residuals(K, Y, 1e-3, found.coef), rtol=1e-9)
+
+
+def test_an_indefinite_matrix_is_said(rng: np.random.Generator) -> None:
+    """Negative curvature ends a column; one that never meets it is solved."""
+    K = np.diag(np.r_[-2.0, np.linspace(0.1, 1.0, 99)])
+    Y = rng.normal(size=(100, 2))
+    Y[0, 1] = 0.0
+    found = solve_ridge(ArraySource(K), Y, 0.1, tol=1e-8, max_passes=500)
+    assert found.indefinite.tolist() == [True, False]
+    assert found.converged.tolist() == [False, True]
+    assert found.residual[0] > 1e-8
+
+
+def test_a_broken_matrix_is_not_converged(K: Any, rng: np.random.Generator) -> None:
+    """NaN in the matrix leads to no solution that counts."""
+    K[3, 4] = K[4, 3] = np.nan
+    found = solve_ridge(ArraySource(K), rng.normal(size=(150, 1)), 1.0, tol=1e-3, max_passes=50)
+    assert not found.converged.any()
+    assert found.passes == 2
+
+
+def test_progress_ends(K: Any, rng: np.random.Generator) -> None:
+    """Every pass is reported, and in the end all are done."""
+    seen: list[Progress] = []
+    Y = rng.normal(size=(150, 1))
+    found = solve_ridge(ArraySource(K), Y, 1.0, tol=1e-3, max_passes=50, progress=seen.append)
+    assert [event.done for event in seen[:-1]] == list(range(1, found.passes + 1))
+    assert seen[-1] == Progress("passes", found.passes, found.passes)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"tol": 0.0}, "tol must be above 0"),
+        ({"max_passes": 1}, "max_passes must be a whole number, at least 2"),
+        ({"alpha": 0.0}, "alpha must be finite and above 0, but it is 0.0"),
+        ({"alpha": np.full(150, np.nan)}, "but it is nan"),
+        ({"alpha": np.ones(3)}, r"alpha has shape \(3,\)"),
+        ({"Y": np.ones(150)}, r"Y has shape \(150,\)"),
+        ({"Y": np.ones((149, 1))}, r"needs \(150, k\)"),
+    ],
+)
+def test_bad_input_is_refused(K: Any, options: dict[str, Any], match: str) -> None:
+    """No pass is made with parameters that make no sense."""
+    source = Recorder(K)
+    good = {"Y": np.ones((150, 1)), "alpha": 1.0, "tol": 1e-3, "max_passes": 10}
+    with pytest.raises(InputError, match=match):
+        solve_ridge(source, **(good | options))
+    assert not source.columns

@@ -1,0 +1,454 @@
+"""Cross-validation with weights, groups, scorers, matrices of one's own, and interruptions."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.model_selection import (
+    LeaveOneGroupOut,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    cross_validate,
+)
+from sklearn.svm import SVC
+
+import dhsk
+from dhsk.models.fit_plan import plan_fits
+from dhsk.solvers.rounds import solve_in_rounds
+from dhsk.validation.job import Job
+from dhsk.validation.journal import Journal
+
+KERNEL = dhsk.HeatKernel.at_scale(64, 0.5)
+
+TOL = 1e-5
+
+VALUES_OF_C = [0.02, 1.0, 50.0]
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[Any, Any, Any]:
+    """Digits with noise on the labels, five classes of different sizes; and their matrix."""
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(1)
+    chosen = np.flatnonzero((y < 3) | ((y < 5) & (rng.random(len(y)) < 0.3)))[:260]
+    X, y = X[chosen], y[chosen]
+    y = np.where(rng.random(260) < 0.1, rng.integers(0, 5, 260), y)
+    return X, y, KERNEL(dhsk.hyperspherical_map(X))
+
+
+def scores(table: list[dict[str, Any]], C: float) -> list[float]:
+    """Of the folds, in their order."""
+    return [row["score"] for row in table if row["C"] == C]
+
+
+def expected(K: Any, y: Any, C: float, cv: Any, **options: Any) -> list[float]:
+    """By scikit-learn; of weights, each is passed to the fit."""
+    model = SVC(C=C, kernel="precomputed", tol=TOL, class_weight=options.pop("class_weight", None))
+    weights = options.pop("sample_weight", None)
+    params = None if weights is None else {"sample_weight": weights}
+    found = cross_validate(model, K, y, cv=cv, params=params, **options)
+    return list(found["test_score"])
+
+
+def force_rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make every plan one of parts of 64 samples; the problems that were solved so."""
+    solved: list[int] = []
+
+    def in_rounds(*args: Any) -> Any:
+        return replace(plan_fits(*args), whole=False, room=64**2 * 8)
+
+    def counting(source: Any, pairs: Any, *args: Any) -> Any:
+        solved.extend(pairs)
+        return solve_in_rounds(source, pairs, *args)
+
+    monkeypatch.setattr("dhsk.validation.fitter.plan_fits", in_rounds)
+    monkeypatch.setattr("dhsk.validation.job.solve_in_rounds", counting)
+    return solved
+
+
+@pytest.mark.parametrize("memory", ["ample", "parts"])
+@pytest.mark.parametrize(
+    ("weighting", "scoring"),
+    [
+        ("none", "accuracy"),
+        ("balanced", "balanced_accuracy"),
+        ("dict", "f1_macro"),
+        ("by sample", "accuracy"),
+        ("both", "f1_macro"),
+    ],
+)
+def test_scores_are_those_of_scikit_learn(
+    digits: Any, monkeypatch: pytest.MonkeyPatch, weighting: str, scoring: str, memory: str
+) -> None:
+    """On the same folds, with every weighting and scorer, whole and in rounds."""
+    _, y, K = digits
+    options: dict[str, Any] = {}
+    if weighting in ("balanced", "both"):
+        options["class_weight"] = "balanced"
+    if weighting == "dict":
+        options["class_weight"] = {0: 1.0, 1: 0.5, 2: 3.0, 3: 10.0, 4: 0.1}
+    if weighting in ("by sample", "both"):
+        options["sample_weight"] = np.random.default_rng(0).uniform(0.3, 3, len(y))
+    in_parts = force_rounds(monkeypatch) if memory == "parts" else [0]
+    found = dhsk.cross_validate(
+        K,
+        y,
+        kernels="precomputed",
+        C=VALUES_OF_C,
+        cv=3,
+        seed=4,
+        scoring=scoring,
+        tol=TOL,
+        **options,
+    )
+    cv = StratifiedKFold(3, shuffle=True, random_state=4)
+    assert all(row["converged"] and row["kkt"] <= TOL for row in found.results_)
+    for C in VALUES_OF_C:
+        by_peer = expected(K, y, C, cv, scoring=scoring, **options)
+        np.testing.assert_allclose(scores(found.results_, C), by_peer, rtol=1e-14)
+    assert found.data["scoring"] == scoring
+    assert in_parts
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "average_precision", "f1"])
+def test_scorers_of_two_classes(digits: Any, scoring: str) -> None:
+    """Decisions have the sign that scikit-learn expects."""
+    X, y, K = digits
+    y = (y > 1).astype(int)
+    found = dhsk.cross_validate(
+        X, y, kernels=[KERNEL], C=VALUES_OF_C, cv=3, scoring=scoring, tol=TOL
+    )
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    for C in VALUES_OF_C:
+        by_peer = expected(K, y, C, cv, scoring=scoring)
+        # Two decisions closer than the tolerance may change places: one pair of some thousand.
+        np.testing.assert_allclose(scores(found.results_, C), by_peer, atol=1e-3)
+
+
+def test_groups_are_not_divided(digits: Any) -> None:
+    """Folds of an integer with groups, and of a splitter, are scikit-learn's."""
+    _, y, K = digits
+    groups = np.random.default_rng(2).integers(0, 12, len(y))
+    for cv, peer in (
+        (3, StratifiedGroupKFold(3, shuffle=True, random_state=5)),
+        (LeaveOneGroupOut(), LeaveOneGroupOut()),
+    ):
+        found = dhsk.cross_validate(
+            K, y, kernels="precomputed", C=1.0, cv=cv, groups=groups, seed=5, tol=TOL
+        )
+        assert scores(found.results_, 1.0) == expected(K, y, 1.0, peer, groups=groups)
+        assert type(peer).__name__ in found.data["folds"]["splitter"]
+
+
+def test_number_of_folds_may_be_a_numpy_integer(digits: Any) -> None:
+    """It is shuffled by the same seed as any other."""
+    _, y, K = digits
+    one, two = (
+        dhsk.cross_validate(K, y, kernels="precomputed", C=1.0, cv=cv, seed=3)
+        for cv in (3, np.int64(3))
+    )
+    assert scores(one.results_, 1.0) == scores(two.results_, 1.0)
+    assert one.data["folds"] == two.data["folds"]
+
+
+def test_samples_named_twice_count_twice(digits: Any) -> None:
+    """A bootstrap fold is fitted as scikit-learn fits it."""
+    _, y, K = digits
+    rng = np.random.default_rng(3)
+    folds = [(rng.integers(0, 200, 150), np.arange(200, 260)) for _ in range(3)]
+    found = dhsk.cross_validate(K, y, kernels="precomputed", C=VALUES_OF_C, cv=folds, tol=TOL)
+    for C in VALUES_OF_C:
+        assert scores(found.results_, C) == expected(K, y, C, folds)
+
+
+def test_class_that_a_fold_was_not_trained_on(digits: Any) -> None:
+    """Its samples are wrong in that fold, and its pairs take no votes."""
+    _, y, K = digits
+    y = np.where(y == 4, 3, y)
+    y[10] = 4
+    rest = np.setdiff1d(np.arange(260), np.arange(40))
+    folds = [(rest, np.arange(40)), (np.arange(40), rest)]
+    found = dhsk.cross_validate(K, y, kernels="precomputed", C=VALUES_OF_C, cv=folds, tol=TOL)
+    for C in VALUES_OF_C:
+        assert scores(found.results_, C) == expected(K, y, C, folds)
+    assert found.data["confusion"][4][4] == 0
+    assert sum(found.data["confusion"][4]) == 1
+
+
+def test_duplicates_with_opposite_labels() -> None:
+    """No machine can tell them apart: scores are those of scikit-learn, and fits end."""
+    X, _ = load_digits(return_X_y=True)
+    K = np.tile(KERNEL(dhsk.hyperspherical_map(X[:60])), (2, 2))
+    y = np.repeat([0, 1], 60)
+    found = dhsk.cross_validate(K, y, kernels="precomputed", C=VALUES_OF_C, cv=3, tol=TOL)
+    assert all(row["converged"] for row in found.results_)
+    assert all(0 <= row["score"] <= 0.6 for row in found.results_)
+
+
+def test_indefinite_matrix(digits: Any) -> None:
+    """It is solved as LIBSVM solves it: no promise, but an end and a table."""
+    _, y, K = digits
+    K = np.tanh(3 * K - 1)
+    assert np.linalg.eigvalsh(K)[0] < -0.1
+    found = dhsk.cross_validate(K, y, kernels="precomputed", C=0.1, cv=3)
+    by_peer = expected(K, y, 0.1, StratifiedKFold(3, shuffle=True, random_state=0))
+    np.testing.assert_allclose(scores(found.results_, 0.1), by_peer, atol=0.1)
+    assert sum(found.data["eigenvalues"]) > found.data["trace"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_matrix_of_ones_own_is_that_of_the_kernel(digits: Any, dtype: Any) -> None:
+    """Given as an array, in either type, mapped into memory or not."""
+    X, y, K = digits
+    known = dhsk.cross_validate(X, y, kernels=[KERNEL], C=VALUES_OF_C, cv=3, tol=TOL)
+    own = dhsk.cross_validate(
+        K.astype(dtype), y, kernels="precomputed", C=VALUES_OF_C, cv=3, tol=TOL
+    )
+    for C in VALUES_OF_C:
+        assert scores(own.results_, C) == scores(known.results_, C)
+    assert own.best_["kernel"] == "precomputed"
+    assert own.data["samples"]["sphere_map"] == "precomputed"
+
+
+def bad_matrix(kind: str) -> Any:
+    """One that cannot be used."""
+    K = np.eye(40) + 0.5
+    if kind == "nan":
+        K[7, 3] = K[3, 7] = np.nan
+    elif kind == "inf":
+        K[39, 39] = np.inf
+    elif kind == "asymmetric":
+        K[20, 4] += 0.01
+    return K[:, :30] if kind == "not square" else K[0] if kind == "vector" else K
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("nan", "is nan at row 3, column 7"),
+        ("inf", "is inf at row 39, column 39"),
+        ("asymmetric", "not symmetric: row (4, column 20|20, column 4) differs .* by 0.01"),
+        ("not square", r"square, got \(40, 30\)"),
+        ("vector", r"square, got \(40,\)"),
+    ],
+)
+def test_matrices_that_cannot_be_used(kind: str, message: str) -> None:
+    """The place is named."""
+    with pytest.raises(dhsk.InputError, match=message):
+        dhsk.cross_validate(bad_matrix(kind), np.arange(40) % 2, kernels="precomputed")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scoring": "acuracy"}, "'acuracy' is not known"),
+        ({"scoring": "roc_auc"}, "'roc_auc' does not suit an SVM on 5 classes"),
+        ({"C": 0}, "C must be positive and finite, got 0.0"),
+        ({"C": [1.0, -2.0]}, "C must be positive and finite, got -2.0"),
+        ({"C": np.nan}, "C must be positive and finite, got nan"),
+        ({"tol": 0}, "tol must be positive and finite, got 0.0"),
+        ({"class_weight": {0: -1.0, 1: 1, 2: 1, 3: 1, 4: 1}}, "is -1.0 for class 0"),
+        ({"class_weight": {0: 1, 1: np.inf, 2: 1, 3: 1, 4: 1}}, "is inf for class 1"),
+        ({"class_weight": {0: 0, 1: 1, 2: 1, 3: 1, 4: 1}}, "is 0.0 for class 0"),
+        ({"class_weight": "balance"}, "class_weight cannot be used"),
+        ({"sample_weight": np.ones(3)}, r"shape \(3,\), but there are 260 samples"),
+        ({"sample_weight": np.r_[np.ones(259), -1]}, "is -1.0 for sample 259"),
+        ({"sample_weight": np.r_[np.nan, np.ones(259)]}, "is nan for sample 0"),
+        ({"groups": np.zeros(3)}, r"shape \(3,\) for 260 samples"),
+        ({"groups": np.zeros(260)}, "cannot be split"),
+        ({"cv": [(np.arange(100), np.arange(99, 200))]}, "1 of the same samples, first 99"),
+        ({"cv": [(np.arange(100), [])]}, "fold 0 .*(test samples|name samples)"),
+        ({"cv": [(np.arange(100), [260])]}, "fold 0 does not name samples 0 to 259"),
+        ({"cv": []}, "no folds"),
+    ],
+)
+def test_parameters_that_cannot_be_used(digits: Any, options: Any, message: str) -> None:
+    """They are refused before any sample is read: the first would be noticed."""
+    X, y, _ = digits
+    X = X.copy()
+    X[0, 0] = np.nan
+    with pytest.raises(dhsk.InputError, match=message) as caught:
+        dhsk.cross_validate(X, y, **options)
+    assert "\n" not in str(caught.value)
+
+
+class StopHereError(Exception):
+    """Raised by the progress callback."""
+
+
+def without_seconds(result: dhsk.CvResult) -> list[dict[str, Any]]:
+    """The table, but for what a clock said."""
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in result.results_]
+
+
+def count_fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the fits that are finished from now on."""
+    names: list[str] = []
+    put = Journal.put
+
+    def counting(self: Journal, name: str, fits: Any, rest: Any) -> None:
+        if fits:
+            names.append(name)
+        put(self, name, fits, rest)
+
+    monkeypatch.setattr(Journal, "put", counting)
+    return names
+
+
+GRID: dict[str, Any] = {
+    "kernels": [dhsk.CosineKernel(), KERNEL, dhsk.GaussianKernel(20.0)],
+    "C": [0.5, 5.0],
+    "cv": 3,
+}
+
+
+@pytest.mark.parametrize(("seed", "memory"), [(0, "ample"), (1, "ample"), (2, "parts")])
+def test_interrupted_grids_go_on(
+    digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, memory: str
+) -> None:
+    """Ended at random points, as often as it takes: the same table, and nothing fitted twice."""
+    X, y, _ = digits
+    in_parts = force_rounds(monkeypatch) if memory == "parts" else [0]
+    reports: list[int] = []
+
+    def remember(event: dhsk.Progress) -> None:
+        if event.stage == "fits":
+            reports.append(event.done)
+
+    uninterrupted = dhsk.cross_validate(X, y, **GRID, progress=remember)
+    rng = np.random.default_rng(seed)
+    fitted = count_fits(monkeypatch)
+    options = GRID | {"store": tmp_path / "store", "journal": tmp_path / "journal"}
+    interruptions = 0
+    while True:
+        stop = len(fitted) + int(rng.integers(1, 16))
+
+        def progress(event: dhsk.Progress, stop: int = stop) -> None:
+            if event.stage == "fits" and len(fitted) >= stop:
+                raise StopHereError("here")
+
+        try:
+            result = dhsk.cross_validate(X, y, **options, progress=progress)
+            break
+        except StopHereError:
+            interruptions += 1
+    assert interruptions > 0
+    assert in_parts
+    assert without_seconds(result) == without_seconds(uninterrupted)
+    assert result.data["confusion"] == uninterrupted.data["confusion"]
+    assert len(fitted) == len(set(fitted)) == reports[-1] // (3 * 2)  # each with all folds and C
+    fitted.clear()
+    again = dhsk.cross_validate(X, y, **options)
+    assert fitted == []
+    assert again.results_ == result.results_  # with their seconds
+    names = [path.name for path in (tmp_path / "journal").iterdir()]
+    assert len(names) == 3
+
+
+def rows_of(table: Path) -> list[dict[str, str]]:
+    """What is in a table, none if there is no such file."""
+    if not table.exists():
+        return []
+    with table.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_rows_of_finished_kernels_are_on_disk(digits: Any, tmp_path: Path) -> None:
+    """All of what is finished, at any moment; of what an earlier call had left, nothing."""
+    X, y, _ = digits
+    table = tmp_path / "rows.csv"
+    table.write_text("old\n1\n")
+    grid = GRID | {"journal": tmp_path / "journal", "table": table}
+    seen: list[list[dict[str, str]]] = []
+
+    def look(event: dhsk.Progress) -> None:
+        if event.stage == "fits":
+            seen.append(rows_of(table))
+            if len({row["label"] for row in seen[-1]}) == 2 and not seen[0]:
+                raise StopHereError("here")
+
+    with pytest.raises(StopHereError, match="here"):
+        dhsk.cross_validate(X, y, **grid, progress=look)
+    assert {len(rows) for rows in seen} == {0, 6, 12}
+    seen = [rows_of(table)]
+    result = dhsk.cross_validate(X, y, **grid, progress=look)
+    assert seen[1] == seen[0]  # from the journal
+    result.to_csv(tmp_path / "whole.csv")
+    assert table.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert all(row in rows_of(table) for rows in seen for row in rows)
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "whole.csv", "journal"}
+
+
+def test_rows_of_a_search_are_of_all_its_stages(digits: Any, tmp_path: Path) -> None:
+    """Times that were tried first stay in the table."""
+    X, y, _ = digits
+    result = dhsk.cross_validate(X, y, time_scale="auto", C=1.0, cv=2, table=tmp_path / "rows.csv")
+    assert len(result.data["search"]) > 1
+    assert [float(row["time"]) for row in rows_of(tmp_path / "rows.csv")] == [
+        row["time"] for row in result.results_
+    ]
+
+
+def test_journal_of_another_problem_is_not_taken(
+    digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever changes a fit or its score makes it new; what does not, does not."""
+    _, y, K = digits
+    fitted = count_fits(monkeypatch)
+    base: dict[str, Any] = {"C": [1.0], "cv": 2, "journal": tmp_path}
+
+    def run(K: Any, y: Any, **changes: Any) -> bool:
+        fitted.clear()
+        dhsk.cross_validate(K, y, kernels="precomputed", **(base | changes))
+        return bool(fitted)
+
+    assert run(K, y)
+    assert not run(K, y)
+    assert not run(K, y + 10)  # other names of the same classes
+    changed = K.copy()
+    changed[0, 1] = changed[1, 0] = np.nextafter(K[0, 1], 1)
+    for matrix, labels, changes in (
+        (changed, y, {}),
+        (K.astype(np.float32), y, {}),
+        (K, y[::-1], {}),
+        (K, y, {"C": [1.0, 2.0]}),
+        (K, y, {"seed": 1}),
+        (K, y, {"tol": 1e-4}),
+        (K, y, {"scoring": "f1_macro"}),
+        (K, y, {"class_weight": "balanced"}),
+        (K, y, {"sample_weight": np.r_[2.0, np.ones(259)]}),
+    ):
+        assert run(matrix, labels, **changes), changes
+    assert not run(K, y)
+
+
+def test_damaged_entries_are_fitted_again(digits: Any, tmp_path: Path) -> None:
+    """The table is the same as before."""
+    _, y, K = digits
+    options: dict[str, Any] = {"kernels": "precomputed", "C": [1.0], "cv": 2, "journal": tmp_path}
+    first = dhsk.cross_validate(K, y, **options)
+    (entry,) = tmp_path.iterdir()
+    whole = entry.read_bytes()
+    for content in (b"", whole[: len(whole) // 2], whole[:200] + b"xyz" + whole[203:]):
+        entry.write_bytes(content)
+        assert without_seconds(dhsk.cross_validate(K, y, **options)) == without_seconds(first)
+
+
+def test_cheap_kernels_come_first(digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large times are fitted before small ones; the table keeps the order that was asked for."""
+    order: list[float] = []
+    solved = Job.solved
+
+    def spy(self: Job, wanted: Any) -> Any:
+        order.extend(self._candidates[k].names["time_scale"] for k in wanted)
+        return solved(self, wanted)
+
+    monkeypatch.setattr(Job, "solved", spy)
+    X, y, _ = digits
+    found = dhsk.cross_validate(X, y, time_scale=[0.5, 1.4, 0.7], C=1, cv=2)
+    assert [row["time_scale"] for row in found.summary_] == [0.5, 1.4, 0.7]
+    assert order == [1.4, 0.7, 0.5]

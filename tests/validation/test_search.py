@@ -1,0 +1,139 @@
+"""Where the search for a time looks next, where it ends, and which cell wins."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import dhsk
+from dhsk.validation.choice import choose
+from dhsk.validation.search import LINEAR, is_linear, next_scales
+
+FIRST = (0.5, 0.7, 1.0, 1.4, 2.0)
+
+
+def never(_: float) -> bool:
+    """No kernel is linear."""
+    return False
+
+
+def hill(top: float, scales: Any = FIRST) -> dict[float, float]:
+    """Scores with their highest at a time scale."""
+    return {s: 0.9 - abs(np.log(s / top)) for s in scales}
+
+
+@pytest.mark.parametrize(
+    ("top", "stage", "expected", "why"),
+    [
+        (1.0, 1, [0.84, 1.2], "between 1 and its neighbours"),
+        (0.5, 1, [0.25, 0.35], "0.5 was the smallest: smaller ones"),
+        (2.0, 1, [2.8, 4.0], "2 was the largest: larger ones"),
+        (1.0, 4, [], "ended after 4 rounds"),
+    ],
+)
+def test_where_to_look_next(top: float, stage: int, expected: list[float], why: str) -> None:
+    """Around the best one, or beyond the end that it lies at."""
+    assert next_scales(hill(top), stage, never) == (expected, why)
+
+
+def test_close_neighbours_end_it() -> None:
+    """A hill that is flat to 15 % of the time is at its top."""
+    assert next_scales(hill(1.0, (0.9, 1.0, 1.1)), 2, never) == (
+        [],
+        "ended: 1 has close neighbours",
+    )
+
+
+def test_no_larger_times_than_linear_ones() -> None:
+    """The first linear one is tried, none after it, and none between two of them."""
+    scales, why = next_scales(hill(2.0), 1, lambda s: s >= 2.5)
+    assert scales == [2.8]
+    assert "larger ones" in why
+    scales, why = next_scales(hill(2.0), 1, lambda s: s >= 3.5)
+    assert scales == [2.8, 4.0]
+    scales, why = next_scales(hill(2.0), 1, lambda s: s >= 1.9)
+    assert scales == [1.7]
+    assert why.startswith("from 2 on the kernel is linear, and larger times change nothing; ")
+    scales, why = next_scales(hill(2.0), 1, lambda s: s >= 1.3)
+    assert scales == []
+    assert why.startswith("ended: from 1.4 on the kernel is linear")
+    scales, _ = next_scales(hill(1.4), 1, lambda s: s >= 1.3)
+    assert scales == [1.2]
+
+
+@pytest.mark.parametrize("dim", [64, 375, 12_000])
+def test_linear_means_the_distances_of_the_linear_kernel(dim: int) -> None:
+    """Up to a thousandth from the first such time scale on, and not at half of it."""
+    scales = np.geomspace(1, 20, 400)
+    first = scales[np.argmax([is_linear(dim)(s) for s in scales])]
+    cosines = np.linspace(-1, 0.99, 30)
+    for scale, linear in ((first, True), (2 * first, True), (first / 2, False)):
+        distances2 = -dhsk.HeatKernel.at_scale(dim, scale).of_cosine_minus_one(cosines)
+        ratios = distances2 / (1 - cosines)
+        assert bool(ratios.max() / ratios.min() - 1 <= LINEAR) is linear
+
+
+def cell(mean: float, n_support: float, *, converged: bool = True, std: float = 0.02) -> Any:
+    """A row of a summary."""
+    name = {"label": f"k{mean}", "C": n_support, "C_scaled": None}
+    return {**name, "mean": mean, "std": std, "n_support": n_support, "converged": converged}
+
+
+def test_the_simplest_within_one_standard_error_wins() -> None:
+    """Of 5 folds it is std / 2: 0.01 below 0.95 is within, 0.011 is not."""
+    rows = [cell(0.95, 900), cell(0.941, 300), cell(0.939, 100), cell(0.945, 300), cell(0.95, 950)]
+    best, choice = choose(rows, 5, simplest=True)
+    assert best == rows[3]  # of two with as many the higher mean
+    assert choice["rule"] == "one standard error"
+    assert choice["standard_error"] == pytest.approx(0.01)
+    assert choice["within"] == 4
+    assert choice["highest"]["n_support"] == 900  # of equals the first
+    best, choice = choose(rows, 5, simplest=False)
+    assert best == rows[0]
+    assert choice["rule"] == "highest mean"
+
+
+def test_cells_that_did_not_converge_do_not_win() -> None:
+    """Unless none did."""
+    rows = [cell(0.99, 10, converged=False), cell(0.95, 900), cell(0.949, 1, converged=False)]
+    for simplest in (True, False):
+        best, choice = choose(rows, 5, simplest=simplest)
+        assert best == rows[1]
+        assert choice["left_out"] == 2
+        assert choice["within"] == 1
+    best, choice = choose([rows[0], rows[2]], 1, simplest=False)
+    assert best == rows[0]
+    assert choice["left_out"] == 0
+    assert choice["standard_error"] == 0.0
+
+
+def test_a_grid_leaves_out_what_did_not_converge() -> None:
+    """The highest mean of a cell with one fit at its last step does not win the grid."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:100], (y[:100] > 4).astype(int)
+    # Each twice, some with both labels: coefficients reach C, and rounding is 1e-16 of their sum.
+    X, y = np.concatenate([X, X]), np.concatenate([y, np.where(np.arange(100) < 30, 1 - y, y)])
+    found = dhsk.cross_validate(X, y, time_scale=0.5, C=[1e-3, 1e12], cv=3, tol=1e-6)
+    converged = {row["C"]: row["converged"] for row in found.summary_}
+    assert converged == {1e-3: True, 1e12: False}
+    assert found.best_["C"] == 1e-3
+
+
+def test_search_goes_no_further_than_the_linear_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a small time, where all samples look alike, and one that is linear already."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    rates = np.where(np.arange(2000) < 30, 0.3 + 0.25 * y[:, None], 0.3)
+    X = rng.poisson(rates)
+    monkeypatch.setattr("dhsk.validation.cross_validate.FIRST_SCALES", (0.3, 4.0))
+    found = dhsk.cross_validate(X, y, time_scale="auto", cv=4)
+    assert all(row["converged"] for row in found.results_)
+    stages = found.data["search"]
+    assert max(scale for stage in stages for scale in stage["time_scales"]) == 4.0
+    assert stages[1]["why"] == (
+        "from 4 on the kernel is linear, and larger times change nothing; between 4 and its "
+        "neighbours"
+    )
+    best = max(found.summary_, key=lambda row: row["mean"])
+    assert found.best_score_ >= best["mean"] - found.data["choice"]["standard_error"]
