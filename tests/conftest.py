@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,17 @@ settings.load_profile("default")
 def no_progress_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run in this process say nothing of progress, however busy the machine is."""
     monkeypatch.setattr("dhsk.commands.console.QUIET_SECONDS", math.inf)
+
+
+@pytest.fixture
+def hears_interrupts() -> Iterator[None]:
+    """Ctrl-C is heard here and by what is started here.
+
+    A shell ignores it for what it runs in the background, and processes inherit that.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -14,24 +14,13 @@ import h5py
 import numpy as np
 import pytest
 import zarr
-from distributed import Client
 from scipy.sparse import csr_array, save_npz
 
 import dhsk
-from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, INTERRUPTED, TOO_BIG, main
+from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, INTERRUPTED, TOO_BIG
 from dhsk.execution.lock import sole_writer
 from dhsk.planning.rates import measure_rates
 from dhsk.planning.rates_cache import save_rates
-
-
-@pytest.fixture(scope="module")
-def address() -> Any:
-    """A cluster that stays up for the module, so that commands start none of their own."""
-    with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
-        protocol="tcp", host="127.0.0.1", set_as_default=False,
-    ) as client:  # fmt: skip
-        yield client.scheduler.address
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +40,9 @@ def own_cache(kept_rates: Path, monkeypatch: Any) -> None:
 
 
 @pytest.fixture
-def run(address: str, capsys: Any) -> Callable[..., tuple[int, str, str]]:
-    """Run a command in this process; exit code, standard output, standard error."""
-
-    def command(*words: Any, cluster: bool = True) -> tuple[int, str, str]:
-        where = ("--cluster", address) if cluster else ()
-        with pytest.raises(SystemExit) as ended:
-            main([*(str(word) for word in words), *where])
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return command
+def run(run: Any, address: str) -> Callable[..., tuple[int, str, str]]:
+    """Run a command, on the cluster that stays up unless it takes none."""
+    return lambda *words, cluster=True: run(*words, *(("--cluster", address) if cluster else ()))
 
 
 @pytest.fixture

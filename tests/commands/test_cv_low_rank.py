@@ -2,44 +2,19 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client
 from sklearn.datasets import load_digits
 
 import dhsk
-from dhsk.__main__ import BAD_INPUT, DONE, main
+from dhsk.__main__ import BAD_INPUT, DONE
 from dhsk.commands.options import LOSSES as LOSS_OPTIONS
 from dhsk.commands.options import SELECTIONS as SELECTION_OPTIONS
 from dhsk.estimators.selection import SELECTIONS
 from dhsk.linear.losses import LOSSES
-
-
-@pytest.fixture(scope="module")
-def address() -> Any:
-    """A cluster that stays up for the module, so that commands start none of their own."""
-    with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
-        protocol="tcp", host="127.0.0.1", set_as_default=False,
-    ) as client:  # fmt: skip
-        yield client.scheduler.address
-
-
-@pytest.fixture
-def run(address: str, capsys: Any) -> Callable[..., tuple[int, str, str]]:
-    """Run `dhsk cv`; exit code, standard output, standard error."""
-
-    def command(*words: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["cv", *map(str, words), "--out", "o", "--cluster", address])
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return command
 
 
 @pytest.fixture
@@ -107,10 +82,10 @@ def asked(monkeypatch: Any) -> dict[str, Any]:
     ],
 )
 def test_options_pass_to_the_function(
-    words: Any, expected: Any, run: Any, digits: Any, asked: dict[str, Any]
+    words: Any, expected: Any, cv: Any, digits: Any, asked: dict[str, Any]
 ) -> None:
     """What is not given is left to the defaults of the function."""
-    assert run("x.npy", "--labels", "y.txt", *words)[0] == DONE
+    assert cv("x.npy", "--labels", "y.txt", *words)[0] == DONE
     names = ("rank", "selection", "oversampling", "loss")
     assert {k: v for k, v in asked.items() if k in names} == expected
 
@@ -122,9 +97,9 @@ def test_every_choice_of_the_library_is_an_option() -> None:
 
 
 @pytest.mark.usefixtures("asked")
-def test_the_printed_table_has_ranks(run: Any, digits: Any) -> None:
+def test_the_printed_table_has_ranks(cv: Any, digits: Any) -> None:
     """The best cell of every kernel and rank, its trace error and gradient; then the winner."""
-    code, out, _ = run("x.npy", "--labels", "y.txt", "--rank", "50,100")
+    code, out, _ = cv("x.npy", "--labels", "y.txt", "--rank", "50,100")
     head, *lines = (re.split(r"\s{2,}", line.strip()) for line in out.splitlines()[:5])
     assert code == DONE
     assert head == ["kernel", "rank", "C", "mean accuracy", "std", "trace error", "gradient"]
@@ -155,11 +130,11 @@ def test_the_printed_table_has_ranks(run: Any, digits: Any) -> None:
         (("g", "--rank", "50"), "landmarks among samples: give samples, not a matrix"),
     ],
 )
-def test_senseless_options_are_refused(words: Any, message: str, run: Any, digits: Any) -> None:
+def test_senseless_options_are_refused(words: Any, message: str, cv: Any, digits: Any) -> None:
     """Exit code 2 and one sentence, before any result is written."""
     if words[0] == "g":
         dhsk.compute_gram(digits[0], kernel=dhsk.CosineKernel(), store="g")
-    code, out, err = run(*words, "--labels", "y.txt")
+    code, out, err = cv(*words, "--labels", "y.txt")
     assert code == BAD_INPUT
     sentence = err.strip().splitlines()[-1]
     assert re.search(message, sentence), sentence
@@ -167,21 +142,19 @@ def test_senseless_options_are_refused(words: Any, message: str, run: Any, digit
     assert not Path("o/results.json").exists()
 
 
-def test_help_tells_of_low_rank(capsys: Any) -> None:
+def test_help_tells_of_low_rank(run: Any) -> None:
     """The options say what they are and what they need."""
-    with pytest.raises(SystemExit):
-        main(["cv", "--help"])
-    out = " ".join(capsys.readouterr().out.split())
+    out = " ".join(run("cv", "--help")[1].split())
     assert "--rank WHOLE NUMBERS Fit on Nyström features, this many, such as 500,1000,2000." in out
     assert "With --rank: how landmarks are chosen. [default: rpcholesky]" in out
     assert "With --rank: of a margin; logistic is for `dhsk predict --proba`. [default:" in out
 
 
-def test_digits_of_low_rank(run: Any, digits: Any) -> None:
+def test_digits_of_low_rank(cv: Any, digits: Any) -> None:
     """All rows and columns, less error at the larger rank, and the words of low rank."""
     words = ("x.npy", "--labels", "y.txt", "--rank", "100,20", "--time-scale", "0.7", "--C", "1,10",
              "--folds", 3)  # fmt: skip
-    code, out, err = run(*words)
+    code, out, err = cv(*words)
     assert code == DONE, err
     data = json.loads(Path("o/results.json").read_text())
     assert data["low_rank"] == {
@@ -196,14 +169,14 @@ def test_digits_of_low_rank(run: Any, digits: Any) -> None:
     assert data["best"]["mean"] > 0.9
     assert "best:   heat s=0.7, rank 100, C = " in out
     assert "Nyström features" in Path("o/report.html").read_text()
-    assert run(*words)[0] == DONE  # from the journal
+    assert cv(*words)[0] == DONE  # from the journal
     again = json.loads(Path("o/results.json").read_text())
     assert again["rows"] == data["rows"]
 
 
-def test_model_of_low_rank_predicts(run: Any, digits: Any) -> None:
+def test_model_of_low_rank_predicts(run: Any, cv: Any, digits: Any) -> None:
     """The best cell on all samples, scored on those held out, and a file that predicts."""
-    code, out, err = run(
+    code, out, err = cv(
         "x.npy", "--labels", "y.txt", "--rank", 60, "--selection", "uniform", "--loss", "logistic",
         "--time-scale", 1, "--C", 10, "--folds", 2, "--model", "--test", "t.npy",
         "--test-labels", "ty.txt",
@@ -214,9 +187,7 @@ def test_model_of_low_rank_predicts(run: Any, digits: Any) -> None:
     assert score > 0.8
     assert f"test:   accuracy {score:.4f} on 300 samples held out" in out
     assert "or:     dhsk predict o/model.dhsk SAMPLES --out FILE" in out
-    with pytest.raises(SystemExit) as ended:
-        main(["predict", "o/model.dhsk", "t.npy", "--out", "p.csv"])
-    assert ended.value.code == DONE
+    assert run("predict", "o/model.dhsk", "t.npy", "--out", "p.csv")[0] == DONE
     predicted = [line.split(",")[0] for line in Path("p.csv").read_text().splitlines()[1:]]
     truth = Path("ty.txt").read_text().split()
     assert np.mean([a == b for a, b in zip(predicted, truth, strict=True)]) == pytest.approx(score)

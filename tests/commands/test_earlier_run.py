@@ -7,30 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client
 
 import dhsk
-from dhsk.__main__ import BAD_INPUT, DONE, main
+from dhsk.__main__ import BAD_INPUT, DONE
 from dhsk.validation.journal import Journal
 
 WORDS = ("--labels", "y.txt", "--time-scale", "0.7,1", "--C", "1,10", "--folds", "3")
 RANK = (*WORDS, "--rank", "10")
 
 
-@pytest.fixture(scope="module")
-def address() -> Any:
-    """A cluster that stays up for the module, so that commands start none of their own."""
-    with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
-        protocol="tcp", host="127.0.0.1", set_as_default=False,
-    ) as client:  # fmt: skip
-        yield client.scheduler.address
-
-
 @pytest.fixture
-def run(address: str, capsys: Any, tmp_path: Path, monkeypatch: Any, counts: Any) -> Any:
+def run(cv: Any, counts: Any) -> Any:
     """Run `dhsk cv` in a folder of samples; exit code and what is printed."""
-    monkeypatch.chdir(tmp_path)
     X = counts(60, 12)
     X[30:, :4] += 3
     np.save("x.npy", X)
@@ -39,10 +27,8 @@ def run(address: str, capsys: Any, tmp_path: Path, monkeypatch: Any, counts: Any
     Path("z.txt").write_text("up\n" * 29 + "down\n" * 31)
 
     def command(*words: Any) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["cv", *map(str, words), "--out", "o", "--cluster", address])
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out + captured.err
+        code, out, err = cv(*words)
+        return code, out + err
 
     return command
 

@@ -1,12 +1,12 @@
 """The command `dhsk kernel`: its table and its pictures."""
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dhsk.__main__ import BAD_INPUT, DONE, main
+from dhsk.__main__ import BAD_INPUT, DONE
 from dhsk.commands.kernel_plot import plot_kernels
 from dhsk.errors import InputError
 from dhsk.kernels import HeatKernel, ParametrixKernel
@@ -15,22 +15,14 @@ STARTS = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
 
 
 @pytest.fixture
-def run(capsys: Any, tmp_path: Path, monkeypatch: Any) -> Callable[..., tuple[int, str, str]]:
-    """Run the command in an empty folder; exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["kernel", *map(str, words)])
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return command
+def kernel(run: Any) -> Any:
+    """Run `dhsk kernel` in an empty folder."""
+    return partial(run, "kernel")
 
 
-def test_table_holds_the_values(run: Any) -> None:
+def test_table_holds_the_values(kernel: Any) -> None:
     """Values, time and levels are those of the kernels, and the last line says what to do next."""
-    code, out, _ = run("--dim", 393, "--time-scale", 0.7)
+    code, out, _ = kernel("--dim", 393, "--time-scale", 0.7)
     exact, parametrix = HeatKernel.at_scale(393, 0.7), ParametrixKernel.at_scale(393, 0.7)
     assert code == DONE
     row = next(line.split() for line in out.splitlines() if line.startswith("0.5 "))
@@ -41,30 +33,30 @@ def test_table_holds_the_values(run: Any) -> None:
 
 
 @pytest.mark.parametrize("ending", STARTS)
-def test_figure_is_drawn_for_several_dimensions(run: Any, ending: str) -> None:
+def test_figure_is_drawn_for_several_dimensions(kernel: Any, ending: str) -> None:
     """The paper's Figure 1B in each format, the same bytes every time."""
     words = ("--dim", "100,200", "--dim", 300, "--plot")
-    code, out, _ = run(*words, f"a.{ending}")
+    code, out, _ = kernel(*words, f"a.{ending}")
     assert code == DONE
     assert [f"sphere of dim {dim}," in out for dim in (100, 200, 300)] == [True] * 3
     assert f"output: a.{ending}" in out
-    assert run(*words, f"b.{ending}")[0] == DONE
+    assert kernel(*words, f"b.{ending}")[0] == DONE
     drawn = Path(f"a.{ending}").read_bytes()
     assert drawn.startswith(STARTS[ending])
     assert drawn == Path(f"b.{ending}").read_bytes()
 
 
-def test_svg_names_every_curve(run: Any) -> None:
+def test_svg_names_every_curve(kernel: Any) -> None:
     """Legend and axes are text that can be read in the file."""
-    run("--dim", "100,300", "--plot", "f.svg")
+    kernel("--dim", "100,300", "--plot", "f.svg")
     text = Path("f.svg").read_text()
     for words in ("exact, n = 100, t = 0.0461", "parametrix, n = 300, t = 0.019", "3π/4", "angle"):
         assert words in text
 
 
-def test_absolute_time(run: Any) -> None:
+def test_absolute_time(kernel: Any) -> None:
     """`--time` is the diffusion time itself."""
-    code, out, _ = run("--dim", 3, "--time", 0.25)
+    code, out, _ = kernel("--dim", 3, "--time", 0.25)
     assert code == DONE
     assert "0.25, time scale" in out
 
@@ -80,9 +72,9 @@ def test_absolute_time(run: Any) -> None:
         ((), "Missing option '--dim'"),
     ],
 )
-def test_bad_words_end_in_a_sentence(run: Any, words: tuple[Any, ...], message: str) -> None:
+def test_bad_words_end_in_a_sentence(kernel: Any, words: tuple[Any, ...], message: str) -> None:
     """Exit code 2 and what is wrong."""
-    code, _, err = run(*words)
+    code, _, err = kernel(*words)
     assert code == BAD_INPUT
     assert message in err
 

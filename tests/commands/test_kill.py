@@ -3,8 +3,8 @@
 import os
 import signal
 import subprocess
-import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,14 @@ from dhsk.gram.storage.store import GramStore
 WORDS = ["gram", "x.npy", "--out", "killed", "--time-scale", "0.3", "--tile", "128"]
 """A job of 78 tiles and a few seconds."""
 
+Start = Callable[[Path, list[str]], "subprocess.Popen[str]"]
+
 
 @pytest.fixture
 def folder(tmp_path: Path, counts: Any) -> Path:
     """A folder with samples, where commands run."""
     np.save(tmp_path / "x.npy", counts(1500, 64))
     return tmp_path
-
-
-def start(folder: Path, words: list[str]) -> "subprocess.Popen[str]":
-    """Start the command with a local cluster, as the head of a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "dhsk", *words],
-        cwd=folder, start_new_session=True, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
 
 
 def chunks(store: Path) -> dict[str, int]:
@@ -57,7 +50,7 @@ def contents(store: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_killed_process_tree_resumes(folder: Path, seed: int) -> None:
+def test_killed_process_tree_resumes(start: Start, folder: Path, seed: int) -> None:
     """SIGKILL to all processes, twice; what was finished is not computed again."""
     rng = np.random.default_rng(seed)
     store, reference = folder / "killed", folder / "whole"
@@ -102,7 +95,7 @@ def wait_until_alone(session: int) -> None:
         time.sleep(0.02)
 
 
-def test_interrupted_command_says_so_and_resumes(tmp_path: Path, counts: Any) -> None:
+def test_interrupted_command_says_so_and_resumes(start: Start, tmp_path: Path, counts: Any) -> None:
     """Ctrl-C and SIGTERM, which workers hear too: 130, one sentence, nobody left, resumable."""
     np.save(tmp_path / "x.npy", counts(2200, 64))
     store = tmp_path / "killed"
@@ -128,7 +121,7 @@ def test_interrupted_command_says_so_and_resumes(tmp_path: Path, counts: Any) ->
     assert contents(store) == contents(tmp_path / "whole")
 
 
-def test_signal_while_the_workers_end_changes_nothing(folder: Path) -> None:
+def test_signal_while_the_workers_end_changes_nothing(start: Start, folder: Path) -> None:
     """All tiles are done, so the command ends as done or as interrupted: at once, without noise."""
     process = start(folder, WORDS)
     wait_for_tiles(process, folder / "killed", 78)

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -29,15 +28,6 @@ def folder(tmp_path: Path, counts: Any, rng: np.random.Generator) -> Path:
     return tmp_path
 
 
-def start(folder: Path) -> "subprocess.Popen[str]":
-    """Start the command, as the head of a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "dhsk", *WORDS],
-        cwd=folder, start_new_session=True, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-
-
 def entries(folder: Path) -> set[str]:
     """Finished fits."""
     return {file.name for file in (folder / "killed" / "fits").glob("*.npz")}
@@ -58,13 +48,13 @@ def table(path: Path) -> tuple[Any, ...]:
     return rows, data["confusion"], data["best"]["label"], data["best"]["C"]
 
 
-def test_killed_grid_ends_with_the_same_table(folder: Path) -> None:
+def test_killed_grid_ends_with_the_same_table(start: Any, folder: Path) -> None:
     """SIGKILL to all processes, twice at random; then Ctrl-C; then the whole of it."""
     rng = np.random.default_rng(os.getpid())  # other moments in every run
     kills = 0
     for number in (signal.SIGKILL, signal.SIGKILL, signal.SIGINT):
         before = entries(folder)
-        process = start(folder)
+        process = start(folder, WORDS)
         wait_for_change(process, folder, before)
         time.sleep(rng.uniform(0, 0.2))
         if process.poll() is None:
@@ -74,7 +64,7 @@ def test_killed_grid_ends_with_the_same_table(folder: Path) -> None:
         assert process.returncode in (-number, 0, 130), output
         assert number == signal.SIGKILL or "Traceback" not in output
     assert kills
-    process = start(folder)
+    process = start(folder, WORDS)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output
     result = dhsk.cross_validate(

@@ -14,27 +14,13 @@ import scipy.sparse as sp
 import zarr
 
 import dhsk
-from dhsk.__main__ import BAD_INPUT, DONE, main
+from dhsk.__main__ import BAD_INPUT, DONE
 from dhsk.models.exact_file import load_model
 
 N, DIM = 90, 14
 NAMES = [f"gene{i}" for i in range(DIM)]
 IDS = [f"cell-{i}" for i in range(N)]
 KINDS = {"exact": (), "low rank": ("--rank", 30)}
-
-
-@pytest.fixture
-def run(capsys: Any, tmp_path: Path, monkeypatch: Any) -> Callable[..., tuple[int, str, str]]:
-    """Run a command in an empty folder; exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([*map(str, words)])
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return command
 
 
 @pytest.fixture

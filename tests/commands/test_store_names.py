@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, main
+from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE
 from dhsk.gram.storage.store import GramStore
 
 DIM = 8
@@ -19,11 +18,8 @@ def tiles_of(store: Path) -> dict[str, bytes]:
     return {str(f): f.read_bytes() for f in sorted((store / "gram" / "c").glob("*/*"))}
 
 
-def test_commands_on_a_store_put_columns_in_order(
-    counts: Any, tmp_path: Path, capsys: Any, monkeypatch: Any
-) -> None:
+def test_commands_on_a_store_put_columns_in_order(run: Any, counts: Any) -> None:
     """`dhsk gram` again, `info`, `verify --repair`, `cv STORE` with test samples, its model."""
-    monkeypatch.chdir(tmp_path)
     X = counts(30, DIM)
     X[15:, :3] += 9
     y = np.repeat(["a", "b"], 15)
@@ -32,12 +28,6 @@ def test_commands_on_a_store_put_columns_in_order(
     frame[NAMES[::-1]].to_csv("r.csv", index=False)
     frame.rename(columns={"w2": "two"}).to_csv("z.csv", index=False)
     Path("y.txt").write_text("\n".join(y))
-
-    def run(*words: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([*map(str, words)])
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
 
     threads = ("--workers", 1)
     gram = ("--kernel", "cosine", "--tile", 8, "--out", "g", *threads)

@@ -2,7 +2,6 @@
 
 import csv
 import re
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,8 @@ from scipy.sparse import csr_array, save_npz
 from sklearn.datasets import dump_svmlight_file
 
 import dhsk
-from dhsk.__main__ import BAD_INPUT, DONE, TOO_BIG, main
+from dhsk.__main__ import BAD_INPUT, DONE, TOO_BIG
 from dhsk.models import exact as model_module
-
-
-@pytest.fixture
-def run(capsys: Any, tmp_path: Path, monkeypatch: Any) -> Callable[..., tuple[int, str, str]]:
-    """Run a command in an empty folder; exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([*map(str, words)])
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return command
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,24 +12,10 @@ import pytest
 from distributed import Client
 
 import dhsk
-from dhsk.__main__ import BAD_INPUT, DONE, INTERRUPTED, TOO_BIG, main
+from dhsk.__main__ import BAD_INPUT, DONE, INTERRUPTED, TOO_BIG
 from dhsk.progress import Progress
 
 TRAIN = ("train", "x.npy", "--labels", "y.txt", "--rank", 20, "--out", "m")
-
-
-@pytest.fixture
-def run(capsys: Any, tmp_path: Path, monkeypatch: Any) -> Callable[..., tuple[int, str, str]]:
-    """Run a command in an empty folder; exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([*map(str, words)])
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return command
 
 
 @pytest.fixture

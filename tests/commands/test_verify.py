@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import dhsk
-from dhsk.__main__ import main
 from dhsk.nystrom import feature_blocks, features
 from dhsk.nystrom.feature_store import ATTRIBUTE, FeatureStore
 
@@ -40,14 +39,6 @@ def store(
     return tmp_path / "z"
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
-    """Exit code, output and errors of a command."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(word) for word in words])
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out, said.err
-
-
 def contents(path: Path) -> dict[str, bytes]:
     """Every file of a store."""
     return {str(f): f.read_bytes() for f in path.rglob("*") if f.is_file()}
@@ -63,12 +54,12 @@ def flipped(data: bytes, position: int) -> bytes:
 # Features
 
 
-def test_a_sound_store_of_features(store: Path, capsys: Any) -> None:
+def test_a_sound_store_of_features(store: Path, run: Any) -> None:
     """Counted, described, and tested."""
-    code, out, _ = run(capsys, "verify", store)
+    code, out, _ = run("verify", store)
     assert code == 0
     assert "all 10 blocks of features are sound" in out
-    code, out, _ = run(capsys, "info", store)
+    code, out, _ = run("info", store)
     assert code == 0
     assert "feature store" in out
     assert "150 x 20 float64" in out
@@ -77,26 +68,26 @@ def test_a_sound_store_of_features(store: Path, capsys: Any) -> None:
 
 
 def test_damaged_missing_and_swapped_blocks(
-    store: Path, X: Any, model: dhsk.NystromFeatures, capsys: Any
+    store: Path, X: Any, model: dhsk.NystromFeatures, run: Any
 ) -> None:
     """Each is found; deleted and written again, the store has the same bits."""
     before = contents(store)
     chunk = store / "c/3/0"
     chunk.write_bytes(flipped(chunk.read_bytes(), 12345))
-    code, _, error = run(capsys, "verify", store)
+    code, _, error = run("verify", store)
     assert code == 4
     assert f"1 of 10 blocks of features are damaged: delete {chunk}, and write" in error
     chunk.unlink()
-    code, _, error = run(capsys, "verify", store)
+    code, _, error = run("verify", store)
     assert code == 4
     assert "lacks 1 of 10 blocks of features" in error
-    assert "9 of 10 done" in run(capsys, "info", store)[1]
+    assert "9 of 10 done" in run("info", store)[1]
     model.write(X, store)
     assert contents(store) == before
     (store / "c/0/0").rename(store / "aside")
     (store / "c/1/0").rename(store / "c/0/0")
     (store / "aside").rename(store / "c/1/0")
-    code, _, error = run(capsys, "verify", store)
+    code, _, error = run("verify", store)
     assert code == 4
     assert "2 of 10 blocks of features are damaged" in error
     for number in (0, 1):
@@ -106,7 +97,7 @@ def test_damaged_missing_and_swapped_blocks(
 
 
 def test_any_flipped_bit_of_the_header_is_damage(
-    store: Path, X: Any, model: dhsk.NystromFeatures, capsys: Any, rng: Any
+    store: Path, X: Any, model: dhsk.NystromFeatures, run: Any, rng: Any
 ) -> None:
     """Never 'something else': by verify, by info and by write, which touches nothing."""
     file = store / "zarr.json"
@@ -128,7 +119,7 @@ def test_any_flipped_bit_of_the_header_is_damage(
     ):
         file.write_bytes(wrong)
         for command in ("verify", "info"):
-            code, _, error = run(capsys, command, store)
+            code, _, error = run(command, store)
             assert code == 4
             assert "the description of the features in" in error
             assert "is damaged (zarr.json)" in error
@@ -139,7 +130,7 @@ def test_any_flipped_bit_of_the_header_is_damage(
 
 
 def test_features_of_earlier_versions_are_sound(
-    store: Path, X: Any, model: dhsk.NystromFeatures, capsys: Any
+    store: Path, X: Any, model: dhsk.NystromFeatures, run: Any
 ) -> None:
     """They have neither the checksum of their header nor a record."""
     before = contents(store)
@@ -147,9 +138,9 @@ def test_features_of_earlier_versions_are_sound(
     described = json.loads(file.read_text())
     described["attributes"] = {ATTRIBUTE: described["attributes"][ATTRIBUTE]}
     file.write_text(json.dumps(described, indent=2))
-    assert run(capsys, "verify", store)[0] == 0
+    assert run("verify", store)[0] == 0
     model.write(X, store)
-    assert run(capsys, "verify", store)[0] == 0
+    assert run("verify", store)[0] == 0
     assert {k: v for k, v in contents(store).items() if k != str(file)} == {
         k: v for k, v in before.items() if k != str(file)
     }
@@ -183,51 +174,51 @@ def saved(request: Any, X: Any, tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
-def test_a_sound_model(saved: Path, capsys: Any) -> None:
+def test_a_sound_model(saved: Path, run: Any) -> None:
     """Tested, and described."""
-    code, out, _ = run(capsys, "verify", saved)
+    code, out, _ = run("verify", saved)
     assert code == 0
     assert "arrays are sound" in out
-    code, out, _ = run(capsys, "info", saved)
+    code, out, _ = run("info", saved)
     assert code == 0
     assert "model" in out
     assert "dim 12, map hyperspherical" in out
     assert "False, True" in out
 
 
-def test_a_damaged_model_is_exit_code_4(saved: Path, capsys: Any, rng: Any) -> None:
+def test_a_damaged_model_is_exit_code_4(saved: Path, run: Any, rng: Any) -> None:
     """A flipped bit of any member, a cut file; what is no model is wrong input."""
     sound = saved.read_bytes()
     with zipfile.ZipFile(saved) as archive:
         starts = [member.header_offset + 120 for member in archive.infolist()]
     for start in starts:
         saved.write_bytes(flipped(sound, 8 * start))
-        code, _, error = run(capsys, "verify", saved)
+        code, _, error = run("verify", saved)
         assert code == 4, error
         assert error.count("\n") == 1
     saved.write_bytes(sound[: len(sound) // 2])
-    code, _, error = run(capsys, "verify", saved)
+    code, _, error = run("verify", saved)
     assert code == 4
     assert "train the model again" in error
     saved.write_text("mine")
-    assert run(capsys, "verify", saved)[0] == 2
+    assert run("verify", saved)[0] == 2
 
 
-def test_numbers_that_are_none_are_damage(saved: Path, capsys: Any) -> None:
+def test_numbers_that_are_none_are_damage(saved: Path, run: Any) -> None:
     """A NaN in what predictions come from, with all checksums right."""
     with np.load(saved) as archive:
         parts = dict(archive)
     parts["intercepts"] = np.full_like(parts["intercepts"], np.nan)
     with saved.open("wb") as file:
         np.savez(file, **parts)
-    code, _, error = run(capsys, "verify", saved)
+    code, _, error = run("verify", saved)
     assert code == 4
     assert "1 of 1 numbers of intercepts are not finite" in error
 
 
-def test_repair_is_for_gram_stores(saved: Path, store: Path, capsys: Any) -> None:
+def test_repair_is_for_gram_stores(saved: Path, store: Path, run: Any) -> None:
     """Others say what puts them right."""
     for path in (saved, store):
-        code, _, error = run(capsys, "verify", path, "--repair", "x.npy")
+        code, _, error = run("verify", path, "--repair", "x.npy")
         assert code == 2
         assert "--repair is for Gram stores" in error

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dhsk.__main__ import BAD_INPUT, DONE, main
+from dhsk.__main__ import BAD_INPUT, DONE
 
 
 @pytest.fixture
@@ -20,18 +20,12 @@ def data(counts: Any) -> tuple[Any, Any, Any]:
     return X, full, np.repeat([0, 1], 30)
 
 
-def test_commands(data: Any, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+def test_commands(run: Any, data: Any) -> None:
     """Each says it in one line, and none at all if there are none; the model decides later."""
     X, full, y = data
-    monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
     np.save("full.npy", full)
     Path("y.txt").write_text("\n".join(map(str, y)))
-
-    def run(*words: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([*map(str, words)])
-        return ended.value.code, *capsys.readouterr()
 
     said = "dhsk: 4 of 60 samples of x.npy are all zero"
     grid = ("--time-scale", 0.7, "--folds", 3)

@@ -281,6 +281,7 @@ def test_unreadable_sector_is_damage(path: Path, monkeypatch: Any) -> None:
 # Ctrl-C in Python
 
 
+@pytest.mark.usefixtures("hears_interrupts")
 @pytest.mark.parametrize("stage", ["reading", "staging", "tiles"])
 def test_ctrl_c_in_a_library_call_is_resumable(
     tmp_path: Path, path: Path, X: Any, client: Any, stage: str

@@ -161,15 +161,22 @@ def test_points_near_the_source_may_come_out_hotter():
     assert HeatKernel(100, 3.3 / 98).of_cosine(near) < 1.0
 
 
+@pytest.mark.parametrize("exponent", [1e-3, 1.0, 30.0, 700.0])
 @pytest.mark.parametrize("c", [1 - EPS / 2, 1 - 1e-12, 0.9, 0.0, -0.9])
-def test_squared_angle_keeps_its_digits(c):
+def test_squared_angle_keeps_its_digits(c, exponent):
     """The Gaussian factor is right to a few eps of its exponent, also where c is almost 1."""
-    time = 1e-13
-    exponent = mp.acos(mp.mpf(c)) ** 2 / (4 * mp.mpf(time))
-    expected = mp.exp(-exponent)
-    if expected > 1e-290:
-        error = abs(ParametrixKernel(time).of_cosine(c) / expected - 1)
-        assert error < 4 * EPS * (1 + float(exponent))
+    with mp.workdps(DIGITS):
+        squared_angle = mp.acos(mp.mpf(c)) ** 2
+        time = float(squared_angle / (4 * mp.mpf(exponent)))
+        expected = mp.exp(-squared_angle / (4 * mp.mpf(time)))
+    error = abs(ParametrixKernel(time).of_cosine(c) / expected - 1)
+    assert error < 4 * EPS * (1 + exponent)
+
+
+@pytest.mark.parametrize("c", [0.9, 0.0, -0.9])
+def test_values_below_all_floats_are_zero(c):
+    """At a time of 1e-13 the exponent is above 5e11, and exp(-746) is no float any more."""
+    assert ParametrixKernel(1e-13).of_cosine(c) == 0.0
 
 
 def test_multinomial_time_is_four_times_that_of_the_unit_sphere():

@@ -1,0 +1,52 @@
+"""How the tests run commands: in this process, or as processes that can be killed."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client
+
+from dhsk.__main__ import main
+
+
+@pytest.fixture
+def run(capsys: Any, tmp_path: Path, monkeypatch: Any) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in an empty folder; exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words: Any) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, words)])
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return command
+
+
+@pytest.fixture(scope="module")
+def address() -> Any:
+    """A cluster that stays up for the module, so that commands start none of their own."""
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
+        protocol="tcp", host="127.0.0.1", set_as_default=False,
+    ) as client:  # fmt: skip
+        yield client.scheduler.address
+
+
+@pytest.fixture
+def cv(run: Any, address: str) -> Callable[..., tuple[int, str, str]]:
+    """Run `dhsk cv` with its results in the folder o."""
+    return lambda *words: run("cv", *words, "--out", "o", "--cluster", address)
+
+
+@pytest.fixture
+def start(hears_interrupts: None) -> "Callable[[Path, list[str]], subprocess.Popen[str]]":
+    """Start a command in a folder, as the head of a process group of its own."""
+    return lambda folder, words: subprocess.Popen(
+        [sys.executable, "-m", "dhsk", *words],
+        cwd=folder, start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
