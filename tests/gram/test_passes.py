@@ -28,7 +28,7 @@ class Tiles:
         self.asked: Counter[tuple[int, int]] = Counter()
         self._lock = threading.Lock()
 
-    def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
+    def __call__(self, group: Group, **_: bool) -> Iterator[TileValues]:
         """Give the tiles of a group, all kernels of a tile before the next."""
         for i, j in group:
             with self._lock:
@@ -121,9 +121,12 @@ def test_diagonal_comes_from_its_own_tiles(rng: Any, m: int) -> None:
 def test_sums_have_the_same_bits_wherever_they_are_made(
     counts: Any, client: Any, tmp_path: Any, monkeypatch: Any
 ) -> None:
-    """On threads in any number, and on the workers of a client, whichever task ends first."""
+    """On threads in any number, and on the workers of a client, whichever task ends first.
+
+    Tiles of two rows make ten groups, and as many sums.
+    """
     kernels = [dhsk.CosineKernel(), dhsk.HeatKernel(12, 0.1)]
-    made = dhsk.compute_gram(counts(N, 12), kernels, store=tmp_path / "g", tile=TILE)
+    made = dhsk.compute_gram(counts(N, 12), kernels, store=tmp_path / "g", tile=2)
     source, tiling = TileSource(tmp_path / "g", kernels), made[0].header.tiling
     V = np.random.default_rng(0).normal(size=(N, 3))
     on_workers = multiply(source, tiling, V, np.float64)
