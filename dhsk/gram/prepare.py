@@ -170,8 +170,7 @@ def scan_side(
     side
         The samples.
     kernels
-        If any is spherical, unmapped samples must be unit vectors; a `RowKernel` checks them
-        itself.
+        If any is spherical, samples must be unit vectors if they are not mapped.
     sphere_map
         The map to be applied.
     report
@@ -191,21 +190,17 @@ def scan_side(
     InputError
         A row cannot be used.
     """
-    checks = [kernel.check_rows for kernel in kernels if isinstance(kernel, RowKernel)]
-
-    sized = [kernel for kernel in kernels if kernel.largest_norm2() < math.inf]
+    strict = [k for k in kernels if isinstance(k, RowKernel) or k.largest_norm2() < math.inf]
 
     def check(block: Rows, first: int) -> None:
-        for check_rows in checks:
-            check_rows(block, first)
-        for kernel in sized:
-            kernel.check_norms(block, first, dtype=dtype)
+        for kernel in strict:
+            kernel.check_rows(block, first, dtype=dtype)
 
     return scan(
         side,
         sphere_map,
         unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
-        check=check if checks or sized else None,
+        check=check if strict else None,
         on_rows=_rows_reporter("reading", side.shape[0], report),
         zero_rows=zero_rows,
     )

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, vstack
 from dhsk.arrays import Indices, Rows
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.runners import in_threads
-from dhsk.kernels import Kernel, RowKernel, require_unit_rows, squared_norms
+from dhsk.kernels import Kernel, require_unit_rows, squared_norms
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRows, apply_map
 from dhsk.samples.scan import rows_within
@@ -71,9 +71,7 @@ class RowMap:
             A row has no image, or the kernel is not defined on it; the row is named.
         """
         rows = apply_map(self.sphere_map, block, first_row, self.zero_rows)
-        if isinstance(self.kernel, RowKernel):
-            self.kernel.check_rows(rows, first_row)
-        self.kernel.check_norms(rows, first_row, dtype=self.dtype)
+        self.kernel.check_rows(rows, first_row, dtype=self.dtype)
         if self.kernel.spherical and self.sphere_map == "identity":
             require_unit_rows(squared_norms(rows), "X", first_row)
         return rows.astype(self.dtype, copy=False)  # type: ignore[return-value]

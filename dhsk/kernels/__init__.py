@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from dhsk.errors import InputError
-from dhsk.kernels.base import Kernel, SphericalKernel
+from dhsk.kernels.base import Kernel
 from dhsk.kernels.euclidean import CosineKernel, GaussianKernel, LinearKernel, PolynomialKernel
 from dhsk.kernels.heat import TIME_SCALES, HeatKernel, time_at_scale
 from dhsk.kernels.hyperbolic import HyperbolicHeatKernel
@@ -19,6 +19,7 @@ from dhsk.kernels.rows import (
 )
 from dhsk.kernels.rowwise import RowKernel
 from dhsk.kernels.smoothed import SmoothedKernel
+from dhsk.kernels.spherical import SphericalKernel
 from dhsk.kernels.stretched import (
     StretchedGaussianKernel,
     StretchedKernel,

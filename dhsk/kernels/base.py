@@ -8,13 +8,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.kernels.certified.evaluate import Reals
-from dhsk.kernels.duplicates import set_cosines_of_equal_rows
-from dhsk.kernels.rows import RowsLike, as_rows, inner_product, require_unit_rows, squared_norms
+from dhsk.kernels.rows import RowsLike, as_rows, inner_product, squared_norms
 
 STRIP: Final = 16384
 """Entries handled at a time: five such float64 arrays (640 kB) stay in a core's L2 cache."""
@@ -188,10 +186,10 @@ class Kernel(ABC):
         del dtype
         return math.inf
 
-    def check_norms(
+    def check_rows(
         self, rows: Rows, first_row: int = 0, what: str = "X", dtype: str = "float64"
     ) -> None:
-        """Refuse rows whose kernel values overflow.
+        """Refuse rows that this kernel is not defined on, or whose values overflow.
 
         Parameters
         ----------
@@ -202,23 +200,23 @@ class Kernel(ABC):
         what
             What the message calls the samples.
         dtype
-            Type of the values.
+            Type of the kernel values.
 
         Raises
         ------
         InputError
-            There is such a row.
+            There is such a row; the message names the first.
         """
         largest = self.largest_norm2(dtype)
         if largest < math.inf:
             with np.errstate(over="ignore"):
                 norms2 = squared_norms(rows)
-            self.check_norms2(norms2, largest, f"{what}", first_row, dtype)
+            self.check_norms2(norms2, largest, what, first_row, dtype)
 
     def check_norms2(
         self, norms2: Floats, largest: float, what: str, first_row: int, dtype: str = "float64"
     ) -> None:
-        """Refuse squared norms, (a,), above the largest; see `check_norms`."""
+        """Refuse rows whose squared norms, (a,), are above the largest; see `check_rows`."""
         wrong = np.flatnonzero(~(norms2 <= largest))
         if wrong.size:
             raise InputError(
@@ -229,7 +227,9 @@ class Kernel(ABC):
 
     def to_spec(self) -> dict[str, Any]:
         """Name and parameters as JSON scalars; `kernel_from_spec` reads them back exactly."""
-        return {"name": self.name} | {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        inner = {key: value.to_spec() for key, value in values.items() if isinstance(value, Kernel)}
+        return {"name": self.name} | values | inner
 
     def _accept(self, X: RowsLike, what: str) -> Rows:
         rows = as_rows(X, what)
@@ -238,176 +238,8 @@ class Kernel(ABC):
                 f"{what} has {rows.shape[1]} columns, but this {self.name} kernel has"
                 f" dim={self.row_length}: make the kernel with dim={rows.shape[1]}"
             )
-        self.check_norms(rows, what=what)
-        if self.spherical:
-            with np.errstate(over="ignore"):  # infinite is off 1 too
-                norms2 = squared_norms(rows)
-            require_unit_rows(norms2, what)
+        self.check_rows(rows, what=what)
         return rows
-
-
-class SphericalKernel(Kernel):
-    """A kernel of the cosine of two unit rows, with K(x, x) = 1."""
-
-    spherical: ClassVar[bool] = True
-    unit_diagonal: ClassVar[bool] = True
-    default_map: ClassVar[str] = "hyperspherical"
-
-    def norms2(self, rows: Rows) -> Floats:
-        """Ones, (a,): the rows are unit vectors."""
-        return np.ones(rows.shape[0])
-
-    def product(self, rows: Rows, columns: Rows, out: Reals | None = None) -> Floats:
-        """Cosines of checked rows, (a, b), exactly 1 for equal rows; in `out` if given."""
-        cosines = inner_product(rows, columns, out)
-        set_cosines_of_equal_rows(cosines, rows, columns)
-        return cosines
-
-    @abstractmethod
-    def _evaluate(self, cosines: Floats) -> None:
-        """Replace a 1-D strip of cosines in [-1, 1] with kernel values, in place."""
-
-    def _evaluate_less_one(self, cosines: Floats, scale: float, shift: float) -> None:
-        """Replace a 1-D strip of cosines in [-1, 1] with scale (K - 1) + shift, in place.
-
-        Families whose values come near 1 everywhere compute K - 1 itself.
-        """
-        self._evaluate(cosines)
-        cosines -= 1.0
-        cosines *= scale
-        cosines += shift
-
-    def _apply(self, cosines: Reals, out: Reals) -> None:
-        """Kernel values of 1-D cosines; `out` may be the same array. Both float64 or float32.
-
-        Cosines outside [-1, 1] are clipped.
-        """
-        for part in strips(cosines.size):
-            strip = np.clip(cosines[part], -1.0, 1.0, dtype=np.float64)
-            self._evaluate(strip)
-            out[part] = strip.astype(cosines.dtype, copy=False)
-
-    def apply_less_one(self, cosines: Reals, out: Reals, scale: float, shift: float) -> None:
-        """Values of scale (K - 1) + shift at 1-D cosines, computed in float64.
-
-        Parameters
-        ----------
-        cosines
-            (size,), float64 or float32, without NaN; clipped to [-1, 1].
-        out
-            Where the values go, (size,), rounded if it is float32; may be `cosines`.
-        scale, shift
-            What K - 1 is multiplied by, and what is added to that.
-        """
-        for part in strips(cosines.size):
-            strip = np.clip(cosines[part], -1.0, 1.0, dtype=np.float64)
-            self._evaluate_less_one(strip, scale, shift)
-            out[part] = strip.astype(out.dtype, copy=False)
-
-    def of_cosine_minus_one(self, c: ArrayLike) -> NDArray[Any]:
-        """K - 1 at given cosines, with the digits that K itself loses where it is nearly 1.
-
-        Of the heat kernel, the parametrix without an order and the cosine, the relative error is
-        some eps (2e-16), given the cosine; of other kernels the absolute error.
-
-        Parameters
-        ----------
-        c
-            As for `of_cosine`.
-
-        Returns
-        -------
-        NDArray
-            K(c) - 1, of the shape and dtype of c (float64 unless c is float32).
-
-        Raises
-        ------
-        InputError
-            If c is not of real numbers or holds NaN.
-        """
-        out, flat = self._checked_cosines(c)
-        self.apply_less_one(flat, flat, 1.0, 0.0)
-        return np.asarray(out)
-
-    def of_cosine(self, c: ArrayLike) -> NDArray[Any]:
-        """Kernel values at given cosines.
-
-        Parameters
-        ----------
-        c
-            Cosines of any shape; values outside [-1, 1] are clipped to it.
-
-        Returns
-        -------
-        NDArray
-            K(c), of the shape and dtype of c (float64 unless c is float32).
-
-        Raises
-        ------
-        InputError
-            If c is not of real numbers or holds NaN.
-        """
-        out, flat = self._checked_cosines(c)
-        self._apply(flat, flat)
-        return np.asarray(out)
-
-    @staticmethod
-    def _checked_cosines(c: ArrayLike) -> tuple[Any, Any]:
-        """Cosines in a new array, and the same memory as one strip; NaN is refused."""
-        cosines = np.asarray(c)
-        if cosines.dtype.kind not in "iuf":
-            raise InputError(f"cosines must be real numbers, but their dtype is {cosines.dtype}")
-        single = cosines.dtype == np.float32
-        out: Any = np.array(cosines, dtype=np.float32 if single else np.float64, order="C")
-        flat = out.reshape(-1)
-        for part in strips(flat.size):
-            if np.isnan(flat[part]).any():
-                first = part.start + int(np.argmax(np.isnan(flat[part])))
-                raise InputError(
-                    f"cosine number {first} (counted from 0, in C order) is NaN:"
-                    " look for zero rows or missing values in the samples"
-                )
-        return out, flat
-
-    def evaluate(self, cosines: Reals, out: Reals) -> None:
-        """Kernel values of cosines that `product` gave, in one pass over them.
-
-        Parameters
-        ----------
-        cosines
-            (a, b), C-ordered, float64 or float32; rounding beyond [-1, 1] is clipped.
-        out
-            Where the values go, (a, b), C-ordered, float64 or float32; `cosines` are kept unless
-            it is the same array. Values have the accuracy of the type of `cosines`.
-        """
-        self._apply(cosines.reshape(-1), out.reshape(-1))
-
-    def of_product(self, product: Reals, row_norms2: Floats, col_norms2: Floats) -> Any:
-        """Kernel values from the cosines of unit rows, in one pass over `product`.
-
-        The computed product of equal rows is not exactly 1: `product` sets it, so that duplicates
-        have K = 1 to the bit wherever kernels are called with rows.
-
-        Parameters
-        ----------
-        product
-            Cosines <x_i, y_j>, (a, b), float64 or float32; rounding beyond [-1, 1] is clipped.
-        row_norms2
-            Not used: the rows are unit vectors.
-        col_norms2
-            Not used: the rows are unit vectors.
-
-        Returns
-        -------
-        NDArray
-            K(x_i, y_j), (a, b), of the dtype of `product`; in its memory if it is C-ordered.
-        """
-        del row_norms2, col_norms2
-        single = product.dtype == np.float32
-        number = np.float32 if single else np.float64
-        values: Any = np.ascontiguousarray(product, dtype=number)
-        self.evaluate(values, values)
-        return values
 
 
 def mirror_upper(values: Floats) -> None:

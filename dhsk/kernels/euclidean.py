@@ -12,13 +12,13 @@ from dhsk.errors import InputError
 from dhsk.kernels.base import (
     STRIP,
     Kernel,
-    SphericalKernel,
     largest_of,
     positive_parameter,
     real_parameter,
     strips,
     whole_parameter,
 )
+from dhsk.kernels.spherical import SphericalKernel
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.caching import cached_value
 from dhsk.errors import AccuracyError
-from dhsk.kernels.base import SphericalKernel, positive_parameter, whole_parameter
+from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.kernels.certified.certify import ErrorBound
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.certified.profile import HeatProfile, heat_profile
+from dhsk.kernels.spherical import SphericalKernel
 
 TIME_SCALES: Final = (0.7, 1.0, 1.4)
 """Scales to try first: around the sweet spot t = log(n)/n of Zhao & Song (2017), section 2.2."""

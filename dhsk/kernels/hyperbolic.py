@@ -89,8 +89,11 @@ class HyperbolicHeatKernel(RowKernel):
         """Short human name with the time."""
         return f"hyperbolic t={self.time:.4g}{'' if self.normalize else ' density'}"
 
-    def check_rows(self, rows: Rows, first_row: int = 0, what: str = "X") -> None:
-        """Refuse rows whose last entry, sigma, is not above 0 (see `RowKernel`)."""
+    def check_rows(
+        self, rows: Rows, first_row: int = 0, what: str = "X", dtype: str = "float64"
+    ) -> None:
+        """Refuse rows whose last entry, sigma, is not above 0 (see `Kernel`)."""
+        del dtype  # a density that overflows is refused on first use
         sigma = _dense(rows[:, -1:]).reshape(-1)
         wrong = ~(sigma > 0.0)
         if wrong.any():

@@ -11,8 +11,9 @@ from scipy.special import zeta
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
-from dhsk.kernels.base import SphericalKernel, positive_parameter, whole_parameter
+from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.kernels.heat import time_at_scale
+from dhsk.kernels.spherical import SphericalKernel
 
 MAX_ORDER: Final = 2
 """Highest order of the expansion with a closed form here."""

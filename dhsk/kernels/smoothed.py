@@ -8,14 +8,15 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
-from dhsk.kernels.base import STRIP, SphericalKernel, real_parameter
+from dhsk.kernels.base import STRIP, real_parameter
 from dhsk.kernels.duplicates import set_cosines_of_equal_rows
 from dhsk.kernels.rows import inner_product
 from dhsk.kernels.rowwise import RowKernel
+from dhsk.kernels.spherical import SphericalKernel, WrappedKernel
 
 
 @dataclass(frozen=True)
-class SmoothedKernel(RowKernel):
+class SmoothedKernel(WrappedKernel, RowKernel):
     """A spherical kernel of smoothed counts: of the cosines of `multinomial_map(X, alpha)`.
 
     It takes the counts themselves and computes the same cosines without the dense map: sparse
@@ -42,7 +43,6 @@ class SmoothedKernel(RowKernel):
     name: ClassVar[str] = "smoothed"
     unit_diagonal: ClassVar[bool] = True
 
-    kernel: SphericalKernel
     alpha: float
 
     def __post_init__(self) -> None:
@@ -56,30 +56,15 @@ class SmoothedKernel(RowKernel):
             raise InputError(f"alpha must be 0 or above, but it is {self.alpha!r}")
 
     @property
-    def dim(self) -> int | None:
-        """Number of features, where the inner kernel fixes it."""
-        return self.kernel.row_length
-
-    @property
-    def row_length(self) -> int | None:
-        """Number of columns that rows must have; None if any."""
-        return self.kernel.row_length
-
-    @property
     def label(self) -> str:
         """Short human name: the inner kernel's, with alpha."""
         return f"{self.kernel.label} alpha={self.alpha:.4g}"
 
-    def prepare(self) -> None:
-        """Prepare the inner kernel."""
-        self.kernel.prepare()
-
-    def to_spec(self) -> dict[str, Any]:
-        """Name, alpha, and the description of the inner kernel."""
-        return {"name": self.name, "kernel": self.kernel.to_spec(), "alpha": self.alpha}
-
-    def check_rows(self, rows: Rows, first_row: int = 0, what: str = "X") -> None:
-        """Refuse negative counts and, without smoothing, rows of zeros (see `RowKernel`)."""
+    def check_rows(
+        self, rows: Rows, first_row: int = 0, what: str = "X", dtype: str = "float64"
+    ) -> None:
+        """Refuse negative counts and, without smoothing, rows of zeros (see `Kernel`)."""
+        del dtype  # values are at most 1
         lowest = rows.min(axis=1)
         lowest = lowest.toarray() if not isinstance(lowest, np.ndarray) else lowest
         _refuse(

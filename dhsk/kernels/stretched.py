@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Rows
-from dhsk.kernels.base import Kernel, SphericalKernel, positive_parameter
+from dhsk.kernels.base import Kernel, positive_parameter
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.euclidean import GaussianKernel
 from dhsk.kernels.smoothed import SmoothedKernel
+from dhsk.kernels.spherical import SphericalKernel, WrappedKernel
 
 NEARLY_CONSTANT: Final = 0.25
 """Mean of 1 - K below which a kernel is stretched: at 1/4 two binary digits are gained."""
@@ -28,7 +29,7 @@ _RESOLVED: Final = 1e-6  # of a unit: from there on a mean has ten digits of its
 
 
 @dataclass(frozen=True)
-class StretchedKernel(SphericalKernel):
+class StretchedKernel(WrappedKernel, SphericalKernel):
     """A spherical kernel K as 1 - (1 - K)/spread: its differences from 1 at a scale of their own.
 
     It is 1 on the diagonal and about 0 elsewhere, if `spread` is the mean of 1 - K. It is positive
@@ -50,30 +51,15 @@ class StretchedKernel(SphericalKernel):
 
     name: ClassVar[str] = "stretched"
 
-    kernel: SphericalKernel
     spread: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spread", positive_parameter("spread", self.spread))
 
     @property
-    def dim(self) -> int | None:
-        """Number of features, where the inner kernel fixes it."""
-        return self.kernel.row_length
-
-    @property
-    def row_length(self) -> int | None:
-        """Number of columns that rows must have; None if any."""
-        return self.kernel.row_length
-
-    @property
     def label(self) -> str:
         """Short human name: the inner kernel's, with the spread."""
         return f"{self.kernel.label} spread={self.spread:.4g}"
-
-    def to_spec(self) -> dict[str, Any]:
-        """Name, spread, and the description of the inner kernel."""
-        return {"name": self.name, "kernel": self.kernel.to_spec(), "spread": self.spread}
 
     def _evaluate(self, cosines: Floats) -> None:
         self.kernel.apply_less_one(cosines, cosines, 1.0 / self.spread, 1.0)
