@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ProjectiveMap,
     )
     from dhsk.execution.cluster import connect
-    from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram
+    from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram, repair_gram
     from dhsk.kernels import (
         CosineKernel,
         GaussianKernel,
@@ -64,7 +64,7 @@ _HOME = {
         "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "NystromFeatures",
         "NystromSVC", "ProjectiveMap",
     ],
-    "gram": ["GramMatrices", "GramMatrix", "compute_gram", "open_gram"],
+    "gram": ["GramMatrices", "GramMatrix", "compute_gram", "open_gram", "repair_gram"],
     "kernels": [
         "CosineKernel", "GaussianKernel", "HeatKernel", "HyperbolicHeatKernel", "Kernel",
         "LinearKernel", "ParametrixKernel", "PolynomialKernel", "SmoothedKernel",
@@ -86,6 +86,7 @@ __all__ = [
     "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "StoreError", "StoreMismatchError",
     "ZeroRowsWarning", "compute_gram", "connect", "cross_validate", "hyperspherical_map",
     "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
+    "repair_gram",
 ]  # fmt: skip
 
 

@@ -206,8 +206,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
             sphere_map=self.sphere_map,
             zero_rows=ZeroRows(self.zero_rows),  # those were warned of when the rows were mapped
             store=self.store,
-            dtype=self.dtype,
-            product_dtype=self.dtype,
+            dtype=self._fitted_map.dtype,
+            product_dtype=self._fitted_map.dtype,
             memory=self.memory,
             client=self.client,
         )

@@ -4,8 +4,9 @@ import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 from distributed import Client
 
@@ -34,20 +35,37 @@ from dhsk.gram.tiles import Group, TileSource, extent
 from dhsk.gram.writing import TileWriter
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
 from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.samples import Scan, SphereMap, ZeroRows, ZeroRule, warn_of_zero_rows
+from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule, warn_of_zero_rows
 from dhsk.units import parse_bytes
 
 Task: TypeAlias = tuple[TileSource, Group]
 """What workers are given to compute."""
 
 
-@overload
-def compute_gram(X: Any, kernel: Kernel | str, Y: Any = None, **options: Any) -> GramMatrix: ...
+class GramOptions(TypedDict, total=False):
+    """Options of `compute_gram`, for its two signatures: of one kernel, and of several."""
+
+    sphere_map: SphereMap | None
+    zero_rows: ZeroRule | ZeroRows
+    store: str | Path | None
+    dtype: str
+    product_dtype: str
+    tile: int | None
+    memory: int | str | None
+    client: Client | None
+    layout: str
+    progress: OnProgress | None
+
+
 @overload
 def compute_gram(
-    X: Any, kernel: Sequence[Kernel | str], Y: Any = None, **options: Any
+    X: Any, kernel: Kernel | str, Y: Any = None, **options: Unpack[GramOptions]
+) -> GramMatrix: ...
+@overload
+def compute_gram(
+    X: Any, kernel: Sequence[Kernel | str], Y: Any = None, **options: Unpack[GramOptions]
 ) -> GramMatrices: ...
-def compute_gram(  # type: ignore[misc]  # its options are those of the overloads
+def compute_gram(
     X: Any,
     kernel: Kernel | str | Sequence[Kernel | str],
     Y: Any = None,
@@ -151,39 +169,31 @@ def compute_gram(  # type: ignore[misc]  # its options are those of the overload
     given = one_or_several(kernel)
     sides = open_sides(X, Y)
     kernels = [parse_kernel(one, sides[0].shape[1]) for one in given]
-    options = {
-        "dtype": dtype,
-        "product_dtype": product_dtype,
-        "layout": "none" if store is None else layout,
-        "n_kernels": len(kernels),
-    }
     chosen_map = check_kernels(kernels, sides, sphere_map, product_dtype)
-    taken_down = isinstance(zero_rows, ZeroRows)  # by a caller of this package, which warns itself
-    rules = [zero_rows if isinstance(zero_rows, ZeroRows) else ZeroRows(zero_rows) for _ in sides]
     with ExitStack() as stack:
         worker_client = stack.enter_context(computing(client))
-        resources = resources_of(worker_client, limit)
-        plan = plan_for(sides, resources, tile=tile, **options)
+        plan_with = partial(
+            plan_for,
+            sides,
+            resources_of(worker_client, limit),
+            dtype=dtype,
+            product_dtype=product_dtype,
+            layout="none" if store is None else layout,
+            n_kernels=len(kernels),
+        )
+        plan = plan_with(tile=tile)
         path, folder = _place(store, plan)
         stack.enter_context(full_disk_is_budget())
         stack.enter_context(sole_writer(path))
         if is_occupied(path):
             sides = in_order_of(GramStore.open(path), sides)
         narrow = "float32" if "float32" in (dtype, product_dtype) else "float64"
-        scans = [
-            scan_side(side, kernels, chosen_map, report, rule, narrow)
-            for side, rule in zip(sides, rules, strict=True)
-        ]
-        if not taken_down:
-            warn_of_zero_rows(
-                [(s.source, r.count, s.shape[0]) for s, r in zip(sides, rules, strict=True)]
-            )
-        names = sides[0].feature_names
-        header = _header(plan, kernels, chosen_map, scans, names)
+        scans = _scan(sides, kernels, chosen_map, zero_rows, narrow, report)
+        header = _header(plan, kernels, chosen_map, scans, sides[0].feature_names)
         stack.enter_context(_removed_if_samples_change(path))
-        opened = GramStore.create(path, header, names)
+        opened = GramStore.create(path, header, sides[0].feature_names)
         if opened.header.tile != plan.tiling.tile:  # that of an earlier run wins
-            plan = plan_for(sides, resources, tile=opened.header.tile, **options)
+            plan = plan_with(tile=opened.header.tile)
             plan.check()
         staging = stage_samples(opened, sides, report)
         if store is not None:
@@ -213,6 +223,24 @@ def _place(store: str | Path | None, plan: GramPlan) -> tuple[Path, TemporaryFol
         parent = next(p for p in (path, *path.absolute().parents) if p.exists())
         plan.check(disk_free=shutil.disk_usage(parent).free)
     return path, folder
+
+
+def _scan(
+    sides: list[Samples],
+    kernels: Sequence[Kernel],
+    sphere_map: SphereMap,
+    zero_rows: ZeroRule | ZeroRows,
+    dtype: str,
+    report: OnProgress,
+) -> list[Scan]:
+    """Check and fingerprint all samples; warn of those of zeros unless the caller counts them."""
+    if isinstance(zero_rows, ZeroRows):
+        return [scan_side(side, kernels, sphere_map, report, zero_rows, dtype) for side in sides]
+    zeros = [ZeroRows(zero_rows) for _ in sides]
+    pairs = list(zip(sides, zeros, strict=True))
+    scans = [scan_side(side, kernels, sphere_map, report, zero, dtype) for side, zero in pairs]
+    warn_of_zero_rows([(side.source, zero.count, side.shape[0]) for side, zero in pairs])
+    return scans
 
 
 @contextmanager

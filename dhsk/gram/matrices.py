@@ -1,7 +1,7 @@
 """Gram matrices of several kernels on the same samples."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -30,7 +30,11 @@ class GramMatrices(Sequence[GramMatrix]):
         """Number of kernels."""
         return len(self._matrices)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> GramMatrix: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[GramMatrix]: ...
+    def __getitem__(self, index: int | slice) -> GramMatrix | list[GramMatrix]:
         """Matrix of one kernel, or a list of some."""
         return self._matrices[index]
 

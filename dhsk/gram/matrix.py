@@ -1,6 +1,7 @@
 """A Gram matrix as a whole: read from its store, derived from stored products, or recomputed."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,20 @@ from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError, InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.files import parse_path
+from dhsk.gram.array import TiledArray
 from dhsk.gram.derive import check_derivable
+from dhsk.gram.gather import gather
 from dhsk.gram.passes import diagonal, multiply
-from dhsk.gram.storage.header import Header
-from dhsk.gram.storage.indexing import Part, Selector, by_block, grid, to_indices
+from dhsk.gram.storage.indexing import Selector, to_indices
 from dhsk.gram.storage.store import GramStore
-from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import TileSource
 from dhsk.kernels import Kernel, parse_kernel
 from dhsk.kernels.centre import with_all_entries
+from dhsk.report.markup import table
+from dhsk.units import human_bytes
 
 
-class GramMatrix:
+class GramMatrix(TiledArray):
     """Gram matrix in a store, or computed on demand; nothing of it is held in memory.
 
     Get one from `compute_gram` or `open_gram`. Products and means run on the workers of the current
@@ -80,54 +83,33 @@ class GramMatrix:
         return TileSource(self.path, [self.kernel], compute=self._compute, norms2=norms2)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self._store.header.n_rows, self._store.header.n_cols
-
-    @property
-    def dtype(self) -> "np.dtype[Any]":
-        """Type of the entries."""
-        return np.dtype(self._store.header.dtype)
-
-    @property
-    def dim(self) -> int:
-        """Number of features of the samples."""
-        return self._store.header.dim
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features, in the order of the columns; None where they have none."""
-        return self._store.feature_names
-
-    @property
-    def sphere_map(self) -> str:
-        """How the samples were mapped before the product."""
-        return self._store.header.sphere_map
+    def T(self) -> "GramMatrix | da.Array":
+        """Transposed matrix: itself if symmetric, else a lazy Dask array."""
+        return self if self.symmetric else self.to_dask().T
 
     @property
     def computed(self) -> bool:
         """Whether tiles are computed whenever they are asked for."""
         return self._compute
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether rows and columns are the same samples."""
-        return self._store.header.symmetric
-
-    @property
-    def header(self) -> Header:
-        """What the store holds, and of which samples."""
-        return self._store.header
-
-    @property
-    def tiling(self) -> Tiling:
-        """The cut into tiles."""
-        return self._store.header.tiling
-
     def __repr__(self) -> str:
         """One line: shape, type, kernel, place."""
         n, m = self.shape
         return f"<GramMatrix {n} x {m} {self.dtype} of {self.kernel.label}, {self.path}>"
+
+    def _repr_html_(self) -> str:
+        """Small table for notebooks, like that of a Dask array."""
+        tile = tuple(part[0] for part in self.chunks)
+        of_tile = human_bytes(math.prod(tile) * self.dtype.itemsize)
+        rows = [
+            ("Bytes", human_bytes(self.nbytes), of_tile),
+            ("Shape", self.shape, tile),
+            ("Data type", self.dtype, ""),
+            ("Kernel", self.kernel.label, ""),
+            ("Tiles", f"{self.tiling.n_tiles:,}", "computed" if self._compute else "stored"),
+            ("Store", self.path, ""),
+        ]
+        return table(["", "Matrix", "Tile"], rows)
 
     # Kernels
 
@@ -227,34 +209,7 @@ class GramMatrix:
         list of ndarray
             Each (rows, cols), C-ordered.
         """
-        n, m = self.shape
-        chosen = [(to_indices(rows, n), to_indices(cols, m)) for rows, cols in pairs]
-        results = [np.empty((len(r), len(c)), dtype=dtype) for r, c in chosen]
-        groups = [(by_block(r, self.tiling.tile), by_block(c, self.tiling.tile)) for r, c in chosen]
-        for i, j in self.tiling.tiles():
-            wanted = [
-                (result, a[i], b[j], transposed)
-                for result, (rows, cols) in zip(results, groups, strict=True)
-                for a, b, transposed in self._sides(i, j, rows, cols)
-                if i in a and j in b
-            ]
-            if not wanted:
-                continue
-            tile = self._tile(i, j)
-            for result, row, col, transposed in wanted:
-                if transposed:
-                    result[grid(col.place, row.place)] = tile[grid(row.inside, col.inside)].T
-                else:
-                    result[grid(row.place, col.place)] = tile[grid(row.inside, col.inside)]
-        return results
-
-    def _sides(
-        self, i: int, j: int, rows: dict[int, Part], cols: dict[int, Part]
-    ) -> Iterator[tuple[dict[int, Part], dict[int, Part], bool]]:
-        """Where tile (i, j) lands: as it is, and mirrored across the diagonal."""
-        yield rows, cols, False
-        if self.symmetric and i != j:
-            yield cols, rows, True
+        return gather(self._tile, self.tiling, pairs, dtype)
 
     def samples(self, rows: Selector = slice(None)) -> Rows:
         """Samples as the kernel takes them: mapped, of the type in which they were multiplied.
@@ -346,14 +301,8 @@ class GramMatrix:
         dask.array.Array
             (N, M); workers read the store, so its disk must be theirs too.
         """
-        tiling = self.tiling
-        chunks = tuple(
-            tuple(part(k).stop - part(k).start for k in range(count))
-            for part, count in ((tiling.rows, tiling.row_blocks), (tiling.cols, tiling.col_blocks))
-        )
-        return da.map_blocks(
-            _read_block, self, chunks=chunks, dtype=self.dtype, meta=np.empty((0, 0), self.dtype)
-        )
+        meta = np.empty((0, 0), self.dtype)
+        return da.map_blocks(_read_block, self, chunks=self.chunks, dtype=self.dtype, meta=meta)
 
     def verify(self) -> int:
         """Read every stored tile and test its checksum.

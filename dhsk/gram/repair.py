@@ -1,4 +1,4 @@
-"""Making damaged tiles of a store again."""
+"""Repair of a Gram store: its damaged tiles are computed again."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.lock import sole_writer
 from dhsk.execution.resources import Resources
 from dhsk.execution.workers import computing, full_disk_is_budget, resources_of
+from dhsk.files import parse_path
 from dhsk.gram.compute import compute_tiles
 from dhsk.gram.plan import GramPlan
 from dhsk.gram.prepare import open_sides, plan_for, scan_side
@@ -20,7 +21,7 @@ from dhsk.units import parse_bytes
 
 
 def repair_gram(
-    path: str | Path,
+    store: str | Path,
     X: Any,
     Y: Any = None,
     *,
@@ -28,52 +29,66 @@ def repair_gram(
     client: Client | None = None,
     progress: OnProgress | None = None,
 ) -> list[tuple[int, int]]:
-    """Compute the damaged and missing tiles of a store again; the others stay.
+    """Compute the damaged and missing tiles of a Gram store again; the others stay.
 
-    Damaged samples in the store, and damaged descriptions of its arrays, are written again too.
+    Samples and descriptions of arrays that are damaged are written again too.
 
     Parameters
     ----------
-    path
+    store
         Folder of the store.
     X
-        The samples that it was made from, as for `compute_gram`.
+        The samples that it was computed from, as for `compute_gram`.
     Y
-        The other samples of a rectangular store.
+        The samples of the columns of a rectangular matrix; None if it is symmetric.
     memory
-        Most bytes that all processes together may hold.
+        Upper bound on the memory of all processes together, in bytes or like "2GB"; None for what
+        the workers have.
     client
-        Where to compute; None takes dask's current client, or threads of this process.
+        Where to compute; None takes Dask's current client, or threads of this process.
     progress
         Called with a `Progress` after every tile.
 
     Returns
     -------
     list of (int, int)
-        Indices of the tiles that were made again.
+        Indices of the damaged or missing tiles, which are now sound.
 
     Raises
     ------
     InputError
         The store is of two sets of samples and one was given, or the other way round.
     StoreMismatchError
-        These are other samples; the store is left as it is.
+        The store was made from other samples; it is left as it is.
     StoreError
         The store cannot be written, or another process writes to it.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> G = dhsk.compute_gram(X, "cosine", store="digits.gram", tile=512)
+    >>> chunk = G.path / "gram" / "c" / "0" / "1"
+    >>> chunk.unlink()
+    >>> dhsk.repair_gram("digits.gram", X)
+    [(0, 1)]
+    >>> G.verify()
+    10
     """
-    store = GramStore.open(Path(path))
-    sides = open_sides(X, Y)
-    if len(sides) != len(store.samples.sides):
+    opened = GramStore.open(parse_path("store", store))
+    sides, report = open_sides(X, Y), progress or ignore
+    if len(sides) != len(opened.samples.sides):
         raise InputError(
-            f"{path} was made from {len(store.samples.sides)} sets of samples, {len(sides)} given: "
-            "repair it in Python with dhsk.gram.repair.repair_gram(store, X), or (store, X, Y)"
+            f"{store} was made from {len(opened.samples.sides)} sets of samples, {len(sides)} "
+            "given: repair it in Python with dhsk.repair_gram(store, X), or (store, X, Y)"
         )
     limit = None if memory is None else parse_bytes(memory)
-    with full_disk_is_budget(), sole_writer(store.path), computing(client) as workers:
-        plan = _plan(store, sides, resources_of(workers, limit))
-        sides = in_order_of(store, sides)
-        _check_samples(store, sides, progress or ignore)
-        return _repair(store, sides, workers, plan, progress or ignore)
+    with full_disk_is_budget(), sole_writer(opened.path), computing(client) as workers:
+        plan = _plan(opened, sides, resources_of(workers, limit))
+        sides = in_order_of(opened, sides)
+        _check_samples(opened, sides, report)
+        return _repair(opened, sides, workers, plan, report)
 
 
 def _plan(store: GramStore, sides: list[Samples], resources: Resources) -> GramPlan:

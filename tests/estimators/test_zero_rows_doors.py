@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 import dhsk
 from dhsk.__main__ import DONE, main
 from dhsk.errors import InputError, ZeroRowsWarning
-from dhsk.gram.repair import repair_gram
 from dhsk.models.files import load_model
 from dhsk.nystrom import room
 
@@ -222,7 +221,7 @@ def test_repair(data: Any, form: Any, tmp_path: Path) -> None:
     (tmp_path / "g/gram/c/0/0").unlink()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        repair_gram(tmp_path / "g", form(X))
+        dhsk.repair_gram(tmp_path / "g", form(X))
     np.testing.assert_array_equal(dhsk.open_gram(tmp_path / "g")[:, :], before)
 
 

@@ -15,7 +15,6 @@ from scipy.sparse import csr_array, save_npz
 
 import dhsk
 from dhsk.__main__ import exit_code
-from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage import staging
 from dhsk.gram.storage.store import GramStore
 from dhsk.progress import Progress
@@ -197,10 +196,10 @@ def test_repair_refuses_samples_that_change(tmp_path: Path, counts: Any, client:
         os.truncate(path / name, 50)
     watch = once("staging", 2 * TILE, lambda: np.copyto(X, old[::-1]))
     with pytest.raises(dhsk.SamplesChangedError, match=CHANGED):
-        repair_gram(path, X, client=client, progress=watch)
+        dhsk.repair_gram(path, X, client=client, progress=watch)
     with pytest.raises(dhsk.CorruptTileError, match=r"the samples \(rows\) in .* are damaged"):
         GramStore.open(path).check_sound()
-    repair_gram(path, old, client=client)
+    dhsk.repair_gram(path, old, client=client)
     GramStore.open(path).check_sound()
     np.testing.assert_array_equal(np.asarray(dhsk.open_gram(path)), before)
 

@@ -1,5 +1,6 @@
 """Gram matrices by tiles against direct sums, and what a restart trusts."""
 
+import inspect
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import zarr
 from scipy.sparse import csr_array, save_npz
 
 import dhsk
-from dhsk.gram.compute import compute_group
+from dhsk.gram.compute import GramOptions, compute_group
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import TileSource
 
@@ -274,3 +275,10 @@ def test_current_client_is_used(tmp_path: Path, counts: Any, client: Any) -> Non
     between = known()
     G @ np.ones(30)
     assert before < between < known()
+
+
+def test_both_signatures_have_every_option() -> None:
+    """Type checkers see the options of `GramOptions`; these are the function's own."""
+    parameters = inspect.signature(dhsk.compute_gram).parameters.values()
+    own = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
+    assert GramOptions.__optional_keys__ == own

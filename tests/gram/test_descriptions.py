@@ -12,7 +12,6 @@ import zarr
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.stored_array import RECORD
 
@@ -116,7 +115,7 @@ def test_more_or_else_than_follows_is_damage(
     file.write_text(json.dumps(described))
     with pytest.raises(dhsk.CorruptTileError, match=rf"{file} is damaged; recompute"):
         GramStore.open(path).check_sound()
-    assert repair_gram(path, X, client=client) == []
+    assert dhsk.repair_gram(path, X, client=client) == []
     assert contents(path) == before
     assert times(path) == written
 
@@ -186,7 +185,7 @@ def test_swapped_tiles_are_found_and_repaired(
             opened.read_tile(1, 4, kernel)
         with pytest.raises(dhsk.CorruptTileError, match=r"2 of 21 tiles .* damaged: \(0, 3\)"):
             opened.check_sound()
-    assert repair_gram(path, X, client=client) == [(0, 3), (1, 4)]
+    assert dhsk.repair_gram(path, X, client=client) == [(0, 3), (1, 4)]
     assert contents(path) == before
 
 
@@ -202,7 +201,7 @@ def test_swapped_samples_are_found_and_staged_again(tmp_path: Path, X: Any, clie
         store.samples.read("rows", slice(0, 5))
     with pytest.raises(dhsk.CorruptTileError, match=r"the samples \(rows\) in .* are damaged"):
         store.check_sound()
-    assert repair_gram(path, X, client=client) == []
+    assert dhsk.repair_gram(path, X, client=client) == []
     assert contents(path) == before
 
 
@@ -217,7 +216,7 @@ def test_swapped_entries_are_found(
         before = contents(path)
         swap(path, f"rows/{name}/c/0", f"rows/{name}/c/1")
         assert GramStore.open(path).damaged_sides() == ["rows"]
-        repair_gram(path, samples, client=client)
+        dhsk.repair_gram(path, samples, client=client)
         assert contents(path) == before
 
 
@@ -334,7 +333,7 @@ def test_a_damaged_record_is_put_right(tmp_path: Path, X: Any, client: Any) -> N
         file.write_text(json.dumps(described))
         with pytest.raises(dhsk.CorruptTileError):
             GramStore.open(path).check_sound()
-        assert repair_gram(path, X, client=client) == made
+        assert dhsk.repair_gram(path, X, client=client) == made
         assert contents(path) == before
 
 

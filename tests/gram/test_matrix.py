@@ -137,6 +137,36 @@ def test_dask_array_holds_the_same(G: dhsk.GramMatrix, R: dhsk.GramMatrix) -> No
         np.testing.assert_array_equal(lazy.compute(), np.asarray(matrix))
 
 
+def test_attributes_are_those_of_the_dask_array(G: dhsk.GramMatrix, R: dhsk.GramMatrix) -> None:
+    """Shape, size, bytes and chunks are what Dask says of the same matrix."""
+    for matrix in (G, R):
+        lazy = matrix.to_dask()
+        for name in ("shape", "dtype", "ndim", "size", "nbytes", "chunks"):
+            assert getattr(matrix, name) == getattr(lazy, name)
+    assert R.chunks == ((10, 10, 10, 10, 10, 3), (10, 10, 10, 1))
+
+
+def test_transposed_matrix(G: dhsk.GramMatrix, R: dhsk.GramMatrix) -> None:
+    """A symmetric matrix is its own transpose; that of a rectangular one is lazy."""
+    assert G.T is G
+    assert R.T.shape == (M, N)
+    assert np.array_equal(np.asarray(R.T), np.asarray(R).T)
+
+
+def test_table_for_notebooks(R: dhsk.GramMatrix) -> None:
+    """It shows sizes of the matrix and of a tile, and escapes the path."""
+    R.path = R.path / "a<b"
+    html = R._repr_html_()
+    for cells in (
+        '<th scope="row">Bytes</th><td>13.1 KB</td><td>800 B</td>',
+        '<th scope="row">Shape</th><td>(53, 31)</td><td>(10, 10)</td>',
+        f'<th scope="row">Tiles</th><td>24</td><td>{"computed" if R.computed else "stored"}</td>',
+        "<td>heat t=0.1</td>",
+        "a&lt;b",
+    ):
+        assert cells in html
+
+
 def test_scipy_solvers_run_on_it(G: dhsk.GramMatrix, R: dhsk.GramMatrix, rng: Any) -> None:
     """Eigenvalues and linear systems through the linear operator."""
     whole = np.asarray(G)

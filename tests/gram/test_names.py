@@ -10,7 +10,6 @@ import pytest
 
 import dhsk
 from dhsk.errors import CorruptTileError, StoreMismatchError
-from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage.names import NAMES_FILE
 from dhsk.gram.storage.store import GramStore
 
@@ -82,10 +81,10 @@ def test_repair_puts_columns_in_order(frame: Any, tmp_path: Path) -> None:
     whole = tiles_of(tmp_path / "g")
     GramStore.open(tmp_path / "g").remove_tile(1, 2)
     (tmp_path / "g" / "rows" / "dense" / "zarr.json").unlink()
-    assert repair_gram(tmp_path / "g", frame[NAMES[::-1]]) == [(1, 2)]
+    assert dhsk.repair_gram(tmp_path / "g", frame[NAMES[::-1]]) == [(1, 2)]
     assert tiles_of(tmp_path / "g") == whole
     with pytest.raises(StoreMismatchError, match="lacks 1 of the 8"):
-        repair_gram(tmp_path / "g", frame.rename(columns={"w0": "z"}))
+        dhsk.repair_gram(tmp_path / "g", frame.rename(columns={"w0": "z"}))
 
 
 @pytest.mark.parametrize("damage", [lambda f: f.unlink(), lambda f: f.write_text('["w1"]')])
@@ -99,8 +98,8 @@ def test_damaged_names_are_found_and_written_again(frame: Any, tmp_path: Path, d
     with pytest.raises(CorruptTileError, match=r"feature_names\.json is damaged; recompute"):
         GramStore.open(store).check_sound()
     with pytest.raises(CorruptTileError, match="with their names in the same order"):
-        repair_gram(store, frame.to_numpy())
-    assert repair_gram(store, frame) == []
+        dhsk.repair_gram(store, frame.to_numpy())
+    assert dhsk.repair_gram(store, frame) == []
     GramStore.open(store).check_sound()
     (store / NAMES_FILE).unlink()  # as of a run that was killed before it wrote them
     assert dhsk.compute_gram(frame, KERNEL, store=store).feature_names == tuple(NAMES)

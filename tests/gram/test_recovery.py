@@ -23,7 +23,6 @@ import dhsk
 from dhsk.execution import workers
 from dhsk.execution.lock import LOCK_NAME, sole_writer
 from dhsk.execution.workers import run_tasks
-from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage import chunks
 from dhsk.gram.storage.store import GramStore
 from dhsk.progress import Progress
@@ -62,7 +61,7 @@ def test_second_writer_is_refused_readers_are_not(path: Path, X: Any, client: An
         with pytest.raises(dhsk.StoreError, match=held):
             dhsk.compute_gram(X, KERNEL, store=path, client=client)
         with pytest.raises(dhsk.StoreError, match=held):
-            repair_gram(path, X, client=client)
+            dhsk.repair_gram(path, X, client=client)
         G = dhsk.open_gram(path)
         assert G.verify() == 45
         assert (G @ np.ones(len(X))).shape == (len(X),)
@@ -180,7 +179,7 @@ def test_random_damage_is_found_and_only_it_is_repaired(
         kept = {
             n: (path / n).stat().st_mtime_ns for n in before if "/c/" in n and not named(n, chosen)
         }
-        assert repair_gram(path, X, client=client) == sorted(chosen)
+        assert dhsk.repair_gram(path, X, client=client) == sorted(chosen)
         assert contents(path) == before
         assert {n: (path / n).stat().st_mtime_ns for n in kept} == kept
 
@@ -212,7 +211,7 @@ def test_damaged_samples_are_found_and_staged_again(
             store.check_sound()
         with pytest.raises(dhsk.CorruptTileError, match=r"samples .* are damaged .*--repair"):
             store.samples.read("rows", slice(0, len(X)))
-        assert repair_gram(path, samples, client=client) == []
+        assert dhsk.repair_gram(path, samples, client=client) == []
         assert contents(path) == before
 
 
@@ -248,7 +247,7 @@ def test_damaged_array_description_is_found_and_repaired(
     file.write_bytes(file.read_bytes().replace(*change, 1))
     with pytest.raises(dhsk.CorruptTileError, match=r"gram/zarr.json is damaged; recompute"):
         GramStore.open(path).check_sound()
-    assert repair_gram(path, X, client=client) == []
+    assert dhsk.repair_gram(path, X, client=client) == []
     assert contents(path) == before
 
 
@@ -260,10 +259,10 @@ def test_rectangular_store_is_repaired_with_both(tmp_path: Path, counts: Any, cl
     for name in ("gram/c/3/1", "cols/dense/c/0/0"):
         os.truncate(path / name, 50)
     with pytest.raises(dhsk.InputError, match=r"from 2 sets of samples, 1 given.*\(store, X, Y\)"):
-        repair_gram(path, X, client=client)
+        dhsk.repair_gram(path, X, client=client)
     with pytest.raises(dhsk.StoreMismatchError, match="made from other samples"):
-        repair_gram(path, X, Y[::-1].copy(), client=client)
-    assert repair_gram(path, X, Y, client=client) == [(3, 1)]
+        dhsk.repair_gram(path, X, Y[::-1].copy(), client=client)
+    assert dhsk.repair_gram(path, X, Y, client=client) == [(3, 1)]
     assert contents(path) == before
 
 

@@ -286,3 +286,9 @@ def test_a_spread_that_is_none_is_refused():
     """It divides."""
     with pytest.raises(errors.InputError, match="spread must be above 0"):
         StretchedKernel(CosineKernel(), 0.0)
+
+
+def test_preparing_proves_the_inner_kernel() -> None:
+    """A time too small for the proof is refused before any work, as for the kernel itself."""
+    with pytest.raises(errors.AccuracyError):
+        StretchedKernel(HeatKernel(100_000, 1e-9), 0.5).prepare()

@@ -46,6 +46,12 @@ class Tiling:
         b = self.row_blocks
         return b * (b + 1) // 2 if self.symmetric else b * self.col_blocks
 
+    @property
+    def chunks(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Rows and columns of the tiles along each axis, as Dask writes them."""
+        rows, cols = map(self.rows, range(self.row_blocks)), map(self.cols, range(self.col_blocks))
+        return tuple(s.stop - s.start for s in rows), tuple(s.stop - s.start for s in cols)
+
     def tiles(self) -> Iterator[tuple[int, int]]:
         """Indices (i, j) of the tiles that are computed, row by row."""
         for i in range(self.row_blocks):

@@ -1,0 +1,65 @@
+"""Submatrices, put together from tiles in one pass over them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.gram.storage.indexing import Part, Selector, by_block, grid, to_indices
+from dhsk.gram.storage.tiling import Tiling
+
+
+def gather(
+    tile: Callable[[int, int], NDArray[Any]],
+    tiling: Tiling,
+    pairs: Sequence[tuple[Selector, Selector]],
+    dtype: Any,
+) -> list[NDArray[Any]]:
+    """Read each tile that is needed once, and copy its entries to where they belong.
+
+    Parameters
+    ----------
+    tile
+        Gives the values of tile (i, j); of a symmetric matrix it is asked for i <= j only.
+    tiling
+        How the matrix is cut.
+    pairs
+        Rows and columns of each submatrix.
+    dtype
+        Type of the results.
+
+    Returns
+    -------
+    list of ndarray
+        Each (rows, cols), C-ordered.
+    """
+    n, m, edge = tiling.n_rows, tiling.n_cols, tiling.tile
+    chosen = [(to_indices(rows, n), to_indices(cols, m)) for rows, cols in pairs]
+    results = [np.empty((len(rows), len(cols)), dtype=dtype) for rows, cols in chosen]
+    groups = [(by_block(rows, edge), by_block(cols, edge)) for rows, cols in chosen]
+    for i, j in tiling.tiles():
+        wanted = [
+            (result, a[i], b[j], transposed)
+            for result, (rows, cols) in zip(results, groups, strict=True)
+            for a, b, transposed in _sides(tiling.symmetric and i != j, rows, cols)
+            if i in a and j in b
+        ]
+        if not wanted:
+            continue
+        values = tile(i, j)
+        for result, row, col, transposed in wanted:
+            if transposed:
+                result[grid(col.place, row.place)] = values[grid(row.inside, col.inside)].T
+            else:
+                result[grid(row.place, col.place)] = values[grid(row.inside, col.inside)]
+    return results
+
+
+def _sides(
+    mirrored: bool, rows: dict[int, Part], cols: dict[int, Part]
+) -> Iterator[tuple[dict[int, Part], dict[int, Part], bool]]:
+    """Where a tile lands: as it is and, if it is mirrored, across the diagonal."""
+    yield rows, cols, False
+    if mirrored:
+        yield cols, rows, True
