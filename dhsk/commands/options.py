@@ -318,18 +318,20 @@ def low_rank_of(rank: Any, **given: Any) -> dict[str, Any]:
     return {"rank": rank} | chosen
 
 
-def check_out(out: Path) -> None:
-    """Refuse a file for the result that cannot be written, before any work.
+def check_out(out: Path, *inputs: str | Path | None) -> None:
+    """Refuse a file for the result that cannot be written or is an input, before any work.
 
     Parameters
     ----------
     out
         The file.
+    *inputs
+        FILE or FILE:KEY of what the command reads; None if it was not given.
 
     Raises
     ------
     InputError
-        It is a folder, or in none.
+        It is a folder, or in none, or one of the inputs.
     StoreError
         It is in a folder that cannot be written.
     """
@@ -338,6 +340,18 @@ def check_out(out: Path) -> None:
     if not out.absolute().parent.is_dir():
         raise InputError(f"the folder {out.absolute().parent} for --out does not exist: create it")
     check_writable(out.absolute().parent)
+    for given in filter(None, inputs):
+        whole = str(given)
+        if any(_is_same_file(out, path) for path in (whole, whole.rpartition(":")[0])):
+            raise InputError(f"--out {out} is the input {given} and would replace it: name another")
+
+
+def _is_same_file(out: Path, path: str) -> bool:
+    """Whether both names are there and of one file."""
+    try:
+        return out.samefile(path)
+    except (OSError, ValueError):  # not there, or no path at all
+        return False
 
 
 def _refuse_bare_column(source: str, labels: str | None) -> None:

@@ -57,7 +57,7 @@ def predict(
     from dhsk.models.exact import SvcModel
     from dhsk.models.files import load_model
 
-    check_out(out)
+    check_out(out, model, samples, labels)
     loaded = load_model(model)
     if proba and not loaded.has_probabilities:
         option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"

@@ -106,7 +106,7 @@ def train(
     """
     from dhsk.linear.checkpoint import remove_journal
 
-    check_out(out)
+    check_out(out, samples, labels)
     low_rank = {"selection": selection, "oversampling": oversampling, "loss": loss}
     _check_rank(rank, low_rank, {"probability": probability, "store": store})
     opened = open_samples_of(samples, table, labels)

@@ -74,6 +74,9 @@ REFUSED = {
     "a few labels": ("cv x.npy --labels negative.npy --out o", "not one label"),
     "scoring": ("cv x.npy --labels y.txt --scoring nonsense --out o", "'nonsense' is not known"),
     "tol": ("cv x.npy --labels y.txt --tol -1 --out o", "tol must be positive"),
+    "labels for the model": ("train x.npy --labels y.txt --out y.txt", "is the input y.txt"),
+    "column of samples": ("train x.npy:a --labels y.txt --out ./x.npy", "is the input x.npy:a"),
+    "model for predictions": ("predict y.txt x.npy --out y.txt", "is the input y.txt"),
     "file for a folder": ("cv x.npy --labels y.txt --out x.npy/o", "Not a directory"),
     "long name": (f"train x.npy --labels y.txt --out {'o' * 300}", "File name too long"),
 }

@@ -1,14 +1,18 @@
 """The right answers: kernel values in extended precision, by formulas that dhsk does not use."""
 
+import json
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import SVC, LinearSVC
 
 import dhsk
-from dhsk.samples import open_samples
+from dhsk.samples import open_samples, read_labels
 
 MAPPED: Final = ("heat", "parametrix", "cosine")
 """Kernels of unit vectors: samples are counts unless they are told otherwise."""
@@ -16,6 +20,10 @@ MAPPED: Final = ("heat", "parametrix", "cosine")
 CLOSE: Final = {np.dtype("float64"): 1e-9, np.dtype("float32"): 1e-5}
 """Differences that rounding explains, as a part of the largest value that a kernel can have: 1e-16
 of a cosine is multiplied by at most 6 here, of a squared distance by the squared norms."""
+
+UNDECIDED: Final = 0.02
+"""Decisions next to 0 that two solvers may differ in: each stops at a violation of 1e-3, and of 24
+samples, of which few are free, an intercept moves by some of that."""
 
 
 def expected(X: Any, kernel: str) -> Any:
@@ -80,18 +88,87 @@ def check_command(words: list[str]) -> None:
     """Compare what a command has written with the right answer, where its words let it be known."""
     given = dict(pairwise(words))
     options = {word for word in words if word.startswith("--")}
-    if words[0] == "gram" and not options - {
-        "--out",
-        "--cluster",
-        "--memory",
-        "--tile",
-        "--layout",
-    }:
-        blocks = open_samples(words[1]).blocks(1000)
-        X = np.vstack([b if isinstance(b, np.ndarray) else b.toarray() for b in blocks])
-        check_gram(X, "heat", np.asarray(dhsk.open_gram(given["--out"])))
-    if words[0] == "predict" and words[2].endswith(".npy") and options == {"--out"}:
-        kind = dhsk.NystromSVC if words[1].startswith("rank") else dhsk.HeatSVC
-        right = kind.load(words[1]).predict(np.load(words[2]))
-        said = Path(given["--out"]).read_text().split()
-        assert said == ["label", *right.tolist()], said
+    plain = len(options) == sum(word.startswith("--") for word in words)
+    match words[0]:
+        case "gram" if not options - {"--out", "--cluster", "--memory", "--tile", "--layout"}:
+            check_gram(_samples(words[1]), "heat", np.asarray(dhsk.open_gram(given["--out"])))
+        case "predict" if words[2].endswith(".npy") and options == {"--out"}:
+            kind = dhsk.NystromSVC if words[1].startswith("rank") else dhsk.HeatSVC
+            right = kind.load(words[1]).predict(np.load(words[2]))
+            said = Path(given["--out"]).read_text().split()
+            assert said == ["label", *right.tolist()], said
+        case "train" if plain and not options - {"--labels", "--out", "--rank", "--probability"}:
+            _check_model(words[1], given)
+        case "cv" if plain and options >= {"--C", "--folds"} and not options - {
+            "--labels", "--folds", "--C", "--time-scale", "--out", "--rank", "--kernel", "--model",
+            "--cluster",
+        }:  # fmt: skip
+            _check_grid(words[1], given)
+
+
+def _samples(source: str) -> Any:
+    """All samples of a file, (N, dim)."""
+    blocks = open_samples("x.npy" if source == "cosines" else source).blocks(1000)
+    return np.vstack([b if isinstance(b, np.ndarray) else b.toarray() for b in blocks])
+
+
+TEMPLATE: Final = {"--C": "1", "--folds": "2", "--time-scale": "1", "--rank": "4"}
+"""Values of options for which the right answer is known here."""
+
+Decide = Callable[[Any, Any], tuple[Any, Any]]
+"""Classes of all samples after a fit to the labels of some, and whether each is beyond doubt."""
+
+
+def _peer(X: Any, y: Any, kernel: str, landmarks: Any = None) -> Decide:
+    """What scikit-learn decides on the same samples, or on features of the same landmarks."""
+    K = expected(X, kernel).astype(np.float64)
+    if landmarks is not None:
+        values, vectors = np.linalg.eigh(K[np.ix_(landmarks, landmarks)])
+        kept = values > 1e-6 * values[-1]  # equal landmarks leave rounding
+        X = K[:, landmarks] @ (vectors[:, kept] / np.sqrt(values[kept]))
+
+    def decide(train: Any, which: Any) -> tuple[Any, Any]:
+        if landmarks is not None:
+            linear = LinearSVC(dual=False, tol=1e-9, max_iter=100_000).fit(X[train], y[train])
+            found = linear.decision_function(X[which]).reshape(len(which), -1)
+            two = np.sort(np.hstack([-found, found]) if found.shape[1] == 1 else found)[:, -2:]
+            return linear.predict(X[which]), two[:, 1] - two[:, 0] > UNDECIDED
+        svm = SVC(kernel="precomputed", tol=1e-6, decision_function_shape="ovo")
+        svm.fit(K[np.ix_(train, train)], y[train])
+        outer = K[np.ix_(which, train)]
+        found = svm.decision_function(outer).reshape(len(which), -1)
+        return svm.predict(outer), (np.abs(found) > UNDECIDED).all(axis=1)
+
+    return decide
+
+
+def _check_model(source: str, given: dict[str, str]) -> None:
+    """Compare the training predictions of a model with scikit-learn's."""
+    X = _samples(source)
+    y = read_labels(given.get("--labels", source), len(X))
+    kind = dhsk.NystromSVC if "--rank" in given else dhsk.HeatSVC
+    model = kind.load(given["--out"])
+    landmarks = model.landmark_indices_ if "--rank" in given else None
+    all_samples = np.arange(len(X))
+    right, clear = _peer(X, y, "heat", landmarks)(all_samples, all_samples)
+    found = model.predict(X)
+    assert (found == right)[clear].all(), (found, right, clear)
+
+
+def _check_grid(source: str, given: dict[str, str]) -> None:
+    """Compare the accuracies of a cross-validation with scikit-learn's."""
+    if any(given[name] != value for name, value in TEMPLATE.items() if name in given):
+        return
+    X = _samples(source)
+    y = read_labels(given.get("--labels", source), len(X))
+    landmarks = None
+    if "--rank" in given:  # the same seed chooses the same
+        again = dhsk.cross_validate(X, y, time_scale=1.0, C=1.0, cv=2, rank=4, refit=True)
+        landmarks = again.model_.indices
+    decide = _peer(X, y, given.get("--kernel", "heat"), landmarks)
+    folds = list(StratifiedKFold(2, shuffle=True, random_state=0).split(X, y))
+    for row in json.loads((Path(given["--out"]) / "results.json").read_text())["rows"]:
+        train, test = folds[row["fold"]]
+        guess, clear = decide(train, test)
+        score = float(np.mean(guess == y[test]))
+        assert abs(row["score"] - score) <= np.mean(~clear) + 1e-12, (row, score, clear)
