@@ -11,7 +11,11 @@ from click.testing import CliRunner
 from dhsk.commands.cli import commands
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("*/**/README.md"))]
+PAGES = [
+    "README.md",
+    "docs/benchmarks.md",
+    *(str(p.relative_to(ROOT)) for p in ROOT.glob("*/**/README.md")),
+]
 
 
 def test_python_of_the_readme_runs(tmp_path: Path) -> None:
