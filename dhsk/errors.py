@@ -2,44 +2,141 @@
 
 
 class DhskError(Exception):
-    """Base of every error that dhsk raises on purpose."""
+    """Base of every error that dhsk raises on purpose.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> try:
+    ...     dhsk.open_gram("nowhere")
+    ... except dhsk.DhskError as error:
+    ...     print(type(error).__name__)
+    StoreError
+    """
 
 
 class InputError(DhskError, ValueError):
-    """Samples, labels or parameters that cannot be used; also a `ValueError`."""
+    """Samples, labels or parameters that cannot be used; also a `ValueError`.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> dhsk.HeatKernel(dim=1, time=0.1)
+    Traceback (most recent call last):
+    dhsk.errors.InputError: dim must be a whole number, at least 2, but it is 1
+    """
 
 
 class BudgetError(DhskError):
-    """The work does not fit the memory or the disk it was given."""
+    """The work does not fit the memory or the disk it was given.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> dhsk.compute_gram(np.ones((1000, 5)), "heat", memory="1KB")
+    Traceback (most recent call last):
+    dhsk.errors.BudgetError: tiles of ... rows need ... but 1 KB are allowed: give more memory, ...
+    """
 
 
 class AccuracyError(DhskError):
-    """A kernel cannot be evaluated to its promised accuracy at these parameters."""
+    """A kernel cannot be evaluated to its promised accuracy at these parameters.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> dhsk.HeatKernel(dim=100_000, time=1e-9).prepare()
+    Traceback (most recent call last):
+    dhsk.errors.AccuracyError: the heat kernel of dim=100000 at time=1e-09 takes ...
+    """
 
 
 class SamplesChangedError(DhskError):
-    """Samples are not what they were when they were first read."""
+    """Samples are not what they were when they were first read.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> X = np.eye(3)
+    >>> dhsk.compute_gram(X, "cosine", progress=lambda event: X.fill(1.0))
+    Traceback (most recent call last):
+    dhsk.errors.SamplesChangedError: X changed while it was read: row 0 ...
+    """
 
 
 class StoreError(DhskError):
-    """A store on disk cannot be used."""
+    """A store on disk cannot be used.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> dhsk.open_gram("nowhere")
+    Traceback (most recent call last):
+    dhsk.errors.StoreError: nowhere does not exist: make one with dhsk gram, or check the path
+    """
 
 
 class StoreMismatchError(StoreError):
-    """A store belongs to other samples, another kernel or another schema."""
+    """A store belongs to other samples, another kernel or another schema.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> G = dhsk.compute_gram(np.eye(3), "cosine", store="eye.gram")
+    >>> dhsk.compute_gram(np.eye(3), "linear", store="eye.gram")
+    Traceback (most recent call last):
+    dhsk.errors.StoreMismatchError: eye.gram was made with other kernel (cosine, now linear), ...
+    """
 
 
 class IncompleteStoreError(StoreError):
-    """A store lacks tiles: the computation that fills it has not finished."""
+    """A store lacks tiles: the computation that fills it has not finished.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> G = dhsk.compute_gram(np.eye(3), "cosine", store="eye.gram")
+    >>> (G.path / "gram" / "c" / "0" / "0").unlink()
+    >>> dhsk.open_gram("eye.gram")
+    Traceback (most recent call last):
+    dhsk.errors.IncompleteStoreError: eye.gram lacks 1 of 1 tiles: run the command ...
+    """
 
 
 class CorruptTileError(StoreError):
-    """A stored tile is damaged: its checksum or its size is wrong."""
+    """A stored tile is damaged: its checksum or its size is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> G = dhsk.compute_gram(np.eye(3), "cosine", store="eye.gram")
+    >>> _ = (G.path / "gram" / "c" / "0" / "0").write_bytes(bytes(76))
+    >>> G.verify()
+    Traceback (most recent call last):
+    dhsk.errors.CorruptTileError: 1 of 1 tiles of eye.gram are damaged: (0, 0); ...
+    """
 
 
 class InputWarning(UserWarning):
-    """Samples or labels can be used, but perhaps not in the way that was meant."""
+    """Samples or labels can be used, but perhaps not in the way that was meant.
+
+    Examples
+    --------
+    >>> import warnings, dhsk
+    >>> warnings.simplefilter("ignore", dhsk.InputWarning)
+    >>> dhsk.hyperspherical_map([[0.0, 0.0]]).round(4)
+    array([[0.7071, 0.7071]])
+    """
 
 
 class ZeroRowsWarning(InputWarning):
-    """Samples are all zero, and take the centre of the positive orthant as their image."""
+    """Samples are all zero, and take the centre of the positive orthant as their image.
+
+    Examples
+    --------
+    >>> import warnings, dhsk
+    >>> warnings.simplefilter("error", dhsk.ZeroRowsWarning)
+    >>> dhsk.hyperspherical_map([[0.0, 0.0], [1.0, 3.0]])
+    Traceback (most recent call last):
+    dhsk.errors.ZeroRowsWarning: 1 of 2 samples of X are all zero: ...
+    """

@@ -17,6 +17,15 @@ class Progress:
         Units finished.
     total
         Units in all; the stage has ended when `done` reaches it.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> G = dhsk.compute_gram(np.eye(3), "cosine", store="eye.gram", progress=print)
+    Progress(stage='reading', done=3, total=3)
+    Progress(stage='tiles', done=0, total=1)
+    Progress(stage='staging', done=3, total=3)
+    Progress(stage='tiles', done=1, total=1)
     """
 
     stage: str

@@ -14,6 +14,7 @@ from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
+from dhsk.estimators.renamed import RENAMED, parameter
 from dhsk.estimators.selection import (
     check_choice,
     check_trace_error,
@@ -47,7 +48,7 @@ class NystromFeatures(
     ----------
     n_components
         Most features; not used where `selection` names rows. There are fewer where there are
-        fewer samples, where `tol` is reached, or where the matrix has no greater rank.
+        fewer samples, where `landmark_tol` is reached, or where the matrix has no greater rank.
     kernel
         A positive semi-definite kernel; None for the heat kernel at `time_scale`; or a name as
         for `HeatSVC`.
@@ -70,7 +71,7 @@ class NystromFeatures(
         What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
         the positive orthant, the limit of smoothed counts, with one warning that counts them.
         "error": an error that names the first.
-    tol
+    landmark_tol
         Relative trace error that is small enough: "rpcholesky" takes no more landmarks than it
         needs. Below 1; 0 for as many as there may be.
     dtype
@@ -81,6 +82,8 @@ class NystromFeatures(
         free. Where features, or even mapped samples, do not fit, they are computed in every pass.
     random_state
         Seed, or a `RandomState`: the same one gives the same landmarks.
+    tol
+        Former name of `landmark_tol`.
 
     Attributes
     ----------
@@ -111,10 +114,14 @@ class NystromFeatures(
 
     Examples
     --------
-    >>> import numpy as np, dhsk
-    >>> X = np.random.default_rng(0).poisson(1.0, size=(300, 20)) + 1.0
-    >>> dhsk.NystromFeatures(50, random_state=0).fit_transform(X).shape
-    (300, 50)
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> features = dhsk.NystromFeatures(100, random_state=0)
+    >>> features.fit_transform(X).shape
+    (1797, 100)
+    >>> round(features.trace_error_, 2)
+    0.01
     """
 
     def __init__(
@@ -127,10 +134,11 @@ class NystromFeatures(
         time_scale: float = 1.0,
         sphere_map: SphereMap | None = None,
         zero_rows: ZeroRule = "center",
-        tol: float = 0.0,
+        landmark_tol: float = 0.0,
         dtype: str = "float64",
         memory: int | str | None = None,
         random_state: int | np.random.RandomState | None = None,
+        tol: float | str = RENAMED,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -139,10 +147,11 @@ class NystromFeatures(
         self.time_scale = time_scale
         self.sphere_map = sphere_map
         self.zero_rows = zero_rows
-        self.tol = tol
+        self.landmark_tol = landmark_tol
         self.dtype = dtype
         self.memory = memory
         self.random_state = random_state
+        self.tol = tol
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks and factor their matrix.
@@ -310,7 +319,8 @@ class NystromFeatures(
         """Fit, and give what was made for it."""
         self._check()
         check_choice(self.n_components, self.selection, self.oversampling)
-        check_trace_error("tol", self.tol)
+        landmark_tol = parameter(self, "landmark_tol", "tol")
+        check_trace_error("landmark_tol", landmark_tol)
         samples = self._samples(self._validated(X))
         selection = numbered(self.selection, samples.shape[0])
         oversampling = self.oversampling
@@ -324,7 +334,7 @@ class NystromFeatures(
                 row_map,
                 k=self.n_components,
                 selection=selection,
-                tol=self.tol,
+                tol=landmark_tol,
                 oversampling=oversampling,
                 seed=random_numbers(self.random_state).randint(np.iinfo(np.int32).max),
                 memory=self._bytes(),

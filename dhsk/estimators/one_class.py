@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import BudgetError, InputError
 from dhsk.estimators.base import HeatEstimator, checked_weights
+from dhsk.estimators.renamed import former_attribute
 from dhsk.execution.runners import own_room
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import positive_parameter
@@ -66,8 +67,12 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         `decision_function` is `score_samples` less this: 0 on the boundary, which is inside.
     objective_
         Half of b'Kb, the dual objective that was minimised.
-    violation_
-        KKT violation of the solution over all samples, computed anew.
+    kkt_violation_
+        KKT violation of the solution over all samples, computed from a new gradient.
+    n_iter_
+        Number of steps of the solver.
+    converged_
+        Whether the violation is at most `tol`.
     unit_
         Power of two near the mean of 1 - K where that is small, else 1: `tol` counts in it.
     kernel_
@@ -82,10 +87,12 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
 
     Examples
     --------
-    >>> import numpy as np, dhsk
-    >>> X = np.random.default_rng(0).poisson(1.0, size=(300, 20)) + 1.0
-    >>> dhsk.HeatOneClassSVM(nu=0.1).fit_predict(X).shape
-    (300,)
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = dhsk.HeatOneClassSVM(nu=0.1).fit(X[y == 0])
+    >>> y[:10], model.predict(X[:10])
+    (array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), array([ 1, -1, -1, -1, -1, -1, -1, -1, -1, -1]))
     """
 
     def __init__(
@@ -155,7 +162,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         self._boundary = found.offset
         self.offset_ = self._constant + self.unit_ * found.offset
         self.objective_ = self._constant * total / 2 + self.unit_ * found.objective
-        self.violation_ = self.unit_ * found.violation
+        self.kkt_violation_ = self.unit_ * found.violation
+        self.n_iter_, self.converged_ = found.steps, found.converged
         if not found.converged:
             warnings.warn(
                 f"the fit ended after {found.steps} steps with a violation of "
@@ -196,6 +204,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         """
         check_is_fitted(self)
         return self.unit_ * (self._stretched_sums(X) - self._boundary)
+
+    violation_ = former_attribute("violation_", "kkt_violation_")
 
     @property
     def support_vectors_(self) -> Rows:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.base import HeatEstimator, checked_weights
+from dhsk.estimators.renamed import RENAMED, former_attribute, parameter
 from dhsk.execution.runners import own_room
 from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
@@ -49,8 +50,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         Another kernel; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
     tol
         Greatest residual as a part of y.
-    max_passes
-        Passes over the matrix after which the fit ends with a warning.
+    max_iter
+        Number of passes over the matrix, one an iteration, after which the fit ends with a warning.
     dtype
         "float64" or "float32": type of rows, products and matrix; sums are in float64.
     memory
@@ -61,6 +62,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         shared by clones, and not pickled.
     store
         Folder for the matrix: it is then computed there, or found there, and read in each pass.
+    max_passes
+        Former name of `max_iter`.
 
     Attributes
     ----------
@@ -72,8 +75,10 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         The kernel.
     residual_
         Relative residual, the greatest of all targets.
-    n_passes_
-        Passes made.
+    n_iter_
+        Number of passes over the matrix.
+    converged_
+        Whether the residual of every target is at most `tol`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -84,10 +89,12 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
 
     Examples
     --------
-    >>> import numpy as np, dhsk
-    >>> X = np.random.default_rng(0).poisson(1.0, size=(300, 20)) + 1.0
-    >>> dhsk.HeatKernelRidge(alpha=0.1).fit(X, X[:, 0]).predict(X).shape
-    (300,)
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = dhsk.HeatKernelRidge(alpha=0.1).fit(X[:1000], y[:1000])
+    >>> round(model.score(X[1000:], y[1000:]), 2)
+    0.77
     """
 
     def __init__(
@@ -99,11 +106,12 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         zero_rows: ZeroRule = "center",
         kernel: Kernel | str | None = None,
         tol: float = 1e-6,
-        max_passes: int = 1000,
+        max_iter: int = 1000,
         dtype: str = "float64",
         memory: int | str | None = None,
         client: Client | None = None,
         store: str | Path | None = None,
+        max_passes: int | str = RENAMED,
     ) -> None:
         self.alpha = alpha
         self.time_scale = time_scale
@@ -111,11 +119,12 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         self.zero_rows = zero_rows
         self.kernel = kernel
         self.tol = tol
-        self.max_passes = max_passes
+        self.max_iter = max_iter
         self.dtype = dtype
         self.memory = memory
         self.client = client
         self.store = store
+        self.max_passes = max_passes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to samples.
@@ -142,7 +151,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
             Not even the mapped samples fit the memory, or the matrix does not fit the disk.
         """
         self._check("alpha", "tol")
-        whole_parameter("max_passes", self.max_passes, 2)
+        max_iter = whole_parameter("max_iter", parameter(self, "max_iter", "max_passes"), 2)
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
         weights = checked_weights(sample_weight, X)
         used = np.flatnonzero(weights)
@@ -154,12 +163,12 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
                 targets.reshape(len(targets), -1),
                 float(self.alpha) / weights[used],
                 tol=self.tol,
-                max_passes=self.max_passes,
+                max_passes=max_iter,
             )
         self.dual_coef_ = solution.coef.reshape(targets.shape)
         self.residual_ = float(solution.residual.max())
-        self.n_passes_ = solution.passes
-        if not solution.converged.all():
+        self.n_iter_, self.converged_ = solution.passes, bool(solution.converged.all())
+        if not self.converged_:
             warnings.warn(self._complaint(solution), ConvergenceWarning, stacklevel=2)
         return self
 
@@ -185,6 +194,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         coef = self.dual_coef_
         scores = self._sums(X, self._rows, coef.reshape(len(coef), -1))
         return scores.reshape(-1, *coef.shape[1:])
+
+    n_passes_ = former_attribute("n_passes_", "n_iter_")
 
     @property
     def X_fit_(self) -> Rows:  # scikit-learn's name of `KernelRidge`
@@ -225,4 +236,4 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
                 f"{found}; the matrix with alpha={self.alpha:g} is not positive definite, so raise "
                 "alpha or choose a positive definite kernel"
             )
-        return f"{found}; raise max_passes (now {self.max_passes}), alpha or tol"
+        return f"{found}; raise max_iter, alpha or tol"

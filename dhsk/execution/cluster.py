@@ -75,8 +75,11 @@ def connect(cluster: str = "local", **options: Any) -> Client:
 
     Examples
     --------
-    >>> with dhsk.connect("local", n_workers=2) as client:  # doctest: +SKIP
-    ...     G = dhsk.compute_gram("counts.npz", kernel, store="counts.gram", client=client)
+    >>> import numpy as np, dhsk
+    >>> with dhsk.connect("local", n_workers=2) as client:
+    ...     G = dhsk.compute_gram(np.eye(4), "cosine", store="eye.gram", client=client)
+    >>> G.shape
+    (4, 4)
     """
     if not isinstance(cluster, str):
         raise InputError(

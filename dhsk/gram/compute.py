@@ -157,11 +157,22 @@ def compute_gram(
 
     Examples
     --------
-    >>> import numpy as np, dhsk
-    >>> X = np.random.default_rng(0).poisson(1.0, size=(300, 20)) + 1.0
-    >>> G = dhsk.compute_gram(X, dhsk.HeatKernel.at_scale(dim=20, time_scale=1.0))
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> kernel = dhsk.HeatKernel.at_scale(dim=64, time_scale=1.0)
+    >>> G = dhsk.compute_gram(X, kernel, store="digits.gram")
     >>> G.shape
-    (300, 300)
+    (1797, 1797)
+    >>> G[:2, :3].round(4)
+    array([[1.    , 0.686 , 0.7226],
+           [0.686 , 1.    , 0.8694]])
+
+    Matrices of several kernels come from one product:
+
+    >>> grams = dhsk.compute_gram(X, [kernel, dhsk.CosineKernel()])
+    >>> [round(G.mean(), 4) for G in grams]
+    [0.7819, 0.7466]
     """
     _check_layout(layout)
     report = progress or ignore

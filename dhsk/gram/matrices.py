@@ -19,6 +19,16 @@ class GramMatrices(Sequence[GramMatrix]):
     ----------
     matrices
         Matrices of one store.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> grams = dhsk.compute_gram(np.eye(4), ["heat", "cosine"])
+    >>> [G.kernel.label for G in grams]
+    ['heat t=0.3466', 'cosine']
+    >>> (grams @ np.ones(4)).round(4)
+    array([[1.7948, 1.7948, 1.7948, 1.7948],
+           [1.    , 1.    , 1.    , 1.    ]])
     """
 
     __array_priority__ = 100  # numpy leaves `array @ grams` to this class

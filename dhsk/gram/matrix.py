@@ -44,6 +44,22 @@ class GramMatrix(TiledArray):
         Compute tiles from the samples whenever they are asked for.
     folder
         Kept as long as this matrix.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> G = dhsk.compute_gram(X, "heat", store="digits.gram")
+    >>> G.shape, G.nbytes
+    ((1797, 1797), 25833672)
+    >>> G[:2, :3].round(4)
+    array([[1.    , 0.686 , 0.7226],
+           [0.686 , 1.    , 0.8694]])
+    >>> (G @ np.ones(1797)).shape
+    (1797,)
+    >>> round(G.mean(), 4)
+    0.7819
     """
 
     __array_priority__ = 100  # numpy leaves `array @ G` to this class
@@ -134,6 +150,18 @@ class GramMatrix(TiledArray):
         ------
         InputError
             The store holds no products, or products that do not determine this kernel.
+
+        Examples
+        --------
+        >>> import dhsk
+        >>> from sklearn.datasets import load_digits
+        >>> X, y = load_digits(return_X_y=True)
+        >>> cosines = dhsk.compute_gram(X, "cosine", store="digits.gram")
+        >>> for time_scale in (0.5, 1.0):
+        ...     G = cosines.with_kernel(dhsk.HeatKernel.at_scale(64, time_scale))
+        ...     print(round(G.mean(), 4))
+        0.2103
+        0.7819
         """
         kernel = parse_kernel(kernel, self.dim)
         if kernel not in self._store.kernels:
@@ -343,6 +371,17 @@ def open_gram(path: str | Path) -> GramMatrix:
         Tiles are missing.
     StoreError
         There is no store at the path.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> _ = dhsk.compute_gram(np.eye(4), "cosine", store="eye.gram")
+    >>> G = dhsk.open_gram("eye.gram")
+    >>> G[:, :]
+    array([[1., 0., 0., 0.],
+           [0., 1., 0., 0.],
+           [0., 0., 1., 0.],
+           [0., 0., 0., 1.]])
     """
     store = GramStore.open(parse_path("path", path))
     if store.header.layout == "none":

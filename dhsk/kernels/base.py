@@ -58,6 +58,16 @@ class Kernel(ABC):
 
     Kernels are frozen dataclasses: equal if of one class with equal parameters, and picklable.
     Each is a function of the inner product of two rows and, for some, of their squared norms.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> kernel = dhsk.GaussianKernel(sigma=5.0)
+    >>> kernel([[0.0, 0.0], [3.0, 4.0]]).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    >>> kernel.to_spec()
+    {'name': 'gaussian', 'sigma': 5.0}
     """
 
     name: ClassVar[str]

@@ -23,7 +23,17 @@ from dhsk.kernels.spherical import SphericalKernel
 
 @dataclass(frozen=True)
 class CosineKernel(SphericalKernel):
-    """Cosine of the angle between two samples: the inner product of unit rows."""
+    """Cosine of the angle between two samples: the inner product of unit rows.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> X = dhsk.projective_map([[3.0, 4.0], [4.0, 3.0], [6.0, 8.0]])
+    >>> dhsk.CosineKernel()(X).round(4)
+    array([[1.  , 0.96, 1.  ],
+           [0.96, 1.  , 0.96],
+           [1.  , 0.96, 1.  ]])
+    """
 
     name: ClassVar[str] = "cosine"
 
@@ -38,7 +48,15 @@ class CosineKernel(SphericalKernel):
 
 @dataclass(frozen=True)
 class LinearKernel(Kernel):
-    """Inner product <x, y>."""
+    """Inner product <x, y>.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> dhsk.LinearKernel()([[1.0, 2.0], [3.0, 4.0]])
+    array([[ 5., 11.],
+           [11., 25.]])
+    """
 
     name: ClassVar[str] = "linear"
 
@@ -72,6 +90,13 @@ class PolynomialKernel(Kernel):
     ------
     InputError
         If a parameter is not such a number.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> dhsk.PolynomialKernel(degree=2, offset=1.0)([[1.0, 2.0], [3.0, 4.0]])
+    array([[ 36., 144.],
+           [144., 676.]])
     """
 
     name: ClassVar[str] = "polynomial"
@@ -122,6 +147,13 @@ class GaussianKernel(Kernel):
     ------
     InputError
         If sigma is not a finite number above 0 whose square is in the range of float64.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> dhsk.GaussianKernel(sigma=5.0)([[0.0, 0.0], [3.0, 4.0]]).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
     """
 
     name: ClassVar[str] = "gaussian"

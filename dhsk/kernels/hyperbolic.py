@@ -56,6 +56,15 @@ class HyperbolicHeatKernel(RowKernel):
     ----------
     Lafferty & Lebanon (2002), "Information diffusion kernels", section 2.2; Grigor'yan & Noguchi
     (1998), "The heat kernel on hyperbolic space".
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> normals = [[0.0, 1.0], [0.0, 2.0], [3.0, 1.0]]  # mean and standard deviation
+    >>> dhsk.HyperbolicHeatKernel(dim=2, time=1.0)(normals).round(4)
+    array([[1.    , 0.8542, 0.1621],
+           [0.8542, 1.    , 0.3035],
+           [0.1621, 0.3035, 1.    ]])
     """
 
     name: ClassVar[str] = "hyperbolic"  # the diagonal need not be set: its distances are 0

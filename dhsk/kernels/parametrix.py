@@ -60,6 +60,19 @@ class ParametrixKernel(SphericalKernel):
     References
     ----------
     Zhao & Song (2017), section 2.1; Lafferty & Lebanon (2002), equations 6 and 7.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> X = dhsk.hyperspherical_map([[1, 2, 0], [2, 4, 0], [0, 1, 3]])
+    >>> dhsk.ParametrixKernel(time=0.3)(X).round(4)
+    array([[1.   , 1.   , 0.332],
+           [1.   , 1.   , 0.332],
+           [0.332, 0.332, 1.   ]])
+    >>> dhsk.ParametrixKernel(time=0.3, order=2, dim=3)(X).round(4)
+    array([[1.    , 1.    , 0.3737],
+           [1.    , 1.    , 0.3737],
+           [0.3737, 0.3737, 1.    ]])
     """
 
     name: ClassVar[str] = "parametrix"

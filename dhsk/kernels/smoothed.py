@@ -38,6 +38,15 @@ class SmoothedKernel(WrappedKernel, RowKernel):
     References
     ----------
     Lafferty & Lebanon (2002), "Information diffusion kernels", section 2.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> kernel = dhsk.SmoothedKernel(dhsk.ParametrixKernel.multinomial(1.0), alpha=0.5)
+    >>> kernel([[1, 2, 0], [2, 4, 0], [0, 0, 0]]).round(4)
+    array([[1.    , 0.9935, 0.9154],
+           [0.9935, 1.    , 0.8672],
+           [0.9154, 0.8672, 1.    ]])
     """
 
     name: ClassVar[str] = "smoothed"

@@ -58,6 +58,13 @@ def read_labels(
     ------
     InputError
         If the file does not exist or cannot be read, or the labels fail `check_labels`.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> np.savez("labels.npz", species=["cat", "dog"], colour=["grey", "brown"])
+    >>> dhsk.read_labels("labels.npz:species", n_samples=2)
+    array(['cat', 'dog'], dtype='<U3')
     """
     if not isinstance(source, str | os.PathLike):
         return check_labels(source, n_samples, min_classes=min_classes)

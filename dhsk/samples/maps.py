@@ -63,6 +63,13 @@ def hyperspherical_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Ro
     ----------
     Zhao & Song (2017), "Exact heat kernel on a hypersphere and its applications in kernel SVM",
     Definition 1.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> dhsk.hyperspherical_map([[1.0, 3.0], [4.0, 0.0]]).round(4)
+    array([[0.5  , 0.866],
+           [1.   , 0.   ]])
     """
     return _map_and_warn("hyperspherical", X, zero_rows)
 
@@ -97,6 +104,13 @@ def projective_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
     ----------
     Zhao & Song (2017), "Exact heat kernel on a hypersphere and its applications in kernel SVM",
     section 2.3.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> dhsk.projective_map([[3.0, -4.0], [0.0, 2.0]])
+    array([[ 0.6, -0.8],
+           [ 0. ,  1. ]])
     """
     return _map_and_warn("projective", X, zero_rows)
 
@@ -129,6 +143,13 @@ def multinomial_map(X: ArrayLike | Any, alpha: float) -> Rows:
     References
     ----------
     Lafferty & Lebanon (2002), "Information diffusion kernels", section 2.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> dhsk.multinomial_map([[1.0, 3.0], [4.0, 0.0]], alpha=0.5).round(4)
+    array([[0.5477, 0.8367],
+           [0.9487, 0.3162]])
     """
     if not 0 <= alpha < np.inf:
         raise InputError(f"alpha must be a finite number and at least 0, got {alpha}")

@@ -73,6 +73,16 @@ def open_samples(
     ------
     InputError
         If the source does not exist, is of an unknown format, damaged, empty or not numeric.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> np.save("counts.npy", np.eye(5))
+    >>> samples = dhsk.open_samples("counts.npy")
+    >>> samples.shape
+    (5, 5)
+    >>> [block.shape for block in samples.blocks(rows=2)]
+    [(2, 5), (2, 5), (1, 5)]
     """
     if isinstance(source, Samples):
         return source

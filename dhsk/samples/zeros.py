@@ -96,11 +96,11 @@ def warn_of_zero_rows(found: list[tuple[str, int, int]]) -> None:
             "the same point for all; drop them, or refuse them with zero_rows='error' "
             "(--zero-rows error)",
             ZeroRowsWarning,
-            stacklevel=_frames_inside(),
+            stacklevel=frames_inside(),
         )
 
 
-def _frames_inside() -> int:
+def frames_inside() -> int:
     """Frames from the caller of this to the first outside of this package and scikit-learn's."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and _package_of(frame) in _OWN:

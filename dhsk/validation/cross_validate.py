@@ -170,6 +170,15 @@ def cross_validate(
         Samples, labels or parameters cannot be used.
     BudgetError
         The fits do not fit the memory, or the results the disk.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> result = dhsk.cross_validate(X[:500], y[:500], time_scale=[0.5, 1.0], C=[1, 10], cv=3)
+    >>> round(result.best_score_, 2)
+    0.98
     """
     report = progress or ignore
     parse_zero_rule(zero_rows)

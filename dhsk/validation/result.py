@@ -35,6 +35,18 @@ class CvResult:
         Everything, as written to results.json: plain numbers, strings, lists and dicts.
     model_
         The best cell fitted on all samples, if that was asked for.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> result = dhsk.cross_validate(X[:500], y[:500], time_scale=0.5, C=[1, 10], cv=3)
+    >>> len(result.results_)
+    6
+    >>> round(result.best_score_, 1)
+    1.0
+    >>> result.report("report.html")
     """
 
     data: Mapping[str, Any]

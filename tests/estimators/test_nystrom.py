@@ -98,7 +98,7 @@ def test_all_samples_give_the_matrix(X: Any) -> None:
 
 def test_a_tolerance_takes_fewer_landmarks(X: Any) -> None:
     """And is kept by the error of the features."""
-    model = NystromFeatures(150, time_scale=0.5, tol=0.2, random_state=0).fit(X)
+    model = NystromFeatures(150, time_scale=0.5, landmark_tol=0.2, random_state=0).fit(X)
     assert model.n_components_ < 150
     assert 0.19 < model.trace_error_ <= 0.2
 
@@ -151,9 +151,9 @@ def test_names_and_frames(X: Any) -> None:
     ("parameters", "match"),
     [
         ({"n_components": 0}, "n_components must be a whole number, at least 1"),
-        ({"tol": -0.1}, "tol must be at least 0 and below 1, but it is -0.1"),
-        ({"tol": 1.0}, "tol must be at least 0 and below 1, but it is 1.0"),
-        ({"tol": "small"}, "tol must be a finite number"),
+        ({"landmark_tol": -0.1}, "landmark_tol must be at least 0 and below 1, but it is -0.1"),
+        ({"landmark_tol": 1.0}, "landmark_tol must be at least 0 and below 1, but it is 1.0"),
+        ({"landmark_tol": "small"}, "landmark_tol must be a finite number"),
         ({"selection": "best"}, "rpcholesky, uniform, kmeans or numbers of rows, but it is 'best'"),
         ({"oversampling": 0.5}, "oversampling must be at least 1, but it is 0.5"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64'"),

@@ -68,8 +68,8 @@ def test_solution_is_feasible_and_certified(data: Any) -> None:
     assert b.sum() == pytest.approx(0.3 * weights.sum(), rel=1e-12)
     product = K @ b
     violation = product[b > 0].max() - product[b < weights].min()
-    assert model.violation_ == pytest.approx(violation, abs=1e-10)
-    assert 0 < model.violation_ <= model.tol
+    assert model.kkt_violation_ == pytest.approx(violation, abs=1e-10)
+    assert 0 < model.kkt_violation_ <= model.tol
 
 
 @pytest.mark.parametrize("nu", [0.05, 0.2, 0.6])
@@ -111,7 +111,7 @@ def test_all_samples_at_their_bounds(data: Any) -> None:
     np.testing.assert_allclose(model.dual_coef_, weights, rtol=1e-12)
     decisions = model.decision_function(X)
     assert decisions.max() == pytest.approx(0.0, abs=1e-9)
-    assert model.violation_ <= model.tol
+    assert model.kkt_violation_ <= model.tol
 
 
 def test_a_drifted_gradient_is_repaired(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_a_drifted_gradient_is_repaired(data: Any, monkeypatch: pytest.MonkeyPat
     model = HeatOneClassSVM(tol=1e-8).fit(data[0])
     assert len(calls) == 3  # the last goes on beyond the tolerance
     assert model.objective_ == pytest.approx(exact.objective_, rel=1e-8)
-    assert model.violation_ <= 1e-8
+    assert model.kkt_violation_ <= 1e-8
 
 
 def test_too_few_steps_warn(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,7 +137,7 @@ def test_workers_compute_what_does_not_fit(
         processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
     ) as own:
         model = HeatKernelRidge(tol=TIGHT, client=own).fit(X, y)
-        assert clients == [own] * model.n_passes_
+        assert clients == [own] * model.n_iter_
         assert clone(model).client is own
     np.testing.assert_allclose(model.predict(X), here, **SAME)
     assert pickle.loads(pickle.dumps(model)).client is None
@@ -163,10 +163,10 @@ def test_single_precision(data: Any, fits: bool, no_room: Callable[[], None]) ->
 def test_too_few_passes_warn(data: Any) -> None:
     """The numbers are in the warning, and the unfinished model predicts."""
     X, y, _ = data
-    model = HeatKernelRidge(alpha=1e-6, max_passes=5)
+    model = HeatKernelRidge(alpha=1e-6, max_iter=5)
     with pytest.warns(ConvergenceWarning, match=r"2 of 2 targets .* after 5 passes, tol=1e-06; r"):
         model.fit(X, y)
-    assert model.n_passes_ == 5
+    assert model.n_iter_ == 5
     assert model.residual_ > model.tol
     assert np.isfinite(model.predict(X)).all()
 
@@ -195,7 +195,7 @@ def test_other_kernels_take_their_own_map(data: Any) -> None:
         ({"alpha": 0.0}, "alpha must be above 0, but it is 0.0"),
         ({"alpha": "1"}, "alpha must be a finite number"),
         ({"tol": -1e-3}, "tol must be above 0"),
-        ({"max_passes": 1}, "max_passes must be a whole number, at least 2"),
+        ({"max_iter": 1}, "max_iter must be a whole number, at least 2"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', but it is 'float16'"),
         ({"memory": "much"}, "memory must be a positive size"),
     ],
