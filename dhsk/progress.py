@@ -39,3 +39,27 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 def ignore(_: Progress) -> None:
     """Show nothing."""
+
+
+def counter(report: OnProgress, what: str, total: int, each: int = 1) -> Callable[[int], None]:
+    """Give what tells of steps as they are finished.
+
+    Parameters
+    ----------
+    report
+        Receives progress.
+    what
+        Name of the steps.
+    total
+        How many there are.
+    each
+        Calls that make a step.
+    """
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        report(Progress(what, done // each, total))
+
+    return advance

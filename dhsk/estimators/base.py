@@ -10,7 +10,7 @@ from distributed import Client
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import validate_data
 
 from dhsk.arrays import ROWS, SUPPORT, Floats, Rows, blocks
 from dhsk.errors import InputError
@@ -176,28 +176,6 @@ def _check_dtype(dtype: object, known: Sequence[str | None]) -> None:
     """Refuse what is no name of a type that kernels are computed in."""
     if not isinstance(dtype, str | None) or dtype not in known:
         raise InputError(f"dtype must be {' or '.join(map(repr, known))}, but it is {dtype!r}")
-
-
-def checked_weights(sample_weight: Any, X: Any) -> Floats:
-    """Sample weights, (N,), 1 by default; none negative and not all 0."""
-    if sample_weight is None:
-        return np.ones(X.shape[0])
-    weights: Floats = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
-    if weights.shape != (X.shape[0],):
-        raise InputError(f"sample_weight has shape {weights.shape}, but it must be ({X.shape[0]},)")
-    negative = np.flatnonzero(weights < 0)
-    if negative.size:
-        raise InputError(
-            "Negative values in data passed to `sample_weight`: the sample weight of row "
-            f"{negative[0]} (counted from 0) is {weights[negative[0]]}"
-        )
-    if not weights.any():
-        raise InputError(
-            "all sample weights are zero: leave out sample_weight, or give some above 0"
-        )
-    return weights
 
 
 @contextmanager

@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
-from dhsk.estimators.base import HeatEstimator, checked_weights, in_scikit_words
+from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_model, save_model
 from dhsk.models.low_rank import LowRankModel
+from dhsk.models.problem import sample_factors
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, open_samples
 
@@ -78,7 +79,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         """
         self._check()
         X, y = self._validated(X, y=y)
-        weights = checked_weights(sample_weight, X)
+        weights = sample_factors(sample_weight, X.shape[0])
         with in_scikit_words(self):
             return self._fit(self._samples(X), np.asarray(y), weights, ignore)
 

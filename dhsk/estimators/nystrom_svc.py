@@ -19,8 +19,8 @@ from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.train_exact import Means
-from dhsk.models.train_low_rank import LossName, LowRank, check_loss, train_low_rank
+from dhsk.models.problem import RunOptions
+from dhsk.models.train_low_rank import LossName, LowRankOptions, check_loss, train_low_rank
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
 
@@ -307,16 +307,9 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         journal: str | Path | None = None,
     ) -> Self:
         problem = make_problem(
-            samples,
-            y,
-            sample_weights,
-            class_weight=self.class_weight,
-            C=float(self.C),
-            tol=float(self.tol),
-            folds=None,
-            random_state=None,
+            y, sample_weights, self.class_weight, C=float(self.C), tol=float(self.tol)
         )
-        how = LowRank(
+        how = LowRankOptions(
             rank=int(self.n_components),
             selection=numbered(self.selection, samples.shape[0]),
             oversampling=float(self.oversampling),
@@ -324,12 +317,10 @@ class NystromSVC(HeatClassifier[LowRankModel]):
             loss=self.loss,
             seed=int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max)),
         )
-        means, folder = (
-            Means(self._bytes(), self.client),
-            None if journal is None else Path(journal),
-        )
+        folder = None if journal is None else Path(journal)
+        options = RunOptions(self._bytes(), self.client, journal=folder, report=report)
         row_map = self._row_map(samples)
-        model = train_low_rank(problem, row_map, means, how, report, folder)
+        model = train_low_rank(problem, samples, row_map, how, options)
         row_map.warn(samples)
         self._learned(replace(model, notes={**model.notes, **self._notes()}))
         warn_unless_solved(model.certificates)

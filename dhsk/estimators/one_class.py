@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import BudgetError, InputError
-from dhsk.estimators.base import HeatEstimator, checked_weights
+from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.renamed import former_attribute
 from dhsk.execution.runners import own_room
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import positive_parameter
 from dhsk.kernels.centre import with_all_entries
+from dhsk.models.problem import sample_factors
 from dhsk.models.rescaling import kernel_in, unit_for
 from dhsk.models.sources import RowsSource
 from dhsk.samples import SphereMap, ZeroRule
@@ -145,7 +146,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
             raise InputError(f"nu must be at most 1, but it is {self.nu!r}")
         self._check("tol")
         X = self._validated(X)
-        weights = checked_weights(sample_weight, X)
+        weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
         rows = self._map_to_fit(X)[used]
         _check_fits(len(used), rows.dtype.itemsize, own_room(self._bytes()))

@@ -1,45 +1,39 @@
 """From labels and weights, as scikit-learn takes them, to a problem to train on."""
 
 import warnings
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
 from dhsk.models.exact import Certificates
 from dhsk.models.low_rank import LowRankCertificates
-from dhsk.models.train_exact import Problem
-from dhsk.samples import Samples
+from dhsk.models.problem import ClassWeight, Problem, class_factors
 
 CALLER: Final = 4
 """Frames between a warning and the user's call of `fit`."""
 
 
 def make_problem(
-    samples: Samples,
     y: NDArray[Any],
     sample_weights: Floats,
+    class_weight: ClassWeight,
     *,
-    class_weight: Mapping[Any, float] | Literal["balanced"] | None,
     C: float,
     tol: float,
-    folds: int | None,
-    random_state: Any,
+    folds: int | None = None,
+    random_state: Any = None,
 ) -> Problem:
     """Check labels and weights, and join them.
 
     Parameters
     ----------
-    samples
-        The training samples.
     y
         Labels, (N,).
     sample_weights
@@ -47,7 +41,7 @@ def make_problem(
     class_weight
         Factors by label, "balanced" over the samples that have a weight, or None for 1.
     C
-        Bound of the dual coefficients, or factor of the losses.
+        Upper bound of the dual coefficients, or factor of the losses.
     tol
         What counts as converged.
     folds
@@ -69,23 +63,10 @@ def make_problem(
     classes, codes = np.unique(y, return_inverse=True)
     used = sample_weights > 0
     _check_classes(classes, codes, used)
-    factors = compute_class_weight(class_weight, classes=classes, y=y[used])
-    if not (factors > 0).all():
-        bad = int(np.argmin(factors > 0))
-        raise InputError(
-            f"class {classes[bad]} has the weight {factors[bad]:g}, but class weights are above 0: "
-            "leave its samples out"
-        )
-    return Problem(
-        samples=samples,
-        classes=classes,
-        codes=codes,
-        weights=sample_weights * factors[codes],
-        C=C,
-        tol=tol,
-        fold_of=None if folds is None else _folds(codes, used, folds, random_state),
-        sample_weights=sample_weights,
-    )
+    weights = sample_weights.copy()
+    weights[used] *= class_factors(class_weight, y[used])
+    fold_of = None if folds is None else _folds(codes, used, folds, random_state)
+    return Problem(classes, codes, weights, C, tol, fold_of, sample_weights)
 
 
 def warn_unless_converged(found: Certificates) -> None:

@@ -12,13 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
-from dhsk.estimators.base import HeatEstimator, checked_weights
+from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.renamed import RENAMED, former_attribute, parameter
 from dhsk.execution.runners import own_room
 from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
+from dhsk.models.problem import sample_factors
 from dhsk.models.sources import GramSource, RowsSource
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.solvers.ridge import RidgeSolution, solve_ridge
@@ -153,7 +154,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         self._check("alpha", "tol")
         max_iter = whole_parameter("max_iter", parameter(self, "max_iter", "max_passes"), 2)
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
-        weights = checked_weights(sample_weight, X)
+        weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
         targets = np.asarray(y, dtype=np.float64)[used]
         self._rows = self._map_to_fit(X)[used]

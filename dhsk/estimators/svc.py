@@ -17,7 +17,8 @@ from dhsk.estimators.problem import make_problem, warn_unless_converged
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.exact import SvcModel
-from dhsk.models.train_exact import Means, train_svc
+from dhsk.models.problem import RunOptions
+from dhsk.models.train_exact import train_svc
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
 
@@ -239,18 +240,17 @@ class HeatSVC(HeatClassifier[SvcModel]):
         self, samples: Samples, y: NDArray[Any], sample_weights: Floats, report: OnProgress
     ) -> Self:
         problem = make_problem(
-            samples,
             y,
             sample_weights,
-            class_weight=self.class_weight,
+            self.class_weight,
             C=float(self.C),
             tol=float(self.tol),
             folds=FOLDS if self.probability else None,
             random_state=self.random_state,
         )
-        means = Means(self._bytes(), self.client, self.store)
+        options = RunOptions(self._bytes(), self.client, self.store, report=report)
         row_map = self._row_map(samples)
-        model = train_svc(problem, row_map, means, report)
+        model = train_svc(problem, samples, row_map, options)
         row_map.warn(samples)
         self._learned(replace(model, notes={**model.notes, **self._notes()}))
         warn_unless_converged(model.certificates)

@@ -10,7 +10,7 @@ end.
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,7 +21,6 @@ from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel, stretched, unit_of
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.problems import Pair
 
 LOOKED_AT: Final = 256
 """Samples between which the spread is estimated: it need be right to a factor of two."""
@@ -106,13 +105,6 @@ def warn_of_few_digits(G: GramMatrix, spread: float) -> None:
             UserWarning,
             stacklevel=2,
         )
-
-
-def pairs_in_units(pairs: Sequence[Pair], unit: float) -> list[Pair]:
-    """Problems with the bounds that go with a matrix in units."""
-    if unit == 1.0:
-        return list(pairs)
-    return [replace(pair, dual=replace(pair.dual, boxes=pair.dual.boxes * unit)) for pair in pairs]
 
 
 def fit_of_kernel(fit: Fit, unit: float) -> Fit:

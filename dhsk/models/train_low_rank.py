@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from math import ceil
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -24,16 +23,17 @@ from dhsk.linear.preconditioner import Factors
 from dhsk.linear.warm_start import solve_columns
 from dhsk.models.fit_plan import FIT_BASE_BYTES
 from dhsk.models.low_rank import LowRankCertificates, LowRankModel
-from dhsk.models.train_exact import Means, Problem
+from dhsk.models.problem import Problem, RunOptions
 from dhsk.nystrom.approximation import Approximation, approximate
-from dhsk.progress import OnProgress, ignore
+from dhsk.progress import OnProgress
+from dhsk.samples import Samples
 from dhsk.units import human_bytes
 
 LossName: TypeAlias = Literal["squared_hinge", "logistic"]
 
 
 @dataclass(frozen=True)
-class LowRank:
+class LowRankOptions:
     """How a kernel is approximated, and what is minimised.
 
     Attributes
@@ -62,11 +62,10 @@ class LowRank:
 
 def train_low_rank(
     problem: Problem,
+    samples: Samples,
     row_map: RowMap,
-    means: Means,
-    how: LowRank,
-    report: OnProgress = ignore,
-    journal: Path | None = None,
+    how: LowRankOptions,
+    options: RunOptions,
 ) -> LowRankModel:
     """Train a linear classifier on Nyström features, each class against the rest.
 
@@ -75,16 +74,14 @@ def train_low_rank(
     problem
         What is to be trained; `C` is the factor of the losses, as in `LinearSVC`, and `tol` the
         part of the gradient at 0 that may be left, times LIBLINEAR's scale.
+    samples
+        The training samples.
     row_map
         Kernel, map, and type of the products.
-    means
-        Memory and workers.
     how
         Landmarks and loss.
-    report
-        Receives progress.
-    journal
-        Folder for what is finished, so that the same call goes on where it was killed, and gives
+    options
+        Memory and workers. With a journal, the same call goes on where it was killed, and gives
         the same model. The caller removes it.
 
     Returns
@@ -101,47 +98,31 @@ def train_low_rank(
     """
     check_loss(how.loss)
     check_factors([problem.C], problem.weights)
-    check_kernels([row_map.kernel], [problem.samples], row_map.sphere_map, row_map.dtype)
-    with one_blas_thread() if means.client is None else computing(means.client):
-        return _trained(problem, row_map, means, how, report, journal)
-
-
-def _trained(
-    problem: Problem,
-    row_map: RowMap,
-    means: Means,
-    how: LowRank,
-    report: OnProgress,
-    journal: Path | None,
-) -> LowRankModel:
-    """The model, trained where the call computes."""
-    before = int(psutil.Process().memory_info().rss)
-    room = _room_of_solver(problem, row_map, means, how)
-    found = _approximation(problem, row_map, means, how, room, report, journal)
-    steps = _steps(problem, row_map, how, found, report, journal)
-    solver = _Solver(problem, how, found, steps, report)
-    room = solver.room_of(room)
-    solution = solver.solve(room)
-    model = _model(problem, row_map, how, found, solution)
-    planned = before + FIT_BASE_BYTES + found.plan.planned + room
-    return replace(model, notes={"planned_bytes": planned if means.client is None else None})
+    check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
+    with one_blas_thread() if options.client is None else computing(options.client):
+        before = int(psutil.Process().memory_info().rss)
+        room = _room_of_solver(problem, row_map, options, how)
+        found = _approximation(samples, row_map, options, how, room)
+        steps = _steps(problem, samples, row_map, options, how, found)
+        solver = _Solver(problem, how, found, steps, options.report)
+        room = solver.room_of(room)
+        model = _model(problem, row_map, how, found, solver.solve(room))
+    planned = None
+    if options.client is None:
+        planned = before + FIT_BASE_BYTES + found.plan.planned + room
+    notes = {"planned_bytes": planned}
+    return replace(model, feature_names=samples.feature_names, notes=notes)
 
 
 def _approximation(
-    problem: Problem,
-    row_map: RowMap,
-    means: Means,
-    how: LowRank,
-    room: int,
-    report: OnProgress,
-    journal: Path | None,
+    samples: Samples, row_map: RowMap, options: RunOptions, how: LowRankOptions, room: int
 ) -> Approximation:
     """Features, made in what the solver leaves of the memory of this process."""
-    memory = means.memory
-    if memory is not None and means.client is None:
+    memory = options.memory
+    if memory is not None and options.client is None:
         memory -= room
     return approximate(
-        problem.samples,
+        samples,
         row_map,
         k=how.rank,
         selection=how.selection,
@@ -149,20 +130,22 @@ def _approximation(
         oversampling=how.oversampling,
         seed=how.seed,
         memory=memory,
-        client=means.client,
-        report=report,
-        journal=journal,
+        client=options.client,
+        report=options.report,
+        journal=options.journal,
     )
 
 
-def _room_of_solver(problem: Problem, row_map: RowMap, means: Means, how: LowRank) -> int:
+def _room_of_solver(
+    problem: Problem, row_map: RowMap, options: RunOptions, how: LowRankOptions
+) -> int:
     """Bytes for the second derivatives of all columns, but no more than a quarter of the memory."""
-    columns, n = columns_of(problem), problem.samples.shape[0]
+    columns, n = columns_of(problem), len(problem.codes)
     chosen = isinstance(how.selection, str)
     m = ceil(min(n, how.oversampling * how.rank)) if chosen else len(how.selection)
     item = np.dtype(row_map.dtype).itemsize
     each = Factors.bytes_of(columns.only([0]), min(m, n), item) + n * item  # and curvatures
-    return min(len(columns) * each, own_room(None if means.client else means.memory) // 4)
+    return min(len(columns) * each, own_room(None if options.client else options.memory) // 4)
 
 
 def check_loss(loss: object) -> None:
@@ -183,21 +166,20 @@ def columns_of(problem: Problem) -> Columns:
 
 def _steps(
     problem: Problem,
+    samples: Samples,
     row_map: RowMap,
-    how: LowRank,
+    options: RunOptions,
+    how: LowRankOptions,
     found: Approximation,
-    report: OnProgress,
-    journal: Path | None,
 ) -> Steps:
     """File of the solver's steps, named by all that they depend on."""
-    if journal is None:
+    if options.journal is None:
         return Steps(None, "")
-    scan = scan_side(
-        problem.samples, [row_map.kernel], row_map.sphere_map, report, row_map.zero_rows
-    )
-    made_from = [scan.fingerprint, row_map.kernel.to_spec(), row_map.sphere_map, row_map.dtype]
+    kernel, sphere_map = row_map.kernel, row_map.sphere_map
+    scan = scan_side(samples, [kernel], sphere_map, options.report, row_map.zero_rows)
+    made_from = [scan.fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
     key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed]
-    return Steps(journal, digest_of(key, problem.codes, problem.weights, found.root))
+    return Steps(options.journal, digest_of(key, problem.codes, problem.weights, found.root))
 
 
 @dataclass(frozen=True)
@@ -205,7 +187,7 @@ class _Solver:
     """Solves all columns, side by side as far as their factors fit the memory."""
 
     problem: Problem
-    how: LowRank
+    how: LowRankOptions
     found: Approximation
     steps: Steps
     report: OnProgress
@@ -288,7 +270,11 @@ def _joined(parts: list[Solution]) -> Solution:
 
 
 def _model(
-    problem: Problem, row_map: RowMap, how: LowRank, found: Approximation, solution: Solution
+    problem: Problem,
+    row_map: RowMap,
+    how: LowRankOptions,
+    found: Approximation,
+    solution: Solution,
 ) -> LowRankModel:
     coef: Floats = found.root @ solution.coef[:-1]
     return LowRankModel(
@@ -313,7 +299,6 @@ def _model(
             width=found.width,
             trace_error=found.trace_error,
         ),
-        feature_names=problem.samples.feature_names,
         zero_rows=row_map.zero_rows.rule,
         n_zero_rows=row_map.zero_rows.count,
     )

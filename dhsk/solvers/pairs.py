@@ -1,12 +1,14 @@
-"""Solve the problems of all pairs of classes: those that fit the memory whole, others in rounds."""
+"""Solve the problems of pairs of classes: those that fit the memory whole, others in rounds."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.execution.tasks import Run
+from dhsk.solvers.ball import balls_about_means, smallest_ball
 from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve, unfinished
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.rounds import solve_in_rounds
@@ -28,6 +30,9 @@ FINE_SAMPLES: Final = 2048
 """Samples of a problem up to which steps go on. On pairs of about 4,000 MNIST images it took 8 and
 25 % more processor time for the whole fit (s = 1, C = 100 and s = 0.7, C = 10)."""
 
+BALL_TOLERANCE: Final = 1e-3
+"""Of squared radii: bounds of the capacity are rounded up to whole numbers."""
+
 _POLISHES: Final = 3
 """Rounding drifts the gradient during many steps: so often a solution goes on from a new one."""
 
@@ -35,23 +40,41 @@ _LARGEST_SINGLE: Final = 1e30
 """Entries of a matrix up to which steps in float32 do not overflow."""
 
 
+@dataclass(frozen=True, eq=False)
+class PairTask:
+    """A pair of classes on a matrix, solved as one task.
+
+    Attributes
+    ----------
+    key
+        What tells it from other tasks.
+    source
+        The matrix.
+    pair
+        The problems.
+    ball
+        Whether the ball that holds the samples of the pair is wanted too.
+    """
+
+    key: Any
+    source: Source
+    pair: Pair
+    ball: bool = False
+
+
+Solved: TypeAlias = tuple[Any, list[Fit], float]
+"""Key of a task, one fit for each of its columns, and the squared radius of the ball, or 0."""
+
+
 def solve_pairs(
-    source: Source,
-    pairs: Sequence[Pair],
-    tol: float,
-    room: int,
-    run: Run,
-    *,
-    fine: bool = False,
-) -> Iterator[tuple[int, list[Fit]]]:
-    """Solve all pairs to the same tolerance.
+    tasks: Iterable[PairTask], tol: float, room: int, run: Run, *, fine: bool = False
+) -> Iterator[Solved]:
+    """Solve pairs of classes to the same tolerance, each as soon as it is solved.
 
     Parameters
     ----------
-    source
-        The matrix.
-    pairs
-        The problems.
+    tasks
+        The problems. Those that do not fit are kept until all others are solved.
     tol
         Greatest KKT violation.
     room
@@ -64,18 +87,37 @@ def solve_pairs(
 
     Yields
     ------
-    int
-        Number of a pair.
-    list of Fit
-        One for each of its columns.
+    Solved
+        A task's key, fits and squared radius.
     """
+    large: dict[int, list[PairTask]] = {}
+
+    def small() -> Iterator[tuple[PairTask, float, bool]]:
+        for task in tasks:
+            if matrix_bytes(len(task.pair.members), task.source.dtype) <= room:
+                yield task, tol, fine
+            else:
+                large.setdefault(id(task.source), []).append(task)
+
+    yield from run(solve_whole, small())
+    for own in large.values():
+        yield from _solve_in_rounds(own, tol, room, run)
+
+
+def _solve_in_rounds(
+    tasks: Sequence[PairTask], tol: float, room: int, run: Run
+) -> Iterator[Solved]:
+    """Solve pairs on one matrix, none of which fits."""
+    source = tasks[0].source
+    with_ball = [number for number, task in enumerate(tasks) if task.ball]
+    radii2: dict[int, float] = {}
+    if with_ball:
+        balls = balls_about_means(source, [tasks[number].pair.members for number in with_ball])
+        radii2 = {number: ball.radius2 for number, ball in zip(with_ball, balls, strict=True)}
+    pairs = {number: task.pair for number, task in enumerate(tasks)}
     largest = largest_block(room, source.dtype)
-    sizes = [len(pair.members) for pair in pairs]
-    whole = [k for k, n in enumerate(sizes) if matrix_bytes(n, source.dtype) <= room]
-    yield from run(solve_whole, ((k, source, pairs[k], tol, fine) for k in whole))
-    rest = [k for k in range(len(pairs)) if k not in set(whole)]
-    if rest:
-        yield from solve_in_rounds(source, {k: pairs[k] for k in rest}, tol, largest, run)
+    for number, fits in solve_in_rounds(source, pairs, tol, largest, run):
+        yield tasks[number].key, fits, radii2.get(number, 0.0)
 
 
 def largest_block(room: int, dtype: "np.dtype[Any]") -> int:
@@ -83,19 +125,13 @@ def largest_block(room: int, dtype: "np.dtype[Any]") -> int:
     return max(2, int(np.sqrt(room / dtype.itemsize)) // 64 * 64)
 
 
-def solve_whole(
-    number: int, source: Source, pair: Pair, tol: float, fine: bool
-) -> tuple[int, list[Fit]]:
+def solve_whole(task: PairTask, tol: float, fine: bool) -> Solved:
     """Solve a pair whose matrix fits the memory: the task that workers run.
 
     Parameters
     ----------
-    number
-        Of the pair.
-    source
-        The matrix.
-    pair
-        The problems.
+    task
+        Which.
     tol
         Greatest KKT violation.
     fine
@@ -103,12 +139,12 @@ def solve_whole(
 
     Returns
     -------
-    int
-        The number.
-    list of Fit
-        One for each column.
+    Solved
+        Its key, fits and squared radius.
     """
-    return number, solve_block(source.block(pair.members), pair.dual, tol, fine=fine)
+    K = task.source.block(task.pair.members)
+    fits = solve_block(K, task.pair.dual, tol, fine=fine)
+    return task.key, fits, smallest_ball(K, BALL_TOLERANCE).radius2 if task.ball else 0.0
 
 
 def solve_block(K: NDArray[Any], dual: Dual, tol: float, *, fine: bool = False) -> list[Fit]:

@@ -1,7 +1,7 @@
 """One-vs-one problems of all pairs of classes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +19,12 @@ class Pair:
     members: Indices
     """Samples, those of the first class before those of the second."""
     dual: Dual
+
+    def of_folds(self, folds: Sequence[int]) -> "Pair":
+        """The problems of some folds, with every C."""
+        chain = self.dual.chain
+        columns = [fold * chain + c for fold in folds for c in range(chain)]
+        return replace(self, dual=replace(self.dual, boxes=self.dual.boxes[columns]))
 
 
 def make_pairs(codes: Indices, weights: Floats, values_of_C: Sequence[float]) -> list[Pair]:

@@ -42,7 +42,7 @@ than one."""
 GOLDEN_RATIO: Final = 0.6180339887498949
 
 
-class State:
+class RoundState:
     """Where the problems of a pair stand.
 
     Parameters
@@ -112,7 +112,7 @@ def solve_in_rounds(
     list of Fit
         One for each of its columns.
     """
-    states = {k: State(pair) for k, pair in pairs.items()}
+    states = {k: RoundState(pair) for k, pair in pairs.items()}
     entry = float(np.abs(source.diagonal()).max())
     passes = 0
     while states:
@@ -132,7 +132,7 @@ def solve_in_rounds(
 
 
 def _improve_parts(
-    source: Source, states: dict[int, State], tol: float, largest: int, run: Run
+    source: Source, states: dict[int, RoundState], tol: float, largest: int, run: Run
 ) -> None:
     """Solve each pair in its worst variables."""
     tasks = [
@@ -196,7 +196,7 @@ def improve_part(
     return number, chosen, b, work
 
 
-def _renew_gradients(source: Source, states: list[State]) -> None:
+def _renew_gradients(source: Source, states: list[RoundState]) -> None:
     """Gradients s - K b of the columns that are not finished."""
     wanted = [(state, c) for state in states for c in state.left]
     vectors = [(state.pair.members, state.b[c]) for state, c in wanted]
@@ -221,7 +221,7 @@ def _ascend_within_bounds(source: Source, lines: list["_Line"]) -> int:
 class _Line:
     """Conjugate gradients in the coefficients of a column that lie within their bounds."""
 
-    def __init__(self, state: State, column: int, tol: float, entry: float) -> None:
+    def __init__(self, state: RoundState, column: int, tol: float, entry: float) -> None:
         self.members = state.pair.members
         self._state = state
         self._dual, self._column = state.pair.dual, column

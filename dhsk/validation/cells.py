@@ -9,6 +9,7 @@ import numpy as np
 
 from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
+from dhsk.models.pair_fits import PairFits
 from dhsk.solvers.ball import capacity
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.problems import Pair
@@ -18,25 +19,21 @@ from dhsk.validation.scores import score, sigmoids_of_folds
 
 
 @dataclass(frozen=True)
-class Solved:
-    """Fits of a kernel: of each pair one for every column, and the ball that holds its samples.
+class Cells:
+    """Results of one kernel: a row for every fold and C, and the classes that each predicted."""
 
-    All of a matrix in some unit, see `dhsk.models.rescaling`.
-    """
-
-    fits: list[list[Fit]]
-    radii2: list[float]
-    unit: float = 1.0
+    rows: list[dict[str, Any]]
+    predicted: list[list[int]]
 
 
 def rows_of_kernel(
     source: Source,
     grid: Grid,
     pairs: Sequence[Pair],
-    solved: Solved,
+    solved: PairFits,
     names: dict[str, Any],
     C_scaled: Sequence[float] | None = None,
-) -> tuple[list[dict[str, Any]], list[list[int]]]:
+) -> Cells:
     """Score the fits of a kernel on what each fold held out.
 
     Parameters
@@ -56,10 +53,8 @@ def rows_of_kernel(
 
     Returns
     -------
-    list of dict
+    Cells
         One row for every fold and C.
-    list of list of int
-        Numbers of the classes that each predicted.
     """
     rows, predicted = [], []
     held_out: Iterable[Floats] = _held_out(source, grid, pairs, solved)
@@ -79,11 +74,11 @@ def rows_of_kernel(
             {**names, **named, "fold": fold, "score": found} | certificate(pairs, solved, column)
         )
         predicted.append(guess.tolist())
-    return rows, predicted
+    return Cells(rows, predicted)
 
 
 def _held_out(
-    source: Source, grid: Grid, pairs: Sequence[Pair], solved: Solved
+    source: Source, grid: Grid, pairs: Sequence[Pair], solved: PairFits
 ) -> Iterator[Floats]:
     """Decisions of all pairs, (n, pairs), for what the fold of each column holds out."""
     at_once = max(1, PRODUCT_BYTES // (8 * source.n * len(pairs)))
@@ -124,7 +119,7 @@ def _decisions(
     return np.asarray(products.transpose(1, 0, 2) + intercepts)
 
 
-def certificate(pairs: Sequence[Pair], solved: Solved, column: int) -> dict[str, Any]:
+def certificate(pairs: Sequence[Pair], solved: PairFits, column: int) -> dict[str, Any]:
     """What proves and bounds a fit of all pairs: of each quantity the worst.
 
     Parameters

@@ -1,6 +1,7 @@
 """Cross-validation of SVMs over kernels, times, C and folds: exact, or of low rank."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -12,7 +13,7 @@ from distributed import Client
 
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.workers import full_disk_is_budget
+from dhsk.execution.workers import computing, full_disk_is_budget
 from dhsk.files import parse_path
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import HeatKernel, Kernel
@@ -20,12 +21,12 @@ from dhsk.progress import OnProgress, ignore
 from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
 from dhsk.units import parse_bytes
 from dhsk.validation.choice import choose
-from dhsk.validation.exact import Engine, Means, Outcome, exact_engine
-from dhsk.validation.fitter import NO_MODEL
+from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, ExactEngine, TriedKernel
 from dhsk.validation.grid import DEFAULT_C, Grid, Kernels, candidates, make_grid
 from dhsk.validation.held_out import open_held_out, score_held_out
 from dhsk.validation.input import Square, open_square
-from dhsk.validation.low_rank import LowRank, low_rank_engine
+from dhsk.validation.low_rank import LowRank, LowRankEngine
+from dhsk.validation.matrices import KernelMatrices
 from dhsk.validation.result import CELL, SCHEMA, CvResult, summarise
 from dhsk.validation.scores import Scorer
 from dhsk.validation.search import FIRST_SCALES, SPREAD_C, is_linear, next_scales
@@ -198,18 +199,21 @@ def cross_validate(
     chosen = _kernels(source, time_scale, kernels)
     held_out = None if test is None else open_held_out(source, test, grid)
     folder = TemporaryFolder()
-    means = Means(
+    options = CvOptions(
         memory=None if memory is None else parse_bytes(memory),
         client=client,
         store=folder.path if store is None else parse_path("store", store),
         journal=None if journal is None else parse_path("journal", journal),
+        report=report,
         table=None if table is None else parse_path("table", table),
     )
-    if low_rank is None:
-        made = exact_engine(source, sphere_map, zero_rows, len(chosen), grid, means, report)
-    else:
-        made = low_rank_engine(source, sphere_map, zero_rows, low_rank, grid, means, seed, report)
-    with full_disk_is_budget(), made as engine:
+    with full_disk_is_budget(), computing(client) as computed_on:
+        options = replace(options, client=computed_on)
+        if low_rank is None:
+            matrices = KernelMatrices(source, sphere_map, zero_rows, options)
+            engine: Engine = ExactEngine(matrices, len(chosen), grid, options)
+        else:
+            engine = LowRankEngine(source, sphere_map, zero_rows, low_rank, grid, options, seed)
         found = list(engine.run(chosen, scale_C=scale_C))
         tried: list[dict[str, Any]] = []
         ended_because = ""
@@ -264,7 +268,7 @@ def _kernels(source: Square, time_scale: Any, kernels: Kernels | None) -> list[K
 
 
 def _look_further(
-    engine: Engine, source: Square, grid: Grid, found: list[Outcome], *, scale_C: bool
+    engine: Engine, source: Square, grid: Grid, found: list[TriedKernel], *, scale_C: bool
 ) -> tuple[list[dict[str, Any]], str]:
     """Go on at other times while that may pay; what is found is added, each stage described."""
     assert not isinstance(source, np.ndarray)  # `_kernels` has refused it
@@ -284,7 +288,7 @@ def _look_further(
         stages.append(_stage(grid, more, why))
 
 
-def _stage(grid: Grid, found: Sequence[Outcome], why: str) -> dict[str, Any]:
+def _stage(grid: Grid, found: Sequence[TriedKernel], why: str) -> dict[str, Any]:
     """What a stage of the search tried, and its best cell."""
     summary = summarise(row for one in found for row in one.cells.rows)
     best, _ = choose(summary, len(grid.folds), simplest=False)
@@ -299,8 +303,8 @@ def _stage(grid: Grid, found: Sequence[Outcome], why: str) -> dict[str, Any]:
 
 
 def _tables(
-    grid: Grid, found: Sequence[Outcome], *, simplest: bool
-) -> tuple[dict[str, Any], Outcome]:
+    grid: Grid, found: Sequence[TriedKernel], *, simplest: bool
+) -> tuple[dict[str, Any], TriedKernel]:
     """Rows, their summary, how the winner confuses classes; and the winner."""
     rows = [row for one in found for row in one.cells.rows]
     summary = summarise(rows)

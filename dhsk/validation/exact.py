@@ -1,56 +1,61 @@
-"""What tries the kernels of a grid, and the one that fits exact machines."""
+"""What tries the kernels of a grid, and what fits exact classifiers."""
 
+import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
-from distributed import Client
 
-from dhsk.execution.workers import computing, resources_of
+from dhsk.arrays import Floats
+from dhsk.errors import InputError
+from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.runners import in_threads, on_workers
+from dhsk.execution.workers import resources_of
+from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.progress import OnProgress, Progress
-from dhsk.samples import Samples, SphereMap, ZeroRule
+from dhsk.models.fit_plan import plan_fits
+from dhsk.models.journal import Journal
+from dhsk.models.pair_fits import MatrixProblem, PairSolver, Placement
+from dhsk.models.problem import RunOptions
+from dhsk.models.rescaling import matrix_in_units
+from dhsk.models.sources import GramSource
+from dhsk.models.train_exact import fit_models
+from dhsk.progress import Progress, counter
+from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.eigenvalues import leading_eigenvalues
-from dhsk.validation.fitter import Fitter, Found
+from dhsk.solvers.problems import make_pairs
+from dhsk.solvers.sources import ArraySource
+from dhsk.validation.cells import Cells, certificate, rows_of_kernel
 from dhsk.validation.grid import Grid
-from dhsk.validation.input import Square, describe, gram_plan
-from dhsk.validation.job import Cells
-from dhsk.validation.journal import Journal
-from dhsk.validation.products import Products
-from dhsk.validation.result import remove_rows
+from dhsk.validation.input import describe, gram_plan
+from dhsk.validation.matrices import KernelMatrices, KernelMatrix
+from dhsk.validation.result import remove_rows, write_rows
 from dhsk.validation.scores import Decided
+from dhsk.validation.search import scaled, spread_of
+
+NO_MODEL: Final = (
+    "a precomputed matrix has no samples that a model could keep: leave refit and test out, and "
+    "fit scikit-learn's SVC(kernel='precomputed') with the winning C"
+)
 
 
 @dataclass(frozen=True)
-class Means:
+class CvOptions(RunOptions):
     """Where a grid is computed, and where what is finished is kept.
 
     Attributes
     ----------
-    memory
-        Most bytes for all processes together; None for what there is.
-    client
-        Where to compute; None for the current client, or for threads of this process.
-    store
-        Folder for stores of inner products.
-    journal
-        Folder for finished fits; None to keep nothing.
     table
         File for the rows of finished kernels; None for none.
     """
 
-    memory: int | None
-    client: Client | None
-    store: Path
-    journal: Path | None
-    table: Path | None
+    table: Path | None = None
 
 
-class Outcome(Protocol):
+class TriedKernel(Protocol):
     """What came of a kernel."""
 
     @property
@@ -70,7 +75,7 @@ class Engine(Protocol):
     rule: type[Decided]
     """How decisions become classes."""
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Outcome]:
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[TriedKernel]:
         """Try some kernels, with C divided by the spread of the samples if `scale_C` says so."""
 
     def refit(self, winner: Any, C: float) -> tuple[Any, dict[str, Any]]:
@@ -80,78 +85,151 @@ class Engine(Protocol):
         """What else the results say: samples, plan, spectrum."""
 
 
+@dataclass(frozen=True, eq=False)
+class TriedMatrix:
+    """A kernel's matrix, the values of C that were tried on it, and what came of them."""
+
+    matrix: KernelMatrix
+    C: list[float]
+    cells: Cells
+
+
 class ExactEngine:
-    """Fits exact machines, on one stored product.
+    """Fits exact classifiers on matrices of kernels.
 
     Parameters
     ----------
-    square
-        What was given.
-    sphere_map
-        Map for the spherical kernels.
-    zero_rows
-        What becomes of samples of zeros.
+    matrices
+        Gives the matrices.
     n_kernels
         How many kernels are tried first.
     grid
         Folds, labels, values of C.
-    means
-        Memory and folders.
-    client
-        The workers; None for threads of this process.
-    report
-        Receives progress.
+    options
+        Memory, folders, and the client that is computed on.
     """
 
     rule = Decided
 
     def __init__(
-        self,
-        square: Square,
-        sphere_map: SphereMap | None,
-        zero_rows: ZeroRule,
-        n_kernels: int,
-        grid: Grid,
-        means: Means,
-        client: Client | None,
-        report: OnProgress,
+        self, matrices: KernelMatrices, n_kernels: int, grid: Grid, options: CvOptions
     ) -> None:
         self.prepared = 0.0
-        self._square = square
-        self._report = report
-        resources = resources_of(client, means.memory)
-        self._fitter = Fitter(grid, resources, client, Journal(means.journal), means.table, report)
+        self._matrices = matrices
+        self._grid = grid
+        self._options = options
+        self._resources = resources_of(options.client, options.memory)
+        self._journal = Journal(options.journal)
+        self._rows: list[dict[str, Any]] = []
+        self._stale = options.table  # of an earlier grid; it stays if the samples are refused
+        tests = [test.tolist() for _, test in grid.folds]
+        self._name = _name_of(grid, grid.weights, tests)
+        square, n = matrices.square, len(grid.y)
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
-        self._plan = self._fitter.plan(dtype, max(1, n_kernels))
-        self._stale = means.table  # of an earlier grid; it stays if the samples are refused
-        self._zero_rows = zero_rows
-        self._products = Products(
-            square, sphere_map, zero_rows, means.store, means.memory, client, report
-        )
+        pairs = make_pairs(grid.y, grid.weights, grid.C)
+        self._plan = plan_fits(pairs, n, dtype, max(1, n_kernels), self._resources)
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Found]:
-        """Try some kernels; for a matrix of the user's own, none is that one."""
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[TriedMatrix]:
+        """Try some kernels; if the matrix is precomputed, none is that one."""
         begin = perf_counter()
-        candidates = self._products.candidates(kernels)
+        matrices = self._matrices.of(kernels)
         self.prepared += perf_counter() - begin
         remove_rows(self._stale)
         self._stale = None
-        return self._fitter.run(candidates, scale_C=scale_C)
+        problems = [self._problem(one, scale_C=scale_C) for one in matrices]
+        found: dict[int, TriedMatrix] = {}
+        before = self._rows
+        C_scaled = tuple(self._grid.C) if scale_C else None
+        for k, cells in self._cells(matrices, problems, C_scaled):
+            found[k] = TriedMatrix(matrices[k], list(problems[k].C), cells)
+            self._rows = [*before, *(row for k in sorted(found) for row in found[k].cells.rows)]
+            if self._options.table is not None:
+                write_rows(self._rows, self._options.table)
+        return [found[k] for k in range(len(matrices))]
 
-    def refit(self, winner: Found, C: float) -> tuple[Any, dict[str, Any]]:
-        """Fit one cell on all samples."""
-        model, proof = self._fitter.refit(winner.candidate, C)
-        return replace(model, zero_rows=self._zero_rows), proof
+    def _problem(self, matrix: KernelMatrix, *, scale_C: bool) -> MatrixProblem:
+        """The matrix that the problems of a kernel are solved on, and its values of C."""
+        problem, C_scaled = _in_units(matrix, self._grid.C), None
+        if scale_C:
+            spread = problem.unit * spread_of(problem.source)
+            C_scaled = self._grid.C
+            problem = replace(problem, C=tuple(scaled(C_scaled, spread)))
+        name = digest_of(self._name, list(problem.C), C_scaled, problem.unit, matrix.key)
+        return replace(problem, name=name)
 
-    def facts(self, winner: Found) -> dict[str, Any]:
+    def _cells(
+        self,
+        matrices: Sequence[KernelMatrix],
+        problems: Sequence[MatrixProblem],
+        C_scaled: Sequence[float] | None,
+    ) -> Iterator[tuple[int, Cells]]:
+        """Results of each kernel, by its number: from the journal, or fitted and scored."""
+        solver, missing = self._solver(self._grid.weights, problems), []
+        each = solver.n_pairs * self._grid.columns
+        solver.on_fits = counter(self._options.report, "fits", len(problems) * each)
+        for k, problem in enumerate(problems):
+            kept = self._journal.get(problem.name)
+            if kept is None:
+                missing.append(k)
+            else:
+                yield k, Cells(**kept[1])
+        solver.on_fits((len(problems) - len(missing)) * each)
+        missing.sort(key=lambda k: _steepness(matrices[k]))
+        for k, fits in solver.solved(missing):
+            source, grid = problems[k].source, replace(self._grid, C=list(problems[k].C))
+            names = matrices[k].names
+            cells = rows_of_kernel(source, grid, solver.pairs(k), fits, names, C_scaled)
+            self._journal.put(problems[k].name, [], vars(cells))
+            solver.forget(k)  # the rows take the place of the fits
+            yield k, cells
+
+    def _solver(self, weights: Floats, problems: Sequence[MatrixProblem]) -> PairSolver:
+        """Solver of all pairs of classes on some matrices."""
+        source, y = problems[0].source, self._grid.y
+        pairs = make_pairs(y, weights, problems[0].C)
+        plan = plan_fits(pairs, source.n, source.dtype, len(problems), self._resources)
+        local = isinstance(source, ArraySource)  # workers would be sent the matrix
+        run = in_threads(plan.at_once) if local else on_workers(self._options.client, plan.window)
+        placement = Placement(run, plan.room, plan.split_folds)
+        tol = self._grid.tol
+        return PairSolver(y, weights, tol, problems, placement, self._journal, balls=True)
+
+    def refit(self, winner: TriedMatrix, C: float) -> tuple[Any, dict[str, Any]]:
+        """Fit one cell on all samples.
+
+        Raises
+        ------
+        InputError
+            The matrix has no samples that a model could keep.
+        """
+        if not isinstance(winner.matrix.source, GramSource):
+            raise InputError(NO_MODEL)
+        G, problem = winner.matrix.source.G, self._grid.problem(C)
+        weights, one = problem.fold_weights, _in_units(winner.matrix, [C])
+        name = digest_of(
+            _name_of(self._grid, weights, [[]]), [C], None, one.unit, winner.matrix.key
+        )
+        solver = self._solver(weights, [replace(one, name=name)])
+        row_map = RowMap(G.kernel, parse_sphere_map(G.sphere_map))
+        (model,), fits = fit_models(problem, row_map, solver, G.staged_rows)
+        counted = G.header.zero_rows
+        model = replace(
+            model,
+            feature_names=G.feature_names,
+            zero_rows=self._matrices.zero_rows,
+            n_zero_rows=counted[0] if counted else 0,
+        )
+        return model, certificate(solver.pairs(), fits, 0)
+
+    def facts(self, winner: TriedMatrix) -> dict[str, Any]:
         """Samples, plan, leading eigenvalues and trace of the winner's matrix."""
-        source, made = winner.candidate.source, self._products.made
-        self._report(Progress("eigenvalues", 0, 1))
+        source, made = winner.matrix.source, self._matrices.made
+        self._options.report(Progress("eigenvalues", 0, 1))
         values, exact = leading_eigenvalues(source)
-        self._report(Progress("eigenvalues", 1, 1))
-        gram = gram_plan(made or self._square, self._fitter.resources)
+        self._options.report(Progress("eigenvalues", 1, 1))
+        gram = gram_plan(made or self._matrices.square, self._resources)
         return {
-            "samples": describe(self._square, made),
+            "samples": describe(self._matrices.square, made),
             "plan": [*gram, *self._plan.table()],
             "eigenvalues": values.tolist(),
             "eigenvalues_exact": exact,
@@ -159,16 +237,22 @@ class ExactEngine:
         }
 
 
-@contextmanager
-def exact_engine(
-    square: Square,
-    sphere_map: SphereMap | None,
-    zero_rows: ZeroRule,
-    n_kernels: int,
-    grid: Grid,
-    means: Means,
-    report: OnProgress,
-) -> Iterator[Engine]:
-    """Give an exact engine, with the client that it computes on; see `ExactEngine`."""
-    with computing(means.client) as client:
-        yield ExactEngine(square, sphere_map, zero_rows, n_kernels, grid, means, client, report)
+def _name_of(grid: Grid, weights: Floats, tests: list[list[int]]) -> str:
+    """What tells a grid from every other in the journal, but for its matrices and values of C."""
+    weights = np.ascontiguousarray(weights)
+    return digest_of(grid.y, weights, tests, grid.tol, grid.scoring.key)
+
+
+def _in_units(matrix: KernelMatrix, C: Sequence[float]) -> MatrixProblem:
+    """The matrix that the problems of a kernel are solved on, with some values of C."""
+    if not isinstance(matrix.source, GramSource):
+        return MatrixProblem(matrix.source, tuple(C))
+    G, unit = matrix_in_units(matrix.source.G)
+    source = matrix.source if unit == 1.0 else GramSource(G)
+    return MatrixProblem(source, tuple(C), unit)
+
+
+def _steepness(matrix: KernelMatrix) -> float:
+    """Cheap kernels are the least: at a small time nearly all samples are support vectors."""
+    time = matrix.names["time"]
+    return -math.inf if time is None else -time

@@ -16,8 +16,8 @@ from dhsk.linear.preconditioner import Factors
 from dhsk.linear.warm_start import solve_columns
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.progress import OnProgress
+from dhsk.validation.cells import Cells
 from dhsk.validation.grid import Grid
-from dhsk.validation.job import Cells
 from dhsk.validation.scores import DecidedOneVsRest, score, sigmoids_of_folds
 
 

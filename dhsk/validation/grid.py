@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.class_weight import compute_class_weight
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
@@ -22,6 +21,7 @@ from dhsk.kernels import (
     parse_kernel,
 )
 from dhsk.kernels.base import whole_parameter
+from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_factors
 from dhsk.samples import Samples, check_labels
 from dhsk.validation.folds import Classes, Fold, split
 from dhsk.validation.scores import (
@@ -78,6 +78,10 @@ class Grid:
         found = [np.isin(np.arange(k), self.present(f)) for f in range(len(self.folds))]
         lacking = len(found) - np.sum(found, axis=0)
         return {c: int(lacking[c]) for c in np.flatnonzero(lacking).tolist()}
+
+    def problem(self, C: float) -> Problem:
+        """What is to be trained on all samples with one C."""
+        return Problem(self.classes, self.y, self.all_weights, C, self.tol)
 
     @property
     def columns(self) -> int:
@@ -145,20 +149,12 @@ def make_grid(
     values, (tolerance,) = sorted(positive("C", C)), positive("tol", tol)
     scorer = make_scorer(scoring, classes)
     splitter, folds = split(labels, chosen, cv, groups, seed)
-    samples = _sample_weights(sample_weight, n) * (codes >= 0)
-    weights = np.zeros((len(folds), n))
-    for number, (train, _) in enumerate(folds):
-        used = train[samples[train] > 0]
-        if len(np.unique(codes[used])) < 2:
-            raise InputError(
-                f"the training part of fold {number} has one class only: choose folds that leave "
-                "two, for which each class needs at least two samples"
-            )
-        factors = samples[used] * _class_weights(class_weight, labels, used)
-        np.add.at(weights[number], used, factors)  # a fold may name a sample twice
-    used = np.flatnonzero(samples)
-    everything = np.zeros(n)
-    everything[used] = samples[used] * _class_weights(class_weight, labels, used)
+    samples = sample_factors(sample_weight, n) * (codes >= 0)
+    weights = np.stack([
+        _fold_weights(samples, class_weight, labels, train, f"the training part of fold {number}")
+        for number, (train, _) in enumerate(folds)
+    ])  # fmt: skip
+    everything = _fold_weights(samples, class_weight, labels, np.arange(n), "the samples")
     if scorer.probabilities and len(folds) < 2:
         raise InputError(
             f"scoring {scorer.name!r} needs probabilities, which are fitted to what other folds "
@@ -170,6 +166,22 @@ def make_grid(
         classes, codes, folds, splitter, weights, everything, values, tolerance, scorer,
         chosen.dropped,
     )  # fmt: skip
+
+
+def _fold_weights(
+    samples: Floats, class_weight: ClassWeight, labels: NDArray[Any], train: Indices, what: str
+) -> Floats:
+    """Factors of C of a fold, (N,): of its training samples, and 0 for the others."""
+    used = train[samples[train] > 0]
+    if len(np.unique(labels[used])) < 2:
+        raise InputError(
+            f"{what} has one class only: choose folds that leave two, for which each class needs "
+            "at least two samples"
+        )
+    weights = np.zeros(len(samples))
+    # A fold may name a sample twice.
+    np.add.at(weights, used, samples[used] * class_factors(class_weight, labels[used]))
+    return weights
 
 
 def _check_score(scoring: Scoring, classes: NDArray[Any], y: Indices, fold: int) -> None:
@@ -186,40 +198,6 @@ def _check_score(scoring: Scoring, classes: NDArray[Any], y: Indices, fold: int)
             f"scoring {scoring.name!r} is not defined on fold {fold}, whose {len(y)} test samples "
             f"are all of {names}: choose fewer folds, or another score"
         ) from error
-
-
-def _sample_weights(sample_weight: Any, n: int) -> Floats:
-    if sample_weight is None:
-        return np.ones(n)
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"sample_weight must be numbers: {error}") from error
-    if weights.shape != (n,):
-        raise InputError(f"sample_weight has the shape {weights.shape}, but there are {n} samples")
-    bad = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
-    if len(bad):
-        raise InputError(
-            f"sample_weight must be 0 or more and finite, but it is {weights[bad[0]]} "
-            f"for sample {bad[0]}"
-        )
-    return weights
-
-
-def _class_weights(class_weight: Any, labels: NDArray[Any], used: Indices) -> Floats:
-    """Weight of the class of each training sample, as scikit-learn computes it from these."""
-    classes, codes = np.unique(labels[used], return_inverse=True)
-    try:
-        weights = compute_class_weight(class_weight, classes=classes, y=labels[used])
-    except (ValueError, TypeError) as error:
-        raise InputError(f"class_weight cannot be used: {error}") from error
-    bad = np.flatnonzero(~((weights > 0) & (weights < np.inf)))
-    if len(bad):
-        raise InputError(
-            f"class_weight must be positive and finite, but it is {weights[bad[0]]} for class "
-            f"{classes[bad[0]]}"
-        )
-    return np.asarray(weights, dtype=np.float64)[codes]
 
 
 def check_seed(seed: object) -> None:

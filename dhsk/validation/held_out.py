@@ -18,7 +18,7 @@ from dhsk.validation.scores import Decided, score
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutSamples:
     """Test samples and the numbers of their classes."""
 
     samples: Samples
@@ -36,7 +36,7 @@ class Decider(Protocol):
         """Decisions of mapped samples, one row each."""
 
 
-def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOut:
+def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOutSamples:
     """Check a test set before any long work.
 
     Parameters
@@ -50,7 +50,7 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOut:
 
     Returns
     -------
-    HeldOut
+    HeldOutSamples
         The test set.
 
     Raises
@@ -85,11 +85,11 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOut:
                 else "which no training sample has"
             )
         )
-    return HeldOut(samples, np.searchsorted(grid.classes, labels))
+    return HeldOutSamples(samples, np.searchsorted(grid.classes, labels))
 
 
 def score_held_out(
-    model: Decider, held_out: HeldOut, grid: Grid, rule: type[Decided]
+    model: Decider, held_out: HeldOutSamples, grid: Grid, rule: type[Decided]
 ) -> dict[str, Any]:
     """Score a model on a test set, block by block.
 

@@ -1,19 +1,16 @@
 """Cross-validation on features of low rank: every kernel at every rank, all folds and C at once."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
-from distributed import Client
 
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.runners import own_room
-from dhsk.execution.workers import computing
 from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -21,22 +18,18 @@ from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.linear.features import sum_of
 from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.passes import sums
+from dhsk.models.journal import Journal
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.train_exact import Means as Resources
-from dhsk.models.train_exact import Problem
-from dhsk.models.train_low_rank import LossName, train_low_rank
-from dhsk.models.train_low_rank import LowRank as Features
+from dhsk.models.problem import RunOptions
+from dhsk.models.train_low_rank import LossName, LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
-from dhsk.progress import OnProgress
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
-from dhsk.validation.cells import names_of
-from dhsk.validation.exact import Engine, Means
+from dhsk.validation.cells import Cells, names_of
+from dhsk.validation.exact import CvOptions
 from dhsk.validation.fold_fits import FoldFits
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
-from dhsk.validation.job import Cells
-from dhsk.validation.journal import Journal
 from dhsk.validation.result import remove_rows, write_rows
 from dhsk.validation.scores import DecidedOneVsRest
 from dhsk.validation.search import scaled
@@ -123,47 +116,40 @@ class LowRankEngine:
         Ranks, landmarks, loss.
     grid
         Folds, labels, values of C.
-    means
-        Memory and folders.
-    client
-        The workers; None for threads of this process.
+    options
+        Memory, folders, and the client that is computed on.
     seed
         Of the landmarks.
-    report
-        Receives progress.
     """
 
     rule = DecidedOneVsRest
 
     def __init__(
         self,
-        samples: Samples,
+        samples: Square,
         sphere_map: SphereMap | None,
         zero_rows: ZeroRule,
         low_rank: LowRank,
         grid: Grid,
-        means: Means,
-        client: Client | None,
+        options: CvOptions,
         seed: int,
-        report: OnProgress,
     ) -> None:
+        assert isinstance(samples, Samples)  # `LowRank.of` has checked it
         self.prepared = 0.0
         self._samples = samples
         self._map = sphere_map
         self._zero_rows = ZeroRows(zero_rows)
         self._low_rank = low_rank
         self._grid = grid
-        self._means = means
-        self._client = client
-        self._journal = Journal(means.journal)
+        self._options = options
+        self._journal = Journal(options.journal)
         self._seed = seed
-        self._report = report
         self._scan: Scan | None = None
         self._checked: set[SphereMap] = set()
         self._rows: list[dict[str, Any]] = []
         self._plan: list[list[str]] = []
         check_factors(grid.C, grid.weights)
-        self._stale = means.table  # of an earlier grid; it stays if the samples are refused
+        self._stale = options.table  # of an earlier grid; it stays if the samples are refused
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Tried]:
         """Try some kernels, each at every rank."""
@@ -171,7 +157,9 @@ class LowRankEngine:
         for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
             own = [kernel for kernel in kernels if self._row_map(kernel).sphere_map == sphere_map]
             before = self._zero_rows.count
-            self._scan = scan_side(self._samples, own, sphere_map, self._report, self._zero_rows)
+            self._scan = scan_side(
+                self._samples, own, sphere_map, self._options.report, self._zero_rows
+            )
             if not before:
                 self._zero_rows.warn(self._samples.source, self._samples.shape[0])
             self._checked.add(sphere_map)
@@ -184,8 +172,8 @@ class LowRankEngine:
             for rank in self._low_rank.ranks:
                 found.append(self._try(kernel, rank, self._scan.fingerprint, scale_C))
                 self._rows += found[-1].cells.rows
-                if self._means.table is not None:
-                    write_rows(self._rows, self._means.table)
+                if self._options.table is not None:
+                    write_rows(self._rows, self._options.table)
         return found
 
     @property
@@ -234,10 +222,10 @@ class LowRankEngine:
             Z=made.features,
             grid=grid,
             loss=LOSSES[self._low_rank.loss],
-            room=own_room(self._means.memory),
+            room=own_room(self._options.memory),
             seed=self._seed,
             threads=made.plan.threads,
-            report=self._report,
+            report=self._options.report,
         )
         cells = fits.cells(C, names, grid.C if scale_C else None)
         return {"rows": cells.rows, "predicted": cells.predicted, "C": C, "trace": made.trace}
@@ -250,9 +238,9 @@ class LowRankEngine:
             selection=self._low_rank.selection,
             oversampling=self._low_rank.oversampling,
             seed=self._seed,
-            memory=self._means.memory,
-            client=self._client,
-            report=self._report,
+            memory=self._options.memory,
+            client=self._options.client,
+            report=self._options.report,
         )
         self._plan = [["features", made.tier]]
         return made
@@ -260,25 +248,18 @@ class LowRankEngine:
     def refit(self, winner: Tried, C: float) -> tuple[LowRankModel, dict[str, Any]]:
         """Fit one cell on all samples; the same seed chooses the same landmarks."""
         begin, grid = perf_counter(), self._grid
-        problem = Problem(
-            samples=self._samples,
-            classes=grid.classes,
-            codes=grid.y,
-            weights=grid.all_weights,
-            C=C,
-            tol=grid.tol,
-            fold_of=None,
-            sample_weights=grid.all_weights,
-        )
-        how = Features(
+        how = LowRankOptions(
             rank=winner.rank,
             selection=self._low_rank.selection,
             oversampling=self._low_rank.oversampling,
             loss=cast(LossName, self._low_rank.loss),
             seed=self._seed,
         )
-        means = Resources(memory=self._means.memory, client=self._client)
-        model = train_low_rank(problem, self._row_map(winner.kernel), means, how, self._report)
+        options = RunOptions(
+            self._options.memory, self._options.client, report=self._options.report
+        )
+        row_map = self._row_map(winner.kernel)
+        model = train_low_rank(grid.problem(C), self._samples, row_map, how, options)
         found = model.certificates
         proof = {
             "n_support": found.width,
@@ -325,22 +306,3 @@ def _spread(made: Approximation, n: int) -> float:
     mean = made.features.back(np.append(total, 0.0)[:, None])[:-1, 0] / n
     diagonal = made.trace / n
     return max(diagonal - float(mean @ mean), 1e-12 * diagonal)
-
-
-@contextmanager
-def low_rank_engine(
-    samples: Square,
-    sphere_map: SphereMap | None,
-    zero_rows: ZeroRule,
-    low_rank: LowRank,
-    grid: Grid,
-    means: Means,
-    seed: int,
-    report: OnProgress,
-) -> Iterator[Engine]:
-    """Give an engine of low rank; see `LowRankEngine`."""
-    assert isinstance(samples, Samples)  # `LowRank.of` has checked it
-    with computing(means.client) as client:
-        yield LowRankEngine(
-            samples, sphere_map, zero_rows, low_rank, grid, means, client, seed, report
-        )

@@ -23,7 +23,7 @@ from svm import webkb
 
 import dhsk
 from dhsk.execution.runners import in_threads
-from dhsk.solvers.pairs import solve_pairs
+from dhsk.solvers.pairs import PairTask, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource
 from dhsk.solvers.votes import vote
@@ -61,6 +61,12 @@ def objectives(model: Any, K: NDArray[Any], pairs: list[Pair]) -> list[float]:
     return found
 
 
+def fits_of(source: Any, pairs: list[Pair], tol: float, room: int, threads: int = 1) -> Any:
+    """Fits of each pair by its number."""
+    tasks = (PairTask(k, source, pair) for k, pair in enumerate(pairs))
+    return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, in_threads(threads))}
+
+
 def compare(K: NDArray[Any], y: NDArray[Any], C: float, balanced: bool, room: int) -> Any:
     """Predictions that differ, the largest decision of a differing sign, the worst objective."""
     train = np.arange(len(y)) % 4 > 0
@@ -75,7 +81,7 @@ def compare(K: NDArray[Any], y: NDArray[Any], C: float, balanced: bool, room: in
     ).fit(inner, y[train])  # fmt: skip
     pairs = make_pairs(codes[train], weights[None], [C])
     source = ArraySource(K[np.ix_(train, train)])
-    fits = dict(solve_pairs(source, pairs, TOL, room, in_threads(2)))
+    fits = fits_of(source, pairs, TOL, room, 2)
     decisions = np.empty((len(y), len(pairs)))
     for number, pair in enumerate(pairs):
         fit = fits[number][0]

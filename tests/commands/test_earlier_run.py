@@ -10,7 +10,7 @@ import pytest
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
-from dhsk.validation.journal import Journal
+from dhsk.models.journal import Journal
 
 WORDS = ("--labels", "y.txt", "--time-scale", "0.7,1", "--C", "1,10", "--folds", "3")
 RANK = (*WORDS, "--rank", "10")

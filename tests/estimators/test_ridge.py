@@ -264,7 +264,7 @@ def test_rows_off_the_sphere_are_refused(data: Any) -> None:
 @pytest.mark.parametrize(
     ("weights", "match"),
     [
-        (-np.ones(200), r"weight of row 0 \(counted from 0\) is -1.0"),
+        (-np.ones(200), r"is -1.0 for sample 0 \(counted from 0\)"),
         (np.zeros(200), "all sample weights are zero"),
         (np.ones(3), r"sample_weight has shape \(3,\), but it must be \(200,\)"),
     ],

@@ -153,7 +153,7 @@ def test_wrong_parameters_are_refused_before_any_work(options: Any, message: str
             "takes samples as they are",
         ),
         ({"sphere_map": "identity"}, "row 0 .* has norm"),
-        ({"class_weight": {0: 0.0}}, "class 0 has the weight 0"),
+        ({"class_weight": {0: 0.0}}, "it is 0.0 for class 0"),
         ({"class_weight": "even"}, "class_weight"),
     ],
 )

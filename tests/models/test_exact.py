@@ -19,7 +19,8 @@ from dhsk.gram.row_map import RowMap
 from dhsk.models import exact as model_module
 from dhsk.models.exact import SvcModel, pairs_of_classes
 from dhsk.models.exact_file import load_model, save_model
-from dhsk.models.train_exact import Means, Problem, train_svc
+from dhsk.models.problem import Problem, RunOptions
+from dhsk.models.train_exact import train_svc
 from dhsk.samples import open_samples
 from dhsk.solvers.platt import fit_sigmoid
 
@@ -40,8 +41,10 @@ def trained(X: Any, y: Any, probability: bool = False, dtype: str = "float64") -
     classes, codes = np.unique(y, return_inverse=True)
     ones = np.ones(len(y))
     folds = np.arange(len(y)) % 3 if probability else None
-    problem = Problem(open_samples(X), classes, codes, ones, 2.0, TOL, folds, ones)
-    return train_svc(problem, RowMap(KERNEL, "hyperspherical", dtype), Means())
+    problem = Problem(classes, codes, ones, 2.0, TOL, folds, ones)
+    return train_svc(
+        problem, open_samples(X), RowMap(KERNEL, "hyperspherical", dtype), RunOptions()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +126,8 @@ def test_a_loose_tolerance_leaves_no_support_vectors(rows: Any, tmp_path: Path) 
     X, y = digits(2)
     classes, codes = np.unique(y, return_inverse=True)
     ones = np.ones(len(y))
-    problem = Problem(open_samples(X), classes, codes, ones, 1.0, 3.0, None, ones)
-    model = train_svc(problem, RowMap(KERNEL, "hyperspherical"), Means())
+    problem = Problem(classes, codes, ones, 1.0, 3.0)
+    model = train_svc(problem, open_samples(X), RowMap(KERNEL, "hyperspherical"), RunOptions())
     assert model.rows.shape == (0, 64)
     assert not model.decisions(rows).any()
     save_model(model, tmp_path / "m")

@@ -168,8 +168,8 @@ def test_rounds_are_in_the_same_unit(digits: Any, monkeypatch: pytest.MonkeyPatc
     def in_rounds(*args: Any) -> Any:
         return replace(plan_fits(*args), whole=False, room=64**2 * 8)
 
-    monkeypatch.setattr("dhsk.validation.fitter.plan_fits", in_rounds)
-    monkeypatch.setattr("dhsk.validation.job.solve_in_rounds", counting)
+    monkeypatch.setattr("dhsk.validation.exact.plan_fits", in_rounds)
+    monkeypatch.setattr("dhsk.solvers.pairs.solve_in_rounds", counting)
     for a, b in zip(whole, dhsk.cross_validate(X, y, **options).results_, strict=True):
         assert b["converged"]
         assert a["score"] == b["score"]

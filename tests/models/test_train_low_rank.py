@@ -15,8 +15,8 @@ import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.gram.row_map import RowMap
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.train_exact import Means, Problem
-from dhsk.models.train_low_rank import LowRank, train_low_rank
+from dhsk.models.problem import Problem, RunOptions
+from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import approximate
 from dhsk.progress import Progress, ignore
 from dhsk.samples import open_samples
@@ -27,7 +27,7 @@ REFERENCE_TOL = 1e-12
 AGREEMENT = 1e-5
 """Greatest difference of coefficients and decisions from LIBLINEAR's, relative (issue's bar)."""
 
-TIGHT = LowRank(40, seed=3)
+TIGHT = LowRankOptions(40, seed=3)
 
 
 def digits(k: int, n: int = 500) -> tuple[Any, Any]:
@@ -40,7 +40,7 @@ def problem_of(X: Any, y: Any, weights: Any = None, tol: float = 1e-9) -> Proble
     """A problem at a tight tolerance."""
     classes, codes = np.unique(y, return_inverse=True)
     weights = np.ones(len(y)) if weights is None else weights
-    return Problem(open_samples(X), classes, codes, weights, 2.0, tol, None, weights)
+    return Problem(classes, codes, weights, 2.0, tol)
 
 
 def row_map(dim: int = 64, dtype: str = "float64") -> RowMap:
@@ -48,12 +48,14 @@ def row_map(dim: int = 64, dtype: str = "float64") -> RowMap:
     return RowMap(dhsk.HeatKernel.at_scale(dim, 0.5), "hyperspherical", dtype)
 
 
-def trained(X: Any, y: Any, how: LowRank = TIGHT, weights: Any = None) -> LowRankModel:
+def trained(X: Any, y: Any, how: LowRankOptions = TIGHT, weights: Any = None) -> LowRankModel:
     """A model in float64."""
-    return train_low_rank(problem_of(X, y, weights), row_map(X.shape[1]), Means(), how)
+    return train_low_rank(
+        problem_of(X, y, weights), open_samples(X), row_map(X.shape[1]), how, RunOptions()
+    )
 
 
-def features(X: Any, how: LowRank = TIGHT) -> tuple[Any, Any]:
+def features(X: Any, how: LowRankOptions = TIGHT) -> tuple[Any, Any]:
     """The features that it is trained on, and their root."""
     found = approximate(open_samples(X), row_map(X.shape[1]), k=how.rank, seed=how.seed)
     assert found.values is not None
@@ -124,7 +126,13 @@ def test_classes_that_do_not_fit_together_are_solved_in_batches(
     X, y = digits(10)
     whole = trained(X, y)
     small_room(monkeypatch, factors)
-    parts = train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, ignore, tmp_path)
+    parts = train_low_rank(
+        problem_of(X, y),
+        open_samples(X),
+        row_map(),
+        TIGHT,
+        RunOptions(journal=tmp_path),
+    )
     assert len(list(tmp_path.glob("newton-*.npz"))) == batches
     scale = np.abs(whole.coef).max()
     np.testing.assert_allclose(parts.coef, whole.coef, atol=1e-6 * scale)
@@ -150,9 +158,9 @@ def test_features_leave_room_for_second_derivatives(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("dhsk.models.train_low_rank.approximate", watched)
     memory, each = 10**11, 5 * 41**2 * 8 + CURVATURES
     monkeypatch.setattr("dhsk.models.train_low_rank.own_room", lambda _: 10**10)
-    train_low_rank(problem_of(X, y), row_map(), Means(memory), TIGHT)
+    train_low_rank(problem_of(X, y), open_samples(X), row_map(), TIGHT, RunOptions(memory))
     monkeypatch.setattr("dhsk.models.train_low_rank.own_room", lambda _: 8 * each)
-    train_low_rank(problem_of(X, y), row_map(), Means(memory), TIGHT)
+    train_low_rank(problem_of(X, y), open_samples(X), row_map(), TIGHT, RunOptions(memory))
     assert given == [memory - 10 * each, memory - 2 * each]
 
 
@@ -205,7 +213,13 @@ def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def train(report: Any = ignore, journal: Path | None = None) -> LowRankModel:
         problem = problem_of(X, y)
-        return train_low_rank(problem, row_map(X.shape[1]), Means(), how, report, journal)
+        return train_low_rank(
+            problem,
+            open_samples(X),
+            row_map(X.shape[1]),
+            how,
+            RunOptions(report=report, journal=journal),
+        )
 
     return train
 
@@ -234,9 +248,21 @@ def test_with_other_memory_it_goes_on_as_it_began(
     X, y = digits(4, 300)
     undisturbed = trained(X, y)
     with pytest.raises(KeyboardInterrupt):
-        train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, Interrupting(3), tmp_path)
+        train_low_rank(
+            problem_of(X, y),
+            open_samples(X),
+            row_map(),
+            TIGHT,
+            RunOptions(report=Interrupting(3), journal=tmp_path),
+        )
     small_room(monkeypatch, 1)
-    found = train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, ignore, tmp_path)
+    found = train_low_rank(
+        problem_of(X, y),
+        open_samples(X),
+        row_map(),
+        TIGHT,
+        RunOptions(journal=tmp_path),
+    )
     assert_bits(found, undisturbed)
 
 
@@ -244,21 +270,33 @@ def test_what_differs_does_not_match(tmp_path: Path) -> None:
     """One value of a sample that is no landmark, a label, C or the loss: it begins anew."""
     X, y = digits(4, 300)
     with pytest.raises(KeyboardInterrupt):
-        train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, Interrupting(3), tmp_path)
+        train_low_rank(
+            problem_of(X, y),
+            open_samples(X),
+            row_map(),
+            TIGHT,
+            RunOptions(report=Interrupting(3), journal=tmp_path),
+        )
     changed, labels = X.copy(), y.copy()
     landmarks = trained(X, y).indices
     other = next(i for i in range(300) if i not in landmarks)
     changed[other, 30] += 1
     labels[other] = (labels[other] + 1) % 4
-    for problem, how in [
-        (problem_of(changed, y), TIGHT),
-        (problem_of(X, labels), TIGHT),
-        (replace(problem_of(X, y), C=2.1), TIGHT),
-        (problem_of(X, y), replace(TIGHT, loss="logistic")),
+    for given, problem, how in [
+        (changed, problem_of(changed, y), TIGHT),
+        (X, problem_of(X, labels), TIGHT),
+        (X, replace(problem_of(X, y), C=2.1), TIGHT),
+        (X, problem_of(X, y), replace(TIGHT, loss="logistic")),
     ]:
         fresh, alone = Interrupting(0), Interrupting(0)
-        found = train_low_rank(problem, row_map(), Means(), how, fresh, tmp_path)
-        assert_bits(found, train_low_rank(problem, row_map(), Means(), how, alone))
+        found, expected = (
+            train_low_rank(problem, open_samples(given), row_map(), how, options)
+            for options in (
+                RunOptions(report=fresh, journal=tmp_path),
+                RunOptions(report=alone),
+            )
+        )
+        assert_bits(found, expected)
         assert fresh.steps == alone.steps
 
 
@@ -267,11 +305,23 @@ def test_a_damaged_state_is_not_used(how: str, tmp_path: Path) -> None:
     """It begins anew."""
     X, y = digits(4, 300)
     with pytest.raises(KeyboardInterrupt):
-        train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, Interrupting(3), tmp_path)
+        train_low_rank(
+            problem_of(X, y),
+            open_samples(X),
+            row_map(),
+            TIGHT,
+            RunOptions(report=Interrupting(3), journal=tmp_path),
+        )
     (file,) = tmp_path.glob("newton-*.npz")
     content = file.read_bytes()
     middle = len(content) // 2
     flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
     file.write_bytes({"truncated": content[:middle], "flipped": flipped, "empty": b""}[how])
-    found = train_low_rank(problem_of(X, y), row_map(), Means(), TIGHT, ignore, tmp_path)
+    found = train_low_rank(
+        problem_of(X, y),
+        open_samples(X),
+        row_map(),
+        TIGHT,
+        RunOptions(journal=tmp_path),
+    )
     assert_bits(found, trained(X, y))

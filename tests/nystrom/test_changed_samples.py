@@ -12,14 +12,14 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.gram.row_map import RowMap
-from dhsk.models.train_exact import Means, Problem
-from dhsk.models.train_low_rank import LowRank, train_low_rank
+from dhsk.models.problem import Problem, RunOptions
+from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
 from dhsk.nystrom.room import Plan
 from dhsk.progress import Progress
 from dhsk.samples import open_samples
 
 N, DIM = 400, 12
-HOW = LowRank(30, seed=3)
+HOW = LowRankOptions(30, seed=3)
 KERNEL = dhsk.HeatKernel.at_scale(dim=DIM, time_scale=0.5)
 
 Change = Callable[[], None]
@@ -36,8 +36,9 @@ def train(X: Any, y: Any, report: Any, journal: Path | None = None) -> Any:
     """A model of low rank."""
     classes, codes = np.unique(y, return_inverse=True)
     ones = np.ones(N)
-    problem = Problem(open_samples(X), classes, codes, ones, 2.0, 1e-6, None, ones)
-    return train_low_rank(problem, RowMap(KERNEL, "hyperspherical"), Means(), HOW, report, journal)
+    problem = Problem(classes, codes, ones, 2.0, 1e-6)
+    options = RunOptions(report=report, journal=journal)
+    return train_low_rank(problem, open_samples(X), RowMap(KERNEL, "hyperspherical"), HOW, options)
 
 
 def once(stage: str, change: Change) -> Callable[[Progress], None]:

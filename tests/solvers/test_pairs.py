@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 import dhsk
 from dhsk.execution.runners import in_threads
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.pairs import largest_block, solve_pairs
+from dhsk.solvers.pairs import PairTask, largest_block, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.smo import ascend, padded
 from dhsk.solvers.sources import ArraySource
@@ -128,10 +128,16 @@ def libsvm(name: str, dtype: str, weighting: str, C: float) -> tuple[Any, Any, A
     return model.predict(K[:, train]), pairs, turned * model.intercept_
 
 
+def fits_of(source: Any, pairs: list[Pair], tol: float, room: int, threads: int = 1) -> Any:
+    """Fits of each pair by its number."""
+    tasks = (PairTask(k, source, pair) for k, pair in enumerate(pairs))
+    return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, in_threads(threads))}
+
+
 def solve(made: Problem, weighting: str, room: int) -> tuple[list[Pair], list[list[Fit]]]:
     """Pairs, and their fits for each C."""
     pairs = make_pairs(made.y, factors(made, weighting)[None], VALUES_OF_C)
-    found = dict(solve_pairs(ArraySource(made.K), pairs, TOL, room, in_threads(1)))
+    found = fits_of(ArraySource(made.K), pairs, TOL, room, 1)
     return pairs, [found[k] for k in range(len(pairs))]
 
 
@@ -247,10 +253,7 @@ def test_fits_do_not_depend_on_the_runner() -> None:
     made = problem("counts", "float64")
     pairs = make_pairs(made.y, factors(made, "none")[None], VALUES_OF_C)
     for room in (made.K.nbytes, made.K.nbytes // 10):
-        one, two = (
-            dict(solve_pairs(ArraySource(made.K), pairs, 1e-3, room, in_threads(threads)))
-            for threads in (1, 2)
-        )
+        one, two = (fits_of(ArraySource(made.K), pairs, 1e-3, room, threads) for threads in (1, 2))
         for k in range(len(pairs)):
             for a, b in zip(one[k], two[k], strict=True):
                 assert (a.objective, a.intercept, a.steps) == (b.objective, b.intercept, b.steps)
@@ -269,6 +272,6 @@ def test_polishing_ends_the_drift_of_the_gradient(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("dhsk.solvers.dual.ascend", drifting)
     for drift, converged in (([True], True), ([True] * 4, False)):
         drifts = drift
-        ((_, (fit,)),) = solve_pairs(ArraySource(made.K), [pair], TOL, 10**9, in_threads(1))
+        fit = fits_of(ArraySource(made.K), [pair], TOL, 10**9)[0][0]
         assert fit.converged == converged
         assert (fit.violation <= TOL) == converged

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dhsk.execution.runners import in_threads
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.pairs import largest_block, solve_pairs
+from dhsk.solvers.pairs import PairTask, largest_block, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
-from dhsk.solvers.rounds import State, _Line, solve_in_rounds
+from dhsk.solvers.rounds import RoundState, _Line, solve_in_rounds
 from dhsk.solvers.sources import COLUMNS, ArraySource, products
 
 TOL = 1e-5
@@ -60,10 +60,16 @@ def folds_of(seed: int, n: int, count: int = 5) -> Any:
     return np.array([(fold != k) * 1.0 for k in range(count)])
 
 
+def fits_of(source: Any, pairs: list[Pair], tol: float, room: int, threads: int = 1) -> Any:
+    """Fits of each pair by its number."""
+    tasks = (PairTask(k, source, pair) for k, pair in enumerate(pairs))
+    return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, in_threads(threads))}
+
+
 def solve(source: Any, pairs: list[Pair], room: int, tol: float = TOL) -> list[list[Fit]]:
     """Fits of all pairs, in their order."""
     source = ArraySource(source) if isinstance(source, np.ndarray) else source
-    found = dict(solve_pairs(source, pairs, tol, room, in_threads(1)))
+    found = fits_of(source, pairs, tol, room, 1)
     return [found[k] for k in range(len(pairs))]
 
 
@@ -223,10 +229,10 @@ def test_tolerance_below_rounding(room: int) -> None:
     assert len(source.products) <= 2 * len(other.products)
 
 
-def state(K: Any, y: Any, C: float = 1.0, folds: int = 1) -> State:
+def state(K: Any, y: Any, C: float = 1.0, folds: int = 1) -> RoundState:
     """Where the problem of a pair starts."""
     (pair,) = make_pairs(y, folds_of(0, len(y), folds) if folds > 1 else np.ones((1, len(y))), [C])
-    return State(pair)
+    return RoundState(pair)
 
 
 def test_worst_has_both_sides() -> None:

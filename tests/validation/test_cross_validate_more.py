@@ -18,9 +18,9 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.models.fit_plan import plan_fits
+from dhsk.models.journal import Journal
+from dhsk.models.pair_fits import PairSolver
 from dhsk.solvers.rounds import solve_in_rounds
-from dhsk.validation.job import Job
-from dhsk.validation.journal import Journal
 
 KERNEL = dhsk.HeatKernel.at_scale(64, 0.5)
 
@@ -65,8 +65,8 @@ def force_rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         solved.extend(pairs)
         return solve_in_rounds(source, pairs, *args)
 
-    monkeypatch.setattr("dhsk.validation.fitter.plan_fits", in_rounds)
-    monkeypatch.setattr("dhsk.validation.job.solve_in_rounds", counting)
+    monkeypatch.setattr("dhsk.validation.exact.plan_fits", in_rounds)
+    monkeypatch.setattr("dhsk.solvers.pairs.solve_in_rounds", counting)
     return solved
 
 
@@ -255,7 +255,7 @@ def test_matrices_that_cannot_be_used(kind: str, message: str) -> None:
         ({"class_weight": {0: 1, 1: np.inf, 2: 1, 3: 1, 4: 1}}, "is inf for class 1"),
         ({"class_weight": {0: 0, 1: 1, 2: 1, 3: 1, 4: 1}}, "is 0.0 for class 0"),
         ({"class_weight": "balance"}, "class_weight cannot be used"),
-        ({"sample_weight": np.ones(3)}, r"shape \(3,\), but there are 260 samples"),
+        ({"sample_weight": np.ones(3)}, r"shape \(3,\), but it must be \(260,\)"),
         ({"sample_weight": np.r_[np.ones(259), -1]}, "is -1.0 for sample 259"),
         ({"sample_weight": np.r_[np.nan, np.ones(259)]}, "is nan for sample 0"),
         ({"groups": np.zeros(3)}, r"shape \(3,\) for 260 samples"),
@@ -440,15 +440,15 @@ def test_damaged_entries_are_fitted_again(digits: Any, tmp_path: Path) -> None:
 
 def test_cheap_kernels_come_first(digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large times are fitted before small ones; the table keeps the order that was asked for."""
-    order: list[float] = []
-    solved = Job.solved
+    order: list[int] = []
+    solved = PairSolver.solved
 
-    def spy(self: Job, wanted: Any) -> Any:
-        order.extend(self._candidates[k].names["time_scale"] for k in wanted)
+    def spy(self: PairSolver, wanted: Any) -> Any:
+        order.extend(wanted)
         return solved(self, wanted)
 
-    monkeypatch.setattr(Job, "solved", spy)
+    monkeypatch.setattr(PairSolver, "solved", spy)
     X, y, _ = digits
     found = dhsk.cross_validate(X, y, time_scale=[0.5, 1.4, 0.7], C=1, cv=2)
     assert [row["time_scale"] for row in found.summary_] == [0.5, 1.4, 0.7]
-    assert order == [1.4, 0.7, 0.5]
+    assert order == [1, 2, 0]

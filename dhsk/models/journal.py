@@ -25,7 +25,7 @@ class Journal:
         Made when the first entry is written.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
 
     def get(self, name: str) -> tuple[list[Fit], Any] | None:

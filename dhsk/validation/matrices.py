@@ -2,29 +2,47 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distributed import Client
 
 from dhsk.execution.checkpoint import digest_of
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.derive import product_kernel
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
+from dhsk.models.problem import RunOptions
 from dhsk.models.sources import GramSource
-from dhsk.progress import OnProgress
 from dhsk.samples import SphereMap, ZeroRule
-from dhsk.solvers.sources import ArraySource
+from dhsk.solvers.sources import ArraySource, Source
 from dhsk.validation.cells import names_of
 from dhsk.validation.input import Square
-from dhsk.validation.job import Candidate
 
 
-class Products:
-    """Gives the matrix of a kernel: stored, derived from stored products, or the user's own.
+@dataclass(frozen=True, eq=False)
+class KernelMatrix:
+    """The matrix of a kernel of the grid.
+
+    Attributes
+    ----------
+    source
+        The matrix.
+    names
+        Columns that name the kernel in the results.
+    key
+        What tells its matrix from every other, as a JSON value.
+    """
+
+    source: Source
+    names: dict[str, Any]
+    key: Any
+
+
+class KernelMatrices:
+    """Gives the matrix of a kernel: stored, derived from stored products, or precomputed.
 
     Parameters
     ----------
@@ -34,14 +52,8 @@ class Products:
         Map for the spherical kernels.
     zero_rows
         What becomes of samples of zeros.
-    store
-        Folder for stores of products.
-    memory
-        Bytes for all processes together.
-    client
-        Where products are computed; None for threads of this process.
-    report
-        Receives progress.
+    options
+        Memory and workers; `store` is the folder for stores of products.
     """
 
     def __init__(
@@ -49,29 +61,23 @@ class Products:
         square: Square,
         sphere_map: SphereMap | None,
         zero_rows: ZeroRule,
-        store: Path,
-        memory: int | None,
-        client: Client | None,
-        report: OnProgress,
+        options: RunOptions,
     ) -> None:
-        self._square = square
+        self.square = square
+        self.zero_rows = zero_rows
         self._map = sphere_map
-        self._zero_rows = zero_rows
-        self._store = store
-        self._memory = memory
-        self._client = client
-        self._report = report
+        self._options = options
         self._made: dict[Kernel, GramMatrix] = {}
 
     @property
     def made(self) -> GramMatrix | None:
-        """A matrix of the samples; None for a matrix of the user's own."""
-        if isinstance(self._square, GramMatrix):
-            return self._square
+        """A matrix of the samples; None if the matrix is precomputed."""
+        if isinstance(self.square, GramMatrix):
+            return self.square
         return next(iter(self._made.values()), None)
 
-    def candidates(self, kernels: Sequence[Kernel]) -> list[Candidate]:
-        """Matrices of kernels; for a matrix of the user's own, that one.
+    def of(self, kernels: Sequence[Kernel]) -> list[KernelMatrix]:
+        """Matrices of kernels; the precomputed one if there is one.
 
         Parameters
         ----------
@@ -80,29 +86,31 @@ class Products:
 
         Returns
         -------
-        list of Candidate
+        list of KernelMatrix
             In the same order.
         """
-        if isinstance(self._square, np.ndarray):
-            return [_of_array(self._square)]
+        if isinstance(self.square, np.ndarray):
+            return [_of_array(self.square)]
         return [_of_gram(self.gram(kernel)) for kernel in kernels]
 
     def gram(self, kernel: Kernel) -> GramMatrix:
         """Gram matrix of a kernel on the samples."""
-        if isinstance(self._square, GramMatrix):
-            own = kernel == self._square.kernel
-            return self._square if own else self._square.with_kernel(kernel)
+        if isinstance(self.square, GramMatrix):
+            own = kernel == self.square.kernel
+            return self.square if own else self.square.with_kernel(kernel)
         product = product_kernel(kernel)
         if product not in self._made:
+            store = self._options.store
+            assert store is not None  # `cross_validate` makes a temporary one
             self._made[product] = compute_gram(
-                self._square,
+                self.square,
                 product,
                 sphere_map=self._map if kernel.spherical else "identity",
-                zero_rows=self._zero_rows,
-                store=self._store / _folder(product),
-                memory=self._memory,
-                client=self._client,
-                progress=self._report,
+                zero_rows=self.zero_rows,
+                store=Path(store) / _folder(product),
+                memory=self._options.memory,
+                client=self._options.client,
+                progress=self._options.report,
             )
         return self._made[product].with_kernel(kernel)
 
@@ -116,14 +124,14 @@ def _folder(product: Kernel) -> str:
     return f"{product.name}-{digest}"
 
 
-def _of_gram(G: GramMatrix) -> Candidate:
+def _of_gram(G: GramMatrix) -> KernelMatrix:
     header = G.header
     types = [str(G.dtype), str(header.product_dtype)]
     key = [G.kernel.to_spec(), list(header.fingerprints), header.sphere_map, types]
-    return Candidate(GramSource(G), names_of(G.kernel, G.dim), key)
+    return KernelMatrix(GramSource(G), names_of(G.kernel, G.dim), key)
 
 
-def _of_array(K: Any) -> Candidate:
+def _of_array(K: Any) -> KernelMatrix:
     names = dict.fromkeys(("kernel", "label"), "precomputed")
     nothing = dict.fromkeys(("time_scale", "time", "sigma"))
-    return Candidate(ArraySource(K), names | nothing, digest_of(K))
+    return KernelMatrix(ArraySource(K), names | nothing, digest_of(K))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dhsk.execution.checkpoint import digest_of
+from dhsk.models.journal import Journal
 from dhsk.solvers.dual import Fit
-from dhsk.validation.journal import Journal
 
 AWKWARD = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, np.nextafter(1, 2), 1e22, -0.0]
 
