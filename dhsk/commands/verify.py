@@ -23,9 +23,8 @@ from dhsk.gram.storage.header import short
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import kernel_from_spec
 from dhsk.kernels.centre import centres_of, without_centres
-from dhsk.models.archive import was_written_here
 from dhsk.models.exact import SvcModel
-from dhsk.models.files import load_model
+from dhsk.models.files import load_model, was_written_here
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.units import human_bytes

@@ -1,19 +1,18 @@
 """A trained exact support vector machine: what prediction needs, and what proves the training."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import ROWS, SUPPORT, Floats, Indices, Rows, blocks
 from dhsk.errors import InputError
-from dhsk.gram.row_map import RowMap
-from dhsk.kernels import Kernel
+from dhsk.kernels.base import positive_parameter
+from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
 from dhsk.models.rescaling import kernel_in
-from dhsk.samples import SphereMap, ZeroRows, ZeroRule
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.platt import class_probabilities
 from dhsk.solvers.problems import Pair
@@ -111,62 +110,59 @@ class Expansion:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class SvcModel:
-    """An exact one-vs-one support vector machine.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SvcModel(TrainedModel):
+    """An exact one-vs-one support vector machine; its rows are the support vectors.
 
     Attributes
     ----------
-    kernel
-        The kernel.
-    sphere_map
-        How samples become its rows.
-    classes
-        Labels, ascending, (k,): whole numbers, floats, booleans or strings.
-    rows
-        Mapped support vectors, class by class, (n_sv, dim), dense or CSR, float64 or float32.
     expansion
         Coefficients and intercepts.
     certificates
         What the solutions are worth.
     sigmoids
         Platt's A and B of every pair, (n_pairs, 2); None without probabilities.
-    notes
-        What else the maker wants to keep with it, as JSON.
-    feature_names
-        Names of the features, (dim,), in the order of the columns; None if they have none.
     unit
         What differences of the kernel are divided by in decisions, see `dhsk.models.rescaling`: 1
         except for nearly constant kernels.
-    zero_rows
-        What becomes of samples of zeros, "center" or "error".
-    n_zero_rows
-        How many of the training samples were of zeros, and took the centre.
     """
 
-    kernel: Kernel
-    sphere_map: SphereMap
-    classes: NDArray[Any]
-    rows: Rows
+    format = "dhsk svm model"
     expansion: Expansion
     certificates: Certificates
     sigmoids: Floats | None = None
-    notes: Mapping[str, Any] = field(default_factory=dict)
-    feature_names: tuple[str, ...] | None = None
     unit: float = 1.0
-    zero_rows: ZeroRule = "center"
-    n_zero_rows: int = 0
 
-    @property
-    def dim(self) -> int:
-        """Number of features."""
-        return int(self.rows.shape[1])
+    def to_arrays(self) -> tuple[dict[str, Any], Arrays]:
+        """What its file keeps besides the fields of all models."""
+        header = {"tol": self.certificates.tol, "C": self.certificates.C, "unit": self.unit}
+        arrays = {**arrays_of(self.expansion), **arrays_of(self.certificates)}
+        return header, arrays if self.sigmoids is None else {**arrays, "sigmoids": self.sigmoids}
 
-    @property
-    def row_map(self) -> RowMap:
-        """What turns samples into rows, as in training."""
-        zero_rows = ZeroRows(self.zero_rows)
-        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name, zero_rows)
+    @classmethod
+    def from_arrays(cls, common: dict[str, Any], header: dict[str, Any], arrays: Arrays) -> Self:
+        """Make a model of a file."""
+        stored = {f.name: arrays[f.name] for f in fields(Certificates) if f.name not in header}
+        model = cls(
+            **common,
+            expansion=Expansion(**{f.name: arrays[f.name] for f in fields(Expansion)}),
+            certificates=Certificates(tol=header["tol"], C=header["C"], **stored),
+            sigmoids=arrays.get("sigmoids"),
+            unit=positive_parameter("unit", header.get("unit", 1.0)),  # older files have none
+        )
+        k, n_sv = len(model.classes), model.rows.shape[0]
+        n_pairs, expansion = k * (k - 1) // 2, model.expansion
+        require_shapes(
+            support=(expansion.support, (n_sv,)),
+            n_support=(expansion.n_support, (k,)),
+            dual_coef=(expansion.dual_coef, (k - 1, n_sv)),
+            intercepts=(expansion.intercepts, (n_pairs,)),
+            violation=(model.certificates.violation, (n_pairs,)),
+            sigmoids=(model.sigmoids, (n_pairs, 2)),
+        )
+        if expansion.n_support.sum() != n_sv:
+            raise ValueError(f"n_support sums to {expansion.n_support.sum()}, not {n_sv}")
+        return model
 
     @property
     def has_probabilities(self) -> bool:

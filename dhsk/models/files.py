@@ -1,20 +1,39 @@
-"""Files of low-rank models, and of models of every kind."""
+"""Model files: one archive of arrays and JSON, never a pickle."""
 
-from collections.abc import Callable
-from dataclasses import fields
+import io
+import json
+import math
+import zipfile
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from dhsk.models import exact_file as exact
+from dhsk.arrays import Rows
+from dhsk.errors import BudgetError, InputError
+from dhsk.execution.runners import own_room
+from dhsk.files import parse_json, written_beside
+from dhsk.kernels import kernel_from_spec
+from dhsk.models.base import Arrays, TrainedModel
 from dhsk.models.exact import SvcModel
-from dhsk.models.low_rank import LowRankCertificates, LowRankModel
+from dhsk.models.low_rank import LowRankModel
+from dhsk.samples import parse_sphere_map, parse_zero_rule
+from dhsk.samples.binary import read_header
+from dhsk.samples.paths import reading
+from dhsk.units import human_bytes
 
-FORMAT: Final = "dhsk low-rank model"
+SCHEMA: Final = 1
+_KINDS: Final[dict[str, type[SvcModel] | type[LowRankModel]]] = {
+    kind.format: kind for kind in (SvcModel, LowRankModel)
+}
+_HEADER: Final = "header"
+_HEAD_BYTES: Final = 1 << 17
+"""Most bytes before the values of an array: numpy's usual headers have at most 65,535."""
 
 
-def save_model(model: SvcModel | LowRankModel, path: str | Path) -> None:
+def save_model(model: TrainedModel, path: str | Path) -> None:
     """Write a model, in the archive format of numpy; replaced in one step if it exists.
 
     Parameters
@@ -31,21 +50,33 @@ def save_model(model: SvcModel | LowRankModel, path: str | Path) -> None:
     OSError
         The file cannot be written.
     """
-    if isinstance(model, SvcModel):
-        exact.save_model(model, path)
-        return
-    found = model.certificates
-    header = {f.name: getattr(found, f.name) for f in fields(found)}
-    arrays = exact.arrays_of(found)
-    plain = {name: value for name, value in header.items() if name not in arrays}
-    own: dict[str, NDArray[Any]] = {"coef": model.coef, "intercepts": model.intercepts}
-    if model.indices is not None:
-        own["indices"] = model.indices
-    exact.write_model(Path(path), FORMAT, model, plain, {**arrays, **own})
+    own, arrays = model.to_arrays()
+    header = {
+        "format": model.format,
+        "schema": SCHEMA,
+        "kernel": model.kernel.to_spec(),
+        "sphere_map": model.sphere_map,
+        **own,
+        "classes_are_objects": model.classes.dtype.kind == "O",
+        "notes": dict(model.notes),
+        "feature_names": model.feature_names,
+        "zero_rows": model.zero_rows,
+        "n_zero_rows": model.n_zero_rows,
+    }
+    parts: dict[str, Any] = {
+        _HEADER: np.frombuffer(json.dumps(header, default=_as_json).encode(), np.uint8),
+        "classes": _plain(model.classes),
+        **arrays,
+        **_row_arrays(model.rows),
+    }
+    with written_beside(Path(path)) as file:
+        # An open file: np.savez would add .npz to a name. `_plain` and rows need no pickle, and
+        # numpy before 2.2 would take allow_pickle for one more array.
+        np.savez(file, **parts)
 
 
 def load_model(path: str | Path) -> SvcModel | LowRankModel:
-    """Read what `save_model` wrote, of either kind.
+    """Read what `save_model` wrote.
 
     Parameters
     ----------
@@ -60,45 +91,149 @@ def load_model(path: str | Path) -> SvcModel | LowRankModel:
     Raises
     ------
     InputError
-        There is no such file, or it is no model, damaged, of another kind or version.
+        There is no such file, or it is no model, damaged, or of another version.
+    BudgetError
+        Its arrays do not fit half of the free memory.
     """
-    kinds: dict[str, Callable[..., SvcModel | LowRankModel]] = {
-        exact.FORMAT: exact.model_of,
-        FORMAT: model_of,
+    path = Path(path)
+    with reading(str(path)):
+        if not path.is_file():
+            raise InputError(f"there is no file {path}")
+        with path.open("rb") as file:  # by its name, an unreadable file is no archive either
+            if not zipfile.is_zipfile(file):
+                raise InputError(f"{path} is no dhsk model, or not the whole of one")
+    arrays = _read_arrays(path, own_room(None))
+    header = _header(arrays.pop(_HEADER, None), path)
+    try:
+        return _KINDS[header["format"]].from_arrays(_common(header, arrays), header, arrays)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is a damaged model: {error}") from error
+
+
+def was_written_here(path: Path) -> bool:
+    """Whether a file begins as model files do, damaged or not: with the array of their header."""
+    with path.open("rb") as file:
+        begin = file.read(64)
+    return begin.startswith(b"PK") and b"header.npy" in begin
+
+
+def _read_arrays(path: Path, room: int) -> Arrays:
+    """Read all arrays of an archive, nothing but headers if they do not fit some bytes."""
+    with reading(str(path)):
+        with zipfile.ZipFile(path) as archive:
+            needed = sum(_bytes_of(archive, member) for member in archive.infolist())
+        if needed > room:
+            raise BudgetError(
+                f"the arrays of {path} take {human_bytes(needed)} but {human_bytes(room)} of "
+                "memory are left: make room, or read it on a machine with more"
+            )
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+
+def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Bytes of an array, unpacked, as two headers say it: the archive's and its own.
+
+    Raises
+    ------
+    ValueError
+        They contradict each other.
+    """
+    with archive.open(member) as handle:
+        head = io.BytesIO(handle.read(_HEAD_BYTES))
+    shape, _, dtype = read_header(head)
+    size = head.tell() + math.prod(shape) * dtype.itemsize
+    if size != member.file_size:
+        raise ValueError(
+            f"{member.filename} has {member.file_size} bytes where its header says {size}"
+        )
+    return size
+
+
+def _header(stored: NDArray[Any] | None, path: Path) -> dict[str, Any]:
+    """Header of a model of a kind and a version that are known."""
+    try:
+        header = parse_json(b"" if stored is None else stored.tobytes())
+    except ValueError:
+        header = None
+    found = str(header.get("format")) if isinstance(header, dict) else ""
+    if not (found.startswith("dhsk ") and found.endswith(" model")):
+        raise InputError(f"{path} is no dhsk model: it is an archive of something else")
+    if found not in _KINDS:
+        raise InputError(
+            f"{path} is a {found}, but this dhsk reads a {' or a '.join(_KINDS)}: load it with the "
+            "version of dhsk that wrote it"
+        )
+    if header.get("schema") != SCHEMA:
+        raise InputError(
+            f"{path} is a model of schema {header.get('schema')}, but this dhsk reads schema "
+            f"{SCHEMA}: train it again, or use the dhsk that wrote it"
+        )
+    return dict(header)
+
+
+def _common(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+    """Fields that models of every kind have."""
+    classes, rows = arrays["classes"], _rows(arrays)
+    return {
+        "kernel": kernel_from_spec(header["kernel"]),
+        "sphere_map": parse_sphere_map(header["sphere_map"]),
+        "classes": classes.astype(object) if header["classes_are_objects"] else classes,
+        "rows": rows,
+        "notes": header["notes"],
+        "feature_names": _feature_names(header, rows.shape[1]),
+        "zero_rows": parse_zero_rule(header.get("zero_rows", "center")),  # earlier files have none
+        "n_zero_rows": int(header.get("n_zero_rows", 0)),
     }
-    return exact.read_model(path, kinds)
 
 
-def load_low_rank(path: str | Path) -> LowRankModel:
-    """Read a low-rank model, see `load_model`."""
-    return exact.read_model(path, {FORMAT: model_of})
+def _feature_names(header: dict[str, Any], dim: int) -> tuple[str, ...] | None:
+    """Names of the features; earlier files have those of DataFrames, in the notes."""
+    notes = header["notes"]
+    earlier = notes.get("feature_names") if isinstance(notes, dict) else None
+    names = header.get("feature_names", earlier)
+    if names is None:
+        return None
+    if len(names) != dim or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"feature_names are {len(names)} and not {dim} names")
+    return tuple(names)
 
 
-def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LowRankModel:
-    """Low-rank model of a file's header and arrays."""
-    names = [f.name for f in fields(LowRankCertificates)]
-    proof: dict[str, Any] = {n: arrays[n] if n in arrays else header[n] for n in names}
-    model = LowRankModel(
-        **exact.common_of(header, arrays),
-        indices=arrays.get("indices"),
-        coef=arrays["coef"],
-        intercepts=arrays["intercepts"],
-        certificates=LowRankCertificates(**proof),
+def _plain(classes: NDArray[Any]) -> NDArray[Any]:
+    """Labels in a type that needs no pickle."""
+    if classes.dtype.kind in "biufUS":
+        return classes
+    if all(isinstance(label, str) for label in classes):
+        return classes.astype(np.str_)
+    raise InputError(
+        f"labels of dtype {classes.dtype} cannot be written: use whole numbers or strings"
     )
-    _check_shapes(model)
-    return model
 
 
-def _check_shapes(model: LowRankModel) -> None:
-    k, m = len(model.classes), model.rows.shape[0]
-    columns, found = 1 if k == 2 else k, model.certificates
-    exact.require_shapes(
-        indices=(model.indices, (m,)),
-        coef=(model.coef, (m, columns)),
-        intercepts=(model.intercepts, (columns,)),
-        objective=(found.objective, (columns,)),
-        gradient_norm=(found.gradient_norm, (columns,)),
-        relative=(found.relative, (columns,)),
-        gap=(found.gap, (columns,)),
-        converged=(found.converged, (columns,)),
-    )
+def _row_arrays(rows: Rows) -> Arrays:
+    if isinstance(rows, np.ndarray):
+        return {"rows": rows}
+    return {
+        "rows_data": rows.data,
+        "rows_indices": rows.indices,
+        "rows_indptr": rows.indptr,
+        "rows_shape": np.array(rows.shape),
+    }
+
+
+def _rows(arrays: Arrays) -> Rows:
+    if "rows" in arrays:
+        return arrays["rows"]
+    parts = (arrays["rows_data"], arrays["rows_indices"], arrays["rows_indptr"])
+    rows = csr_array(parts, shape=tuple(arrays["rows_shape"].tolist()))
+    rows.check_format(full_check=True)
+    return rows
+
+
+def _as_json(value: Any) -> Any:
+    """Numbers of numpy as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} is no JSON")

@@ -1,8 +1,7 @@
 """A trained low-rank classifier: what prediction needs, and what proves the training."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +9,7 @@ from scipy.special import log_expit, softmax
 
 from dhsk.arrays import ROWS, SUPPORT, Floats, Indices, Rows, blocks
 from dhsk.errors import InputError
-from dhsk.gram.row_map import RowMap
-from dhsk.kernels import Kernel
-from dhsk.samples import SphereMap, ZeroRows, ZeroRule
+from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,22 +59,16 @@ class LowRankCertificates:
     trace_error: float
 
 
-@dataclass(frozen=True, eq=False)
-class LowRankModel:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LowRankModel(TrainedModel):
     """A linear classifier on Nyström features, as sums of kernel values with the landmarks.
+
+    Its rows are the landmarks.
 
     Attributes
     ----------
-    kernel
-        The kernel.
-    sphere_map
-        How samples become its rows.
-    classes
-        Labels, ascending, (k,): whole numbers, floats, booleans or strings.
-    rows
-        Mapped landmarks, (m, dim), dense or CSR, float64 or float32.
     indices
-        Their numbers among the training samples, (m,); None where they are no samples.
+        Numbers of the landmarks among the training samples, (m,); None if they are no samples.
     coef
         Coefficients of the landmarks, (m, J), float64: J is 1 for two classes, else k, one against
         the rest.
@@ -85,39 +76,44 @@ class LowRankModel:
         One a column, (J,).
     certificates
         What the solutions are worth.
-    notes
-        What else the maker wants to keep with it, as JSON.
-    feature_names
-        Names of the features, (dim,), in the order of the columns; None if they have none.
-    zero_rows
-        What becomes of samples of zeros, "center" or "error".
-    n_zero_rows
-        How many of the training samples were of zeros, and took the centre.
     """
 
-    kernel: Kernel
-    sphere_map: SphereMap
-    classes: NDArray[Any]
-    rows: Rows
+    format = "dhsk low-rank model"
     indices: Indices | None
     coef: Floats
     intercepts: Floats
     certificates: LowRankCertificates
-    notes: Mapping[str, Any] = field(default_factory=dict)
-    feature_names: tuple[str, ...] | None = None
-    zero_rows: ZeroRule = "center"
-    n_zero_rows: int = 0
 
-    @property
-    def dim(self) -> int:
-        """Number of features of a sample."""
-        return int(self.rows.shape[1])
+    def to_arrays(self) -> tuple[dict[str, Any], Arrays]:
+        """What its file keeps besides the fields of all models."""
+        proof = vars(self.certificates)
+        arrays = arrays_of(self.certificates)
+        header = {name: value for name, value in proof.items() if name not in arrays}
+        arrays |= {"coef": self.coef, "intercepts": self.intercepts}
+        return header, arrays if self.indices is None else {**arrays, "indices": self.indices}
 
-    @property
-    def row_map(self) -> RowMap:
-        """What turns samples into rows, as in training."""
-        zero_rows = ZeroRows(self.zero_rows)
-        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name, zero_rows)
+    @classmethod
+    def from_arrays(cls, common: dict[str, Any], header: dict[str, Any], arrays: Arrays) -> Self:
+        """Make a model of a file."""
+        names = [f.name for f in fields(LowRankCertificates)]
+        proof: dict[str, Any] = {n: arrays[n] if n in arrays else header[n] for n in names}
+        found = LowRankCertificates(**proof)
+        model = cls(
+            **common,
+            indices=arrays.get("indices"),
+            coef=arrays["coef"],
+            intercepts=arrays["intercepts"],
+            certificates=found,
+        )
+        k, m = len(model.classes), model.rows.shape[0]
+        columns = 1 if k == 2 else k
+        require_shapes(
+            indices=(model.indices, (m,)),
+            coef=(model.coef, (m, columns)),
+            intercepts=(model.intercepts, (columns,)),
+            **{name: (array, (columns,)) for name, array in arrays_of(found).items()},
+        )
+        return model
 
     @property
     def has_probabilities(self) -> bool:

@@ -15,7 +15,7 @@ import zarr
 
 import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE
-from dhsk.models.exact_file import load_model
+from dhsk.models.files import load_model
 
 N, DIM = 90, 14
 NAMES = [f"gene{i}" for i in range(DIM)]
@@ -237,7 +237,7 @@ def test_earlier_model_files_have_their_names_in_the_notes(data: Any, tmp_path: 
     """Written by estimators that were fitted to a DataFrame; others have none."""
     from dataclasses import replace
 
-    from dhsk.models.exact_file import save_model
+    from dhsk.models.files import save_model
 
     X, y = data
     model = dhsk.HeatSVC().fit(X, y).model_

@@ -18,7 +18,7 @@ from dhsk.errors import InputError
 from dhsk.gram.row_map import RowMap
 from dhsk.models import exact as model_module
 from dhsk.models.exact import SvcModel, pairs_of_classes
-from dhsk.models.exact_file import load_model, save_model
+from dhsk.models.files import load_model, save_model
 from dhsk.models.problem import Problem, RunOptions
 from dhsk.models.train_exact import train_svc
 from dhsk.samples import open_samples

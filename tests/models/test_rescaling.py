@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.kernels import mean_difference
-from dhsk.models.exact_file import load_model, save_model
+from dhsk.models.files import load_model, save_model
 from dhsk.models.fit_plan import plan_fits
 from dhsk.models.rescaling import LOOKED_AT, sample_of, unit_for
 from dhsk.solvers.rounds import solve_in_rounds

@@ -11,7 +11,7 @@ import pytest
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
-from dhsk.models import exact_file as model_file
+from dhsk.models import files as model_file
 
 BIG = 256 * 10**6
 """Bytes of zeros, a quarter of a megabyte in an archive."""
