@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,19 @@ from scipy.special import eval_gegenbauer
 
 settings.register_profile("default", derandomize=True, deadline=None)
 settings.load_profile("default")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test that is slow beyond some cases, the first of them are not."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("slow")
+        if mark is None or "beyond" not in mark.kwargs:
+            continue
+        name = item.nodeid.partition("[")[0]
+        cases[name] += 1
+        if cases[name] <= mark.kwargs["beyond"]:
+            item.own_markers.remove(mark)
 
 
 @pytest.fixture(autouse=True)

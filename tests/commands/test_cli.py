@@ -56,6 +56,7 @@ def samples(tmp_path: Path, counts: Any, monkeypatch: Any) -> Any:
     return X
 
 
+@pytest.mark.slow
 def test_gram_then_info_then_verify_then_cv(run: Any, samples: Any) -> None:
     """The whole job by hand: every step says where its output is and what comes next."""
     code, out, _ = run("gram", "x.npy", "--out", "g", "--kernel", "cosine", "--tile", 30)
@@ -86,6 +87,7 @@ def test_gram_equals_the_library(run: Any, samples: Any) -> None:
     np.testing.assert_allclose(G[:, :], expected, rtol=0, atol=2**-23)
 
 
+@pytest.mark.slow
 def test_cv_on_samples_compares_all_kernels(run: Any, samples: Any) -> None:
     """Six families in one run; the same command again uses the stored products."""
     words = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", 1, "--sigma", "2,5", "--C", "1,10",
@@ -112,6 +114,7 @@ def test_labels_from_a_column_of_the_samples(run: Any, samples: Any) -> None:
     assert json.loads(Path("o/results.json").read_text())["samples"]["dim"] == 12
 
 
+@pytest.mark.slow
 def test_tables_are_read_as_they_are_meant(run: Any, samples: Any) -> None:
     """Semicolons, no header, ids: each is found or given, and what was found is said once."""
     rows = [
@@ -132,6 +135,7 @@ def test_tables_are_read_as_they_are_meant(run: Any, samples: Any) -> None:
     assert (code, "has no column '13'" in err) == (BAD_INPUT, True)
 
 
+@pytest.mark.slow
 def test_classes_of_few_samples(run: Any, samples: Any) -> None:
     """One sentence says so, and one what it came to; --min-class leaves them out."""
     Path("y.txt").write_text("\n".join(["up"] * 40 + ["down"] * 39 + ["odd"]) + "\n")
@@ -160,6 +164,7 @@ def test_h5ad_file_with_its_own_labels(run: Any, samples: Any) -> None:
     assert (described["dim"], described["source"]) == (12, "x.h5ad:X")
 
 
+@pytest.mark.slow
 def test_zarr_folder_then_its_store(run: Any, samples: Any) -> None:
     """A zarr folder is samples to `cv`, a Gram store is not samples to `gram`."""
     zarr.create_array("x.zarr", data=samples)
@@ -231,6 +236,7 @@ def bad_files(samples: Any) -> None:
     Path("folder").mkdir()
 
 
+@pytest.mark.slow(beyond=16)
 @pytest.mark.usefixtures("bad_files")
 @pytest.mark.parametrize("name", [
     "missing file", "unknown format", "missing labels", "bare column",
@@ -251,6 +257,7 @@ def test_bad_input_ends_with_two_and_a_sentence(run: Any, name: str) -> None:
     assert not Path("o/gram").exists()
 
 
+@pytest.mark.slow
 def test_store_of_other_samples_or_kernel(run: Any, samples: Any) -> None:
     """A wrong --out is bad input, and the store in it stays."""
     assert run("gram", "x.npy", "--out", "g")[0] == DONE
@@ -296,6 +303,7 @@ def test_damage_is_found_and_repaired(run: Any, samples: Any) -> None:
     assert (code, "lacks 1 of 6 tiles" in err) == (BAD_STORE, True)
 
 
+@pytest.mark.slow
 def test_store_in_use_is_refused_to_writers(run: Any, samples: Any) -> None:
     """While one process writes to a store, others may look at it: exit code 4 for the rest."""
     run("gram", "x.npy", "--out", "g", "--tile", 30)
@@ -405,6 +413,7 @@ def test_plan_of_bad_ranks(run: Any, words: tuple[str, str], message: str) -> No
     assert message in err
 
 
+@pytest.mark.slow
 def test_measured_rates_are_kept_and_used(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
     """--measure alone measures; the plans after it say that these are the rates."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
@@ -416,6 +425,7 @@ def test_measured_rates_are_kept_and_used(run: Any, tmp_path: Path, monkeypatch:
     assert f"disk of {tmp_path}" in run("plan", "--n", 9, "--dim", 9, cluster=False)[1]
 
 
+@pytest.mark.slow
 def test_cache_that_cannot_be_written(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
     """One line of warning, and the plan all the same."""
     (tmp_path / "file").write_text("")
@@ -476,6 +486,7 @@ def test_interrupt_is_exit_code_130(run: Any, samples: Any, monkeypatch: Any) ->
     assert (code, "run the same command again" in err) == (INTERRUPTED, True)
 
 
+@pytest.mark.slow
 def test_interrupted_cv_says_where_its_rows_are(run: Any, samples: Any, monkeypatch: Any) -> None:
     """Those of the kernels that are finished; without any it says nothing of them."""
     words = ("cv", "x.npy", "--labels", "y.txt", "--time-scale", "0.7,1", "--C", "1,10",
@@ -513,6 +524,7 @@ def test_every_command_has_help(run: Any, command: str) -> None:
     assert (code, "Usage: dhsk" in out) == (DONE, True)
 
 
+@pytest.mark.slow
 def test_run_as_a_module() -> None:
     """`python -m dhsk` is the command too."""
     words = [sys.executable, "-m", "dhsk", "--version"]

@@ -71,6 +71,7 @@ def asked(monkeypatch: Any) -> dict[str, Any]:
     return given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -96,6 +97,7 @@ def test_every_choice_of_the_library_is_an_option() -> None:
     assert tuple(LOSSES) == LOSS_OPTIONS
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("asked")
 def test_the_printed_table_has_ranks(cv: Any, digits: Any) -> None:
     """The best cell of every kernel and rank, its trace error and gradient; then the winner."""
@@ -150,6 +152,7 @@ def test_help_tells_of_low_rank(run: Any) -> None:
     assert "With --rank: of a margin; logistic is for `dhsk predict --proba`. [default:" in out
 
 
+@pytest.mark.slow
 def test_digits_of_low_rank(cv: Any, digits: Any) -> None:
     """All rows and columns, less error at the larger rank, and the words of low rank."""
     words = ("x.npy", "--labels", "y.txt", "--rank", "100,20", "--time-scale", "0.7", "--C", "1,10",
@@ -174,6 +177,7 @@ def test_digits_of_low_rank(cv: Any, digits: Any) -> None:
     assert again["rows"] == data["rows"]
 
 
+@pytest.mark.slow
 def test_model_of_low_rank_predicts(run: Any, cv: Any, digits: Any) -> None:
     """The best cell on all samples, scored on those held out, and a file that predicts."""
     code, out, err = cv(

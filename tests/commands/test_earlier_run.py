@@ -38,6 +38,7 @@ def contents() -> dict[str, bytes]:
     return {str(p): p.read_bytes() for p in Path("o").rglob("*") if p.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [WORDS, RANK], ids=["exact", "low rank"])
 def test_the_same_run_is_repeated(words: Any, run: Callable[..., Any]) -> None:
     """Samples in another file or format, other memory: the same results are written again."""
@@ -69,6 +70,7 @@ def finished(run: Callable[..., Any]) -> dict[str, bytes]:
     return contents()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", OTHERS)
 def test_another_run_is_refused(case: str, run: Callable[..., Any], finished: Any) -> None:
     """Exit code 2, what differs, both ways out; nothing is changed."""
@@ -78,6 +80,7 @@ def test_another_run_is_refused(case: str, run: Callable[..., Any], finished: An
     assert contents() == finished
 
 
+@pytest.mark.slow
 def test_results_are_overwritten_if_asked_for(run: Callable[..., Any], finished: Any) -> None:
     """Results of other samples give way with their products; what is refused replaces nothing."""
     Path("o/model.dhsk").write_bytes(b"of the other run")
@@ -95,6 +98,7 @@ def test_results_are_overwritten_if_asked_for(run: Callable[..., Any], finished:
     assert (code, "other samples" in said) == (BAD_INPUT, True)
 
 
+@pytest.mark.slow
 def test_a_store_in_the_folder_stays(run: Callable[..., Any], finished: Any) -> None:
     """The products of a run serve another one, and are not removed even if it may overwrite."""
     code, said = run("o/gram/cosine", *WORDS, "--C", "5", "--overwrite")
@@ -103,6 +107,7 @@ def test_a_store_in_the_folder_stays(run: Callable[..., Any], finished: Any) -> 
     assert gram.items() <= contents().items()
 
 
+@pytest.mark.slow
 def test_samples_in_the_folder_stay(run: Callable[..., Any], finished: Any) -> None:
     """Products that would have to go with the samples themselves are not removed."""
     Path("other.npy").rename("o/gram/other.npy")
@@ -111,6 +116,7 @@ def test_samples_in_the_folder_stay(run: Callable[..., Any], finished: Any) -> N
     assert finished.items() <= contents().items()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on(run: Callable[..., Any], monkeypatch: Any) -> None:
     """The same command goes on; another one is refused as soon as there are rows."""
     put = Journal.put
@@ -133,6 +139,7 @@ def test_an_interrupted_run_goes_on(run: Callable[..., Any], monkeypatch: Any) -
     assert run("x.npy", *WORDS)[0] == DONE
 
 
+@pytest.mark.slow
 def test_a_held_out_test_may_be_added(run: Callable[..., Any], finished: Any) -> None:
     """Not replaced by other ones, or left out, without a word."""
     test = ("--test", "other.npy", "--test-labels")

@@ -32,6 +32,7 @@ def test_table_holds_the_values(kernel: Any) -> None:
     assert out.splitlines()[-1].startswith("next:   dhsk kernel ... --plot FILE, or dhsk gram")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", STARTS)
 def test_figure_is_drawn_for_several_dimensions(kernel: Any, ending: str) -> None:
     """The paper's Figure 1B in each format, the same bytes every time."""

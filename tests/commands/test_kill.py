@@ -49,6 +49,7 @@ def contents(store: Path) -> dict[str, bytes]:
     return {str(f.relative_to(store)): f.read_bytes() for f in store.rglob("*") if f.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_process_tree_resumes(start: Start, folder: Path, seed: int) -> None:
     """SIGKILL to all processes, twice; what was finished is not computed again."""
@@ -95,6 +96,7 @@ def wait_until_alone(session: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_interrupted_command_says_so_and_resumes(start: Start, tmp_path: Path, counts: Any) -> None:
     """Ctrl-C and SIGTERM, which workers hear too: 130, one sentence, nobody left, resumable."""
     np.save(tmp_path / "x.npy", counts(2200, 64))
@@ -121,6 +123,7 @@ def test_interrupted_command_says_so_and_resumes(start: Start, tmp_path: Path, c
     assert contents(store) == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_signal_while_the_workers_end_changes_nothing(start: Start, folder: Path) -> None:
     """All tiles are done, so the command ends as done or as interrupted: at once, without noise."""
     process = start(folder, WORDS)

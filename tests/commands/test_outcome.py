@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import psutil
+import pytest
 
 from dhsk.commands.outcome import INTERVAL_SECONDS, LARGEST_COST, TreeMemory, tree_bytes
 
@@ -44,6 +45,7 @@ def test_the_peak_of_a_child_is_seen_after_it_has_passed() -> None:
     assert tree_bytes(me) - before < 0.5 * HELD
 
 
+@pytest.mark.slow
 def test_looks_that_take_long_come_seldom(monkeypatch: Any) -> None:
     """A look of 20 ms may come every two seconds, so a second sees the first and the last one."""
     looks = []

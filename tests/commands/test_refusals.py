@@ -82,6 +82,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize("case", REFUSED)
 def test_bad_input_is_one_sentence_and_leaves_nothing(case: str, run: Any, here: Path) -> None:
     """Exit code 2, one sentence that names what is wrong, no folder, no file."""
@@ -94,6 +95,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(case: str, run: Any, here:
     assert sorted(here.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_results_folder_of_an_earlier_run_stays(run: Any, here: Path) -> None:
     """Only a folder that the command made itself goes after a refusal."""
     (here / "o").mkdir()
@@ -109,6 +111,7 @@ def test_more_columns_than_memory_give_the_right_matrix(here: Path) -> None:
     np.testing.assert_allclose(np.asarray(many), np.asarray(few), rtol=0, atol=12 * eps)
 
 
+@pytest.mark.slow
 def test_any_flipped_bit_of_an_npy_header_is_one_sentence(here: Path) -> None:
     """Of numpy come SyntaxError, TokenError and others; both readers say it in a sentence."""
     np.save("small.npy", np.arange(6).reshape(3, 2) % 2)
@@ -248,6 +251,7 @@ def run_with_permissions(folder: Path, script: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_files_that_may_not_be_read_are_exit_code_4(here: Path) -> None:
     """Every command, every format: which file, why, and the way out."""
     X = np.load("x.npy")
@@ -285,6 +289,7 @@ for sealed in ("m.dhsk", "y.txt", "x.zarr", "x.zarr/zarr.json", "g", "g/zarr.jso
     run_with_permissions(here, script)
 
 
+@pytest.mark.slow
 def test_places_that_may_not_be_written_are_exit_code_4(here: Path) -> None:
     """Before any work, and with a way out."""
     (here / "sealed").mkdir()

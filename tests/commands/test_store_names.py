@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE
 from dhsk.gram.storage.store import GramStore
@@ -18,6 +19,7 @@ def tiles_of(store: Path) -> dict[str, bytes]:
     return {str(f): f.read_bytes() for f in sorted((store / "gram" / "c").glob("*/*"))}
 
 
+@pytest.mark.slow
 def test_commands_on_a_store_put_columns_in_order(run: Any, counts: Any) -> None:
     """`dhsk gram` again, `info`, `verify --repair`, `cv STORE` with test samples, its model."""
     X = counts(30, DIM)

@@ -195,6 +195,7 @@ def test_the_same_command_goes_on(run: Any, samples: Any, monkeypatch: Any) -> N
     assert [path.name for path in Path("m.part").iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.slow
 def test_on_a_cluster(run: Any, samples: Any, monkeypatch: Any) -> None:
     """With --cluster or --workers; the model is that of a fit in this process."""
     X, _ = samples

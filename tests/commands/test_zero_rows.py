@@ -20,6 +20,7 @@ def data(counts: Any) -> tuple[Any, Any, Any]:
     return X, full, np.repeat([0, 1], 30)
 
 
+@pytest.mark.slow
 def test_commands(run: Any, data: Any) -> None:
     """Each says it in one line, and none at all if there are none; the model decides later."""
     X, full, y = data

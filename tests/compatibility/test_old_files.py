@@ -87,6 +87,7 @@ def test_a_grid_goes_on_from_its_journal(old: Path, name: str, options: str) -> 
     assert [row["seconds"] for row in found.results_] == [row["seconds"] for row in kept["rows"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cv", "cv-rank"])
 def test_results_open_and_have_a_report(old: Path, name: str) -> None:
     """With the scores and the winner that they had."""

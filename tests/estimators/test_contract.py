@@ -12,24 +12,27 @@ import dhsk
 
 GAUSSIAN = dhsk.GaussianKernel(1.0)
 
-ESTIMATORS = [
+DEFAULTS = [
     dhsk.HypersphericalMap(),
     dhsk.ProjectiveMap(),
     dhsk.HeatSVC(),
+    dhsk.HeatKernelRidge(),
+    dhsk.HeatOneClassSVM(),
+    dhsk.NystromFeatures(),
+    dhsk.NystromSVC(),
+]
+
+OTHERS = [
     dhsk.HeatSVC(time_scale=0.5),
     dhsk.HeatSVC(sphere_map="projective"),
     dhsk.HeatSVC(kernel=GAUSSIAN),
     dhsk.HeatSVC(kernel=dhsk.SmoothedKernel(dhsk.ParametrixKernel(0.1), 0.5)),
-    dhsk.HeatKernelRidge(),
     dhsk.HeatKernelRidge(kernel=GAUSSIAN),
-    dhsk.HeatOneClassSVM(),
     dhsk.HeatOneClassSVM(sphere_map="projective"),
     dhsk.HeatOneClassSVM(kernel=GAUSSIAN),
-    dhsk.NystromFeatures(),
     dhsk.NystromFeatures(kernel=GAUSSIAN),
     dhsk.NystromFeatures(kernel=GAUSSIAN, selection="uniform", oversampling=1.5),
     dhsk.NystromFeatures(kernel=GAUSSIAN, selection="kmeans", oversampling=1.5),
-    dhsk.NystromSVC(),
     dhsk.NystromSVC(time_scale=0.5, random_state=0),
     dhsk.NystromSVC(kernel=GAUSSIAN),
     dhsk.NystromSVC(kernel=GAUSSIAN, loss="logistic", selection="uniform"),
@@ -42,7 +45,7 @@ def blobs_of_counts(*args: Any, **options: Any) -> Any:
     return X - X.min(), y, *rest
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(DEFAULTS)
 @pytest.mark.filterwarnings("ignore")  # the checks provoke some
 def test_scikit_learns_contract(
     estimator: Any, check: Any, monkeypatch: pytest.MonkeyPatch
@@ -57,7 +60,17 @@ def test_scikit_learns_contract(
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+@pytest.mark.slow
+@parametrize_with_checks(OTHERS)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_contract_of_other_parameters(
+    estimator: Any, check: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor of other kernels, maps and losses."""
+    test_scikit_learns_contract(estimator, check, monkeypatch)
+
+
+@pytest.mark.parametrize("estimator", DEFAULTS + OTHERS, ids=str)
 def test_negative_samples_are_refused_where_the_tag_says_so(estimator: Any) -> None:
     """And only there."""
     X, y = make_blobs(30, centers=2, random_state=0)

@@ -57,6 +57,7 @@ def assert_close(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=CLOSE * np.abs(expected).max())
 
 
+@pytest.mark.slow
 @by_kernel
 def test_exact_svm(kernel: Kernel, tmp_path: Path) -> None:
     """Estimator, saved and loaded, on a Gram matrix, cross-validated, and scikit-learn's."""
@@ -77,6 +78,7 @@ def test_exact_svm(kernel: Kernel, tmp_path: Path) -> None:
     assert_close(pairs, model.model_.decisions(model.model_.row_map(test)))
 
 
+@pytest.mark.slow(beyond=2)
 @by_kernel
 def test_low_rank_svm(kernel: Kernel, tmp_path: Path) -> None:
     """All samples are landmarks, so it is scikit-learn's linear one on a root of the matrix."""
@@ -124,6 +126,7 @@ def test_ridge_and_one_class(kernel: Kernel) -> None:
     assert_close(one.score_samples(test), other.score_samples(K_test))
 
 
+@pytest.mark.slow(beyond=7)
 @of_a_command
 @pytest.mark.parametrize("rank", [None, 150])
 def test_commands(

@@ -143,6 +143,7 @@ def test_centres_and_more_landmarks_than_features(tmp_path: Path) -> None:
     assert more.trace_error_ < nystrom().fit(X, y).trace_error_
 
 
+@pytest.mark.slow
 def test_a_client_gives_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     """On its workers; clones keep it, and files of samples can be used."""
     X, y = digits(3)

@@ -132,6 +132,7 @@ def client() -> Any:
         yield client
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize("where", ["store", "client", "both"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_predictions_do_not_depend_on_where_it_is_fitted(

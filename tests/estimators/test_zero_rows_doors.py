@@ -94,6 +94,7 @@ def test_estimators_refuse_them_if_asked(estimator: Any, data: Any, form: Any) -
         strict.set_params(zero_rows="drop").fit(full, y)
 
 
+@pytest.mark.slow(beyond=12)
 @pytest.mark.parametrize("selection", ["rpcholesky", "uniform", "kmeans"])
 @pytest.mark.parametrize("tier", ["features held", "samples held", "samples read in every pass"])
 def test_low_rank_in_any_place(
@@ -162,6 +163,7 @@ def test_sklearn_sees_texts_without_a_known_word() -> None:
     assert search.best_score_ > 0.8
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize(
     "made", [dhsk.HeatSVC(3.0, 0.7, tol=1e-10), dhsk.HeatKernelRidge(0.1, 0.7, tol=1e-12)], ids=str
 )
@@ -225,6 +227,7 @@ def test_repair(data: Any, form: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(dhsk.open_gram(tmp_path / "g")[:, :], before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [None, 20])
 def test_cross_validation(rank: int | None, data: Any, form: Any, tmp_path: Path) -> None:
     """One warning for all kernels, folds and the model; results, report and model say it too."""
@@ -252,6 +255,7 @@ def test_cross_validation(rank: int | None, data: Any, form: Any, tmp_path: Path
     assert tested.data["test"]["n"] == N
 
 
+@pytest.mark.slow
 def test_workers(data: Any, form: Any) -> None:
     """On a Dask client: counted once, by the process that calls."""
     X, full, y = data
@@ -284,6 +288,7 @@ def test_features_on_disk(data: Any, form: Any, tmp_path: Path) -> None:
     assert '"zero_rows": 4' in (tmp_path / "z/zarr.json").read_text()
 
 
+@pytest.mark.slow
 def test_many_samples_of_zeros_take_no_memory() -> None:
     """3,000 of a million features would be 3e9 entries, 36 GB; they are one each."""
     dim, n = 10**6, 3200

@@ -27,6 +27,7 @@ def running() -> Any:
         yield started
 
 
+@pytest.mark.slow
 def test_local_cluster_listens_on_localhost_only() -> None:
     """Scheduler, workers and dashboard are not for others, and end with the client."""
     before = listening()
@@ -40,6 +41,7 @@ def test_local_cluster_listens_on_localhost_only() -> None:
     assert client.cluster.status.name == "closed"
 
 
+@pytest.mark.slow
 def test_local_workers_are_not_profiled() -> None:
     """Dask's profiler stays off on workers of ours, and the caller's settings as they are."""
     before = dask.config.get("distributed.worker.profile.enabled")
@@ -60,6 +62,7 @@ def listening() -> set[tuple[int, str, int]]:
     }
 
 
+@pytest.mark.slow
 def test_workers_do_not_hear_interrupts() -> None:
     """Ctrl-C at a terminal reaches the whole group; the workers leave it to the command."""
 
@@ -89,6 +92,7 @@ def test_scheduler_file(running: Any, tmp_path: Path) -> None:
         assert client.submit(pow, 2, 5).result() == 32
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize(
     ("where", "message"),
     [
@@ -113,6 +117,7 @@ def test_no_cluster_there(monkeypatch: Any, where: str, message: str) -> None:
         default_client()  # a connection that failed is not left as the one to use
 
 
+@pytest.mark.slow
 def test_scheduler_without_workers_is_named(monkeypatch: Any) -> None:
     """A computation without workers would wait for ever, so it does not start."""
     monkeypatch.setattr(cluster, "WAIT_SECONDS", 1)
@@ -125,6 +130,7 @@ def test_scheduler_without_workers_is_named(monkeypatch: Any) -> None:
         dhsk.connect(idle.scheduler_address)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [True, False])
 def test_passes_leave_nothing_in_memory(tmp_path: Path, processes: bool) -> None:
     """Dask keeps the last messages of each connection: not those with vectors in them."""
@@ -145,6 +151,7 @@ def test_passes_leave_nothing_in_memory(tmp_path: Path, processes: bool) -> None
     assert kept < 3 * V.nbytes
 
 
+@pytest.mark.slow
 def test_a_command_leaves_dask_without_its_cluster() -> None:
     """What is computed afterwards in this process does not look for a client that has ended."""
     before = dask.config.get("scheduler", None)

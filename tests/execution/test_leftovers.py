@@ -61,6 +61,7 @@ def semaphores_of(process: "subprocess.Popen[str]") -> set[Path]:
     return {path for path in SHARED.glob("sem.*") if path.stat().st_ino in numbers}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="named semaphores are files there on Linux only")
 def test_what_a_killed_run_left_is_gone_after_the_next(tmp_path: Path) -> None:
     """Killed with all its processes, it leaves folders and semaphores; the next removes them."""
@@ -80,6 +81,7 @@ def test_what_a_killed_run_left_is_gone_after_the_next(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="named semaphores are files there on Linux only")
 def test_what_a_running_one_uses_stays(tmp_path: Path) -> None:
     """A second run beside the first one removes nothing of it, and nothing at all stays behind."""

@@ -92,6 +92,7 @@ def test_limit_of_this_process() -> None:
     assert 1 <= core_count() <= (psutil.cpu_count() or 1)
 
 
+@pytest.mark.slow
 def test_clusters_and_fits_here_take_the_limit_of_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """All processes of a local cluster together, and this one alone, without a number given."""
     allowed = 1500 * 2**20
@@ -105,6 +106,7 @@ def test_clusters_and_fits_here_take_the_limit_of_the_job(monkeypatch: pytest.Mo
     assert own_room(None) <= allowed
 
 
+@pytest.mark.slow
 def test_plan_takes_the_limit_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The default of the commands, without --memory."""
     monkeypatch.setenv("SLURM_MEM_PER_NODE", "777")

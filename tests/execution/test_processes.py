@@ -47,6 +47,7 @@ def script(folder: Path, text: str) -> list[str]:
     return ["script.py"]
 
 
+@pytest.mark.slow
 def test_unguarded_script_is_told_so_in_one_sentence(tmp_path: Path) -> None:
     """Not two hundred lines from every process: the sentence, below the line that is wrong."""
     done = run(script(tmp_path, START), tmp_path)
@@ -60,6 +61,7 @@ def test_unguarded_script_is_told_so_in_one_sentence(tmp_path: Path) -> None:
     assert len(lines) < 15
 
 
+@pytest.mark.slow
 def test_unguarded_import_in_other_processes_is_told_so(tmp_path: Path) -> None:
     """A process that somebody else spawned, and that connects while it imports its script."""
     text = (
@@ -71,12 +73,14 @@ def test_unguarded_import_in_other_processes_is_told_so(tmp_path: Path) -> None:
     assert "InputError: worker processes import the script" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_guarded_script_has_processes(tmp_path: Path) -> None:
     """The usual case, without a word."""
     done = run(script(tmp_path, GUARDED), tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "made 32 tcp\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["-"], []], ids=["dash", "stdin"])
 def test_program_from_standard_input_has_threads(tmp_path: Path, arguments: list[str]) -> None:
     """No process can import it, so threads do the work, and one warning says why."""
@@ -88,6 +92,7 @@ def test_program_from_standard_input_has_threads(tmp_path: Path, arguments: list
     assert "computing on 2 threads of this process instead" in warning
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["-c", START], ["-i", "-q"]], ids=["-c", "interactive"])
 def test_program_without_a_file_has_processes(tmp_path: Path, arguments: list[str]) -> None:
     """Spawned processes import nothing where the main module has no file."""
@@ -115,6 +120,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_daemonic_process_has_threads(tmp_path: Path) -> None:
     """A process of a pool may not start others: as many threads take their place."""
     done = run(script(tmp_path, DAEMONIC), tmp_path)
@@ -124,6 +130,7 @@ def test_daemonic_process_has_threads(tmp_path: Path) -> None:
     assert "computing on 3 threads" in done.stdout
 
 
+@pytest.mark.slow
 def test_no_semaphores_no_processes(tmp_path: Path) -> None:
     """A file of 32 bytes is a semaphore: where none may be written, threads do the work."""
     limited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))\n" + START
@@ -158,6 +165,7 @@ def test_threads_may_be_asked_for() -> None:
         default_client()
 
 
+@pytest.mark.slow
 def test_other_errors_pass() -> None:
     """A worker that dies of an option has another reason than a missing guard."""
     with pytest.raises(RuntimeError, match="Nanny failed to start") as raised:

@@ -66,6 +66,7 @@ def test_stopping_early_cancels_the_rest(client: Any) -> None:
     assert not client.futures
 
 
+@pytest.mark.slow
 def test_a_cluster_that_lost_its_workers_is_an_error(monkeypatch: Any) -> None:
     """The computation does not wait for ever for workers that are gone."""
     monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.5)

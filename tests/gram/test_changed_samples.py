@@ -117,6 +117,7 @@ def once(stage: str, done: int, change: Change) -> Callable[[Progress], None]:
     return look
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "stage", "done"),
     [(source, "reading", N) for source in (*OPENED_AGAIN, *HELD_OPEN)]
@@ -139,6 +140,7 @@ def test_samples_that_change_are_refused(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", HELD_OPEN)
 def test_a_file_that_is_replaced_while_it_is_open_gives_the_old_matrix(
     tmp_path: Path, counts: Any, client: Any, source: Any
@@ -241,6 +243,7 @@ main(["gram", "x.npy", "--out", "g", "--workers", "1"])
 """
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_one_sentence_and_code_4(tmp_path: Path, counts: Any) -> None:
     """A file replaced by another of the same time and size, between the two readings."""
     np.save(tmp_path / "x.npy", counts(N, DIM))

@@ -27,6 +27,7 @@ FLOAT32_BAR = 6e-8
 """Entries are computed in float64, so one rounding to float32 is left: 2^-24."""
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize("n", [1, 5, 50, 101])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
 def test_equals_direct_sum(
@@ -53,6 +54,7 @@ def test_two_sets_of_samples(counts: Any, heat_oracle: Any, client: Any) -> None
     np.testing.assert_allclose(G[:, :], expected, rtol=0, atol=FLOAT64_BAR)
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("source", ["x.zarr", "x.h5ad", "zarr", "dask"])
 def test_chunked_samples_equal_a_file(
     source: str, counts: Any, client: Any, tmp_path: Path, monkeypatch: Any

@@ -63,6 +63,7 @@ def test_every_description_of_a_store_is_looked_at(made: tuple[Path, Any]) -> No
     assert GramStore.open(path).damaged_descriptions() == []
 
 
+@pytest.mark.slow
 def test_any_flipped_bit_is_found_and_put_right(made: tuple[Path, Any], rng: Any) -> None:
     """Whatever it makes of a description, shape or not; chunks are not touched by it."""
     path, _ = made
@@ -87,6 +88,7 @@ def test_any_flipped_bit_is_found_and_put_right(made: tuple[Path, Any], rng: Any
 Edit = Callable[[dict[str, Any]], Any]
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize(
     ("name", "edit"),
     [
@@ -167,6 +169,7 @@ def swap(path: Path, one: str, other: str) -> None:
     (path / "aside").rename(path / other)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("layout", ["triangle", "full"])
 @pytest.mark.parametrize("kernel", [0, 1])
 def test_swapped_tiles_are_found_and_repaired(
@@ -205,6 +208,7 @@ def test_swapped_samples_are_found_and_staged_again(tmp_path: Path, X: Any, clie
     assert contents(path) == before
 
 
+@pytest.mark.slow
 def test_swapped_entries_are_found(
     tmp_path: Path, X: Any, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def run_with_mounts(folder: Path, script: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_read_only_store_is_read_and_not_written(tmp_path: Path, counts: Any) -> None:
     """On a disk mounted read-only everything that reads works; what writes says so first."""
     X = counts(200, DIM)
@@ -87,6 +88,7 @@ assert contents("disk") == before
     run_with_mounts(tmp_path, script)
 
 
+@pytest.mark.slow
 def test_full_disk_keeps_what_is_finished(tmp_path: Path, counts: Any) -> None:
     """No space left, midway through tiles or samples: exit code 3, no ruins, and it goes on."""
     np.save(tmp_path / "x.npy", counts(200, DIM))
@@ -131,6 +133,7 @@ attempt(12_000, (0, 0))        # samples take 19 kB
     run_with_mounts(tmp_path, script)
 
 
+@pytest.mark.slow
 def test_full_disk_is_one_sentence_of_every_command(tmp_path: Path, counts: Any) -> None:
     """Results, checkpoints and models: exit code 3, the file, the way out, and no half files."""
     np.save(tmp_path / "x.npy", counts(400, DIM))
@@ -165,6 +168,7 @@ for words, sentence in checks.items():
     run_with_mounts(tmp_path, script)
 
 
+@pytest.mark.slow
 def test_threads_say_nothing_of_a_full_disk_but_the_sentence(tmp_path: Path, counts: Any) -> None:
     """A disk that fills up while tiles are written: Dask's tracebacks do not come before it."""
     np.save(tmp_path / "x.npy", counts(400, DIM))

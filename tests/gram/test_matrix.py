@@ -52,6 +52,7 @@ def stored(tmp_path: Path, counts: Any) -> dhsk.GramMatrix:
     return made("stored", tmp_path / "s", counts(N, DIM))
 
 
+@pytest.mark.slow(beyond=4)
 @pytest.mark.parametrize(
     "key",
     [
@@ -92,6 +93,7 @@ def test_submatrix_takes_all_pairs(G: dhsk.GramMatrix, rng: Any) -> None:
         G[rows, cols]
 
 
+@pytest.mark.slow(beyond=5)
 @pytest.mark.parametrize("key", [(53, 0), (0, -54), ([1, 99], 0)])
 def test_out_of_range_is_an_index_error(G: dhsk.GramMatrix, key: Any) -> None:
     """As in numpy."""
@@ -99,6 +101,7 @@ def test_out_of_range_is_an_index_error(G: dhsk.GramMatrix, key: Any) -> None:
         G[key]
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("shape", [(N,), (N, 1), (N, 4)])
 def test_product(G: dhsk.GramMatrix, R: dhsk.GramMatrix, rng: Any, shape: Any) -> None:
     """Products with vectors and matrices from both sides."""
@@ -110,6 +113,7 @@ def test_product(G: dhsk.GramMatrix, R: dhsk.GramMatrix, rng: Any, shape: Any) -
         R @ V
 
 
+@pytest.mark.slow(beyond=1)
 def test_means(G: dhsk.GramMatrix, R: dhsk.GramMatrix) -> None:
     """Of rows, of columns and of everything, as numpy gives them."""
     for matrix in (G, R):
@@ -167,6 +171,7 @@ def test_table_for_notebooks(R: dhsk.GramMatrix) -> None:
         assert cells in html
 
 
+@pytest.mark.slow
 def test_scipy_solvers_run_on_it(G: dhsk.GramMatrix, R: dhsk.GramMatrix, rng: Any) -> None:
     """Eigenvalues and linear systems through the linear operator."""
     whole = np.asarray(G)

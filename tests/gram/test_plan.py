@@ -191,6 +191,7 @@ def test_sparse_samples_count_where_they_are_fullest() -> None:
     assert task(lambda rows: 400.0 * rows) >= average + 2 * group * extra
 
 
+@pytest.mark.slow
 def test_the_command_plans_uneven_samples_as_a_run_does(tmp_path: Path) -> None:
     """What `dhsk plan` predicts is what the run is held to."""
     lengths = np.ones(3_000, int)

@@ -53,6 +53,7 @@ def path(tmp_path: Path, X: Any, client: Any) -> Path:
 # One writer
 
 
+@pytest.mark.slow
 def test_second_writer_is_refused_readers_are_not(path: Path, X: Any, client: Any) -> None:
     """Whoever else would write hears who does and since when; reading goes on."""
     before = contents(path)
@@ -90,6 +91,7 @@ def test_lock_of_a_killed_process_is_taken_over(path: Path, X: Any, client: Any)
     assert contents(path) == before
 
 
+@pytest.mark.slow
 def test_never_two_at_a_time(tmp_path: Path) -> None:
     """The file comes and goes with its holders, and no two ever hold it."""
     inside, most, turns = 0, 0, 0
@@ -151,6 +153,7 @@ def flip(file: Path, rng: np.random.Generator) -> None:
     file.write_bytes(data)
 
 
+@pytest.mark.slow
 def test_random_damage_is_found_and_only_it_is_repaired(
     tmp_path: Path, counts: Any, client: Any, rng: np.random.Generator
 ) -> None:
@@ -190,6 +193,7 @@ def named(name: str, tiles: list[tuple[int, int]]) -> bool:
     return name.startswith("gram") and parts[1] == "c" and (int(parts[2]), int(parts[3])) in tiles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
 @pytest.mark.parametrize("how", ["flipped", "cut", "gone"])
 def test_damaged_samples_are_found_and_staged_again(
@@ -215,6 +219,7 @@ def test_damaged_samples_are_found_and_staged_again(
         assert contents(path) == before
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_changes_what_a_store_says_it_is(path: Path) -> None:
     """Every bit of the description: the store is refused, or says what it said before."""
     header = GramStore.open(path).header
@@ -237,6 +242,7 @@ def test_no_flipped_bit_changes_what_a_store_says_it_is(path: Path) -> None:
         GramStore.open(path)
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("change", [(b"69", b"68"), (b"crc32c", b"crc32d"), (b"{", b"[")])
 def test_damaged_array_description_is_found_and_repaired(
     path: Path, X: Any, client: Any, change: tuple[bytes, bytes]
@@ -280,6 +286,7 @@ def test_unreadable_sector_is_damage(path: Path, monkeypatch: Any) -> None:
 # Ctrl-C in Python
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.usefixtures("hears_interrupts")
 @pytest.mark.parametrize("stage", ["reading", "staging", "tiles"])
 def test_ctrl_c_in_a_library_call_is_resumable(
@@ -318,6 +325,7 @@ def reference(X: Any, folder: Path) -> dict[str, bytes]:
     return contents(folder)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_survived(tmp_path: Path, X: Any) -> None:
     """One of two processes dies of SIGKILL: its tasks run again, the store has the same bits."""
     killed: list[int] = []
@@ -355,6 +363,7 @@ def scheduler_alone() -> Iterator[Any]:
         yield client
 
 
+@pytest.mark.slow
 def test_loss_of_all_workers_ends_in_words(tmp_path: Path, X: Any, monkeypatch: Any) -> None:
     """Nobody restarts them: an error after a while, not a wait for ever, and tiles are kept."""
     monkeypatch.setattr(workers, "PATIENCE_SECONDS", 1.0)
@@ -383,6 +392,7 @@ def test_loss_of_all_workers_ends_in_words(tmp_path: Path, X: Any, monkeypatch: 
     assert reference(X, path) == reference(X, tmp_path / "reference")
 
 
+@pytest.mark.slow
 def test_worker_killed_for_its_memory_is_a_budget_error(tmp_path: Path) -> None:
     """The nanny ends a worker that outgrows its limit, and the error names memory."""
 

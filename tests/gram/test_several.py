@@ -23,6 +23,7 @@ SUMS = 200 * np.finfo(float).eps
 """Sums of up to N products of numbers up to 1, in another order."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
 def test_one_pass_gives_what_each_kernel_gives_alone(
@@ -114,6 +115,7 @@ def test_float32_products_are_refused_where_digits_cancel(counts: Any) -> None:
         dhsk.compute_gram(counts(5, DIM), dhsk.GaussianKernel(1.0), product_dtype="float32")
 
 
+@pytest.mark.slow
 def test_workers_compute_products_on_demand(counts: Any, rng: Any) -> None:
     """On worker processes G @ V has the same bits as here."""
     X, V = counts(N, DIM), rng.normal(size=(N, 3))

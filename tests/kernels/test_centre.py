@@ -45,6 +45,7 @@ def test_products_and_norms_do_not_depend_on_the_form(rows, dtype):
     assert (out[np.ix_(EMPTY, EMPTY)] == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [dhsk.HeatKernel.at_scale(DIM, 0.7), dhsk.LinearKernel(), dhsk.GaussianKernel(0.3)],

@@ -100,6 +100,7 @@ def counts_by_row(dim, rng):
     return counts.astype(float)
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("number", PRECISIONS)
 @pytest.mark.parametrize("dim", [2, 3, 5, 17, 50, 200, 393, 1000, 3000, 10_000])

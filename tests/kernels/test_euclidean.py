@@ -118,6 +118,7 @@ def test_bad_polynomial_is_refused(degree, offset, message):
         PolynomialKernel(degree, offset)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [1e308, -1e308, 1e155])
 @pytest.mark.parametrize(
     "kernel", [dhsk.LinearKernel(), dhsk.GaussianKernel(1.0), dhsk.PolynomialKernel(2, 1.0)]

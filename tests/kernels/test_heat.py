@@ -18,6 +18,7 @@ def rounding(kernel: HeatKernel) -> float:
     return EPS * kernel.n_levels
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("scale", [0.3, 0.7, 1.0, 3.0])
 @pytest.mark.parametrize("dim", [2, 3, 4, 64, 393, 1312, 10_000])
 def test_values_match_the_series_in_50_digits(dim, scale, oracle):
@@ -86,6 +87,7 @@ def test_values_lie_between_0_and_1_where_rounding_would_not():
     assert values.max() <= 1.0
 
 
+@pytest.mark.slow
 def test_source_has_exactly_1():
     """K(1) is 1 to the bit, also where the series rounds to less or the cosine to more than 1."""
     for dim in range(2, 60):

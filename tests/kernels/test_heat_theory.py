@@ -29,6 +29,7 @@ def three_sphere(theta: mp.mpf, time: float) -> mp.mpf:
     return total / mp.sin(theta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", [0.005, 0.02, 0.3, 2.0])
 @pytest.mark.parametrize(("dim", "closed_form"), [(2, wrapped_gaussian), (4, three_sphere)])
 def test_circle_and_three_sphere_have_their_closed_forms(dim, closed_form, time):
@@ -59,6 +60,7 @@ def sphere_rule(dim: int, cosine: float, nodes: int) -> tuple[np.ndarray, np.nda
     return np.broadcast_to(u[:, None], other.shape), other, weights / weights.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 1.0])
 @pytest.mark.parametrize("dim", [2, 3, 4, 10, 50])
 def test_diffusion_for_s_and_then_t_is_diffusion_for_their_sum(dim, scale, oracle_weights):
@@ -82,6 +84,7 @@ def test_diffusion_for_s_and_then_t_is_diffusion_for_their_sum(dim, scale, oracl
     np.testing.assert_allclose(composed, density(s + t, ends), rtol=tolerance, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 1.0])
 @pytest.mark.parametrize("dim", [2, 3, 5, 64, 1000])
 def test_kernel_solves_the_heat_equation(dim, scale, oracle_weights):

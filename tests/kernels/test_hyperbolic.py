@@ -88,6 +88,7 @@ EVEN = [
 ]
 
 
+@pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize(("dim", "time", "rho", "log_density"), EVEN)
 def test_even_dimensions_are_the_integrals(dim, time, rho, log_density):
     """Reference values of the integral formula are met to a hundredth of the promise."""
@@ -105,6 +106,7 @@ def test_two_published_values():
     assert half == pytest.approx([0.0198757484520657, 0.0757267526435692], rel=1e-14)
 
 
+@pytest.mark.slow(beyond=4)
 @pytest.mark.parametrize("dim", DIMS)
 def test_total_mass_is_1(dim):
     """Heat is neither lost nor made: the density integrates to 1 over the whole space."""
@@ -120,6 +122,7 @@ def test_total_mass_is_1(dim):
         assert total == pytest.approx(1.0, rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", DIMS)
 def test_heat_equation_holds(dim):
     """dK/dt = K'' + (d-1) coth(rho) K', by central differences in time and distance."""
@@ -137,6 +140,7 @@ def test_heat_equation_holds(dim):
     assert rate == pytest.approx(laplacian, abs=200 * h**2)
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("dim", [2, 3, 10, 11])
 @pytest.mark.parametrize("time", [1e-6, 1e-3, 1.0, 100.0])
 def test_values_fall_from_1_to_0(dim, time):
@@ -178,6 +182,7 @@ def test_neighbours_keep_their_distance():
     assert computed == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)  # a table for each dimension
 @given(
     dim=st.integers(2, 11),
@@ -238,6 +243,7 @@ def test_compute_gram_and_open_gram(tmp_path):
         dhsk.compute_gram(X, LinearKernel()).with_kernel(kernel)
 
 
+@pytest.mark.slow
 def test_cross_validation_takes_hyperbolic_kernels():
     """Two times compete, labelled by their absolute time."""
     X = rows_of(40, 3)

@@ -136,6 +136,7 @@ def test_of_cosine_is_what_the_call_uses(kernel, unit_rows):
     np.testing.assert_array_equal(kernel.of_cosine(X @ Y.T), kernel(X, Y))
 
 
+@pytest.mark.slow(beyond=4)
 @every_spherical_kernel
 @pytest.mark.parametrize("given", ["float64", "float32"])
 @pytest.mark.parametrize("wanted", ["float64", "float32"])

@@ -22,6 +22,7 @@ def test_values_match_the_formula():
     assert (np.abs(computed - expected) <= (4 + 2 * slope) * EPS * expected + EPS).all()
 
 
+@pytest.mark.slow
 def test_exact_kernel_is_the_parametrix_times_its_leading_coefficient():
     """At short times K_ext = K_prx (theta/sin theta)^((n-2)/2) (1 + O(t))."""
     theta = np.array([0.1, 0.3, 0.5])

@@ -47,6 +47,7 @@ def at_source(dim: int, time: float, order: int) -> mp.mpf:
         return mp.fsum([1, t * v1, t**2 * v2][: order + 1])
 
 
+@pytest.mark.slow(beyond=9)
 @pytest.mark.parametrize("dim", [2, 3, 6, 100])
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_expansion_is_the_one_of_the_recursion(dim, order):

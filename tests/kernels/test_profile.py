@@ -73,6 +73,7 @@ def worst_relative_error(dim: int, time: float, cosines: np.ndarray) -> float:
 PARAMETERS = random_parameters(250, seed=20261121)  # with 40 cosines each: 10,000 points
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "which",
     [
@@ -90,6 +91,7 @@ def test_float64_is_right_to_1e_12_all_over_the_domain(which):
         assert error <= kernel.error_bound.relative <= RELATIVE_BOUND, (dim, time)
 
 
+@pytest.mark.slow(beyond=4)
 @pytest.mark.parametrize(("dim", "time"), random_parameters(60, seed=5))
 def test_float32_is_right_to_4e_7(dim, time):
     """In float32 the absolute error at float32 cosines is below the bound, which is below 4e-7."""
@@ -101,6 +103,7 @@ def test_float32_is_right_to_4e_7(dim, time):
     assert error <= heat_profile(dim, time).single.error.absolute <= 4e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [np.float64, np.float32])
 def test_values_grow_with_the_cosine(number):
     """On 100,000 cosines, 50 random kernels never fall by more than one unit in the last place."""
@@ -113,6 +116,7 @@ def test_values_grow_with_the_cosine(number):
         assert values.min() >= 0.0
 
 
+@pytest.mark.slow
 def test_next_to_the_source_values_stay_at_most_1():
     """The 2000 float64 and float32 numbers below 1 have values of at most 1, and 1 has 1."""
     for dim, time in random_parameters(30, seed=9):
@@ -123,6 +127,7 @@ def test_next_to_the_source_values_stay_at_most_1():
             assert values.max() == 1.0
 
 
+@pytest.mark.slow(beyond=8)
 @pytest.mark.parametrize(("dim", "time"), random_parameters(12, seed=3))
 def test_exponent_is_within_its_remainder(dim, time):
     """The interpolated exponent misses the exact one by less than the proven remainder."""
@@ -183,6 +188,7 @@ def test_a_wrong_coefficient_is_noticed():
     assert np.abs(values / exact - 1).max() > 10 * profile.double.error.relative
 
 
+@pytest.mark.slow
 def test_form_does_not_depend_on_length_or_place():
     """Vector body and scalar rest of the loop give the same bits, in float64 and float32."""
     for dim, time in random_parameters(10, seed=4):
@@ -252,6 +258,7 @@ def test_what_cannot_be_proven_is_refused_with_numbers(bound, number, monkeypatc
         profile_module.heat_profile.__wrapped__(900, 0.02)
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize(
     ("dim", "time", "polynomial", "factors"),
     [(784, 0.006, True, 0), (50, 0.015, False, 0), (3, 0.018, False, 3)],
@@ -291,6 +298,7 @@ def unit_rows(kind: str, rows: int, dim: int, rng: np.random.Generator) -> np.nd
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("dim", [3, 50, 400, 3000])
 def test_duplicates_have_exactly_1(dim):
     """Equal rows in two sets, or at two places of one, have K = 1 to the bit, in both types."""
@@ -306,6 +314,7 @@ def test_duplicates_have_exactly_1(dim):
     assert values.max() == 1.0
 
 
+@pytest.mark.slow
 def test_no_small_dimension_is_refused_where_rounding_weighs_most():
     """At dim 3 and t = 0.00375 the proof has little to spare of its 1e-12, and succeeds."""
     assert HeatKernel(3, 0.00375).error_bound.relative <= 1e-12

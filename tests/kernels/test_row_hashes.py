@@ -37,6 +37,7 @@ def test_the_lowest_bit_of_any_entry_changes_them(X: Any, dtype: str) -> None:
         assert (row_hashes(other) != row_hashes(X)).all()
 
 
+@pytest.mark.slow
 def test_small_counts_that_change_places_change_them(rng: Any) -> None:
     """They differ in a few upper bits, and 200,000 rows of them in all but equal ones."""
     X = rng.integers(0, 4, size=(200_000, 12)).astype(np.float64)

@@ -35,6 +35,7 @@ def single_level(dim: int, level: int) -> HeatSeries:
     return HeatSeries(dim, 1.0, 100, (*([0] * level), 1 << 100, 0))
 
 
+@pytest.mark.slow(beyond=7)
 @pytest.mark.parametrize(("dim", "scale"), CASES)
 def test_weights_equal_the_definition(dim, scale, oracle_weights):
     """Each weight is the exact one in units of 2^-120, to one unit."""
@@ -109,6 +110,7 @@ def test_too_small_a_time_is_refused_with_a_time_that_fits(dim, time):
         refuse_too_many_levels(dim, enough * 0.97, BITS)
 
 
+@pytest.mark.slow(beyond=7)
 @pytest.mark.parametrize(("dim", "scale"), CASES)
 def test_ball_holds_the_exact_value(dim, scale, oracle):
     """The exact sum lies within the stated radius, at both ends and between."""

@@ -50,6 +50,7 @@ def test_cosines_are_those_of_the_dense_map(alpha, form):
     np.testing.assert_allclose(computed, mapped, rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @given(
     X=arrays(np.float64, (3, 5), elements=st.floats(0, 1e6)),
     alpha=st.floats(1e-6, 1e6),

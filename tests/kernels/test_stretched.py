@@ -66,6 +66,7 @@ def worst_relative_error(kernel: HeatKernel, form: Form, cosines: np.ndarray) ->
     return worst
 
 
+@pytest.mark.slow
 def test_heat_kernel_less_one_is_right_to_full_relative_precision():
     """At random dim, time and cosine the error is below its bound, and that below 1e-12.
 
@@ -125,6 +126,7 @@ def test_power_of_two_less_one_has_its_error():
             assert abs(sum(terms, arb(0)) / exact - 1) < EXPM1_ERROR - rounding
 
 
+@pytest.mark.slow
 def test_values_do_not_depend_on_length_or_place():
     """Vector body and rest of the loop give the same bits, with and without factors and a Q."""
     for dim, time in ((3, 0.018), (50, 0.015), (400, 0.05), (400, 1.0)):

@@ -61,6 +61,7 @@ def digits() -> tuple[NDArray[Any], NDArray[Any]]:
     return X / 16, y
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0, 1e4])
 @pytest.mark.parametrize("balanced", [False, True])
 def test_agrees_with_liblinear(C: float, balanced: bool) -> None:
@@ -114,6 +115,7 @@ def test_objective_and_gradient_are_those_of_the_definition(name: str) -> None:
     np.testing.assert_allclose(np.sum(G * direction, axis=0), quotient, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_gap_bounds_what_is_missing(name: str) -> None:
     """A solution of a loose tolerance is short by no more than its certificate says."""
@@ -127,6 +129,7 @@ def test_the_gap_bounds_what_is_missing(name: str) -> None:
     assert (missing <= rough.gap).all()
 
 
+@pytest.mark.slow
 def test_groups_and_values_of_C_are_solved_side_by_side() -> None:
     """Columns of other weights and C give what each gives alone."""
     X, y = digits()
@@ -154,6 +157,7 @@ def solved_from_rows(place: Place) -> Solution:
     return newton(Z, y, one_vs_rest(10, 1.0), SquaredHinge()).solve()
 
 
+@pytest.mark.slow
 def test_features_computed_in_every_pass_are_as_good_as_kept() -> None:
     """Features that are never there as a whole give the coefficients of those that are."""
     X, y = digits()
@@ -165,6 +169,7 @@ def test_features_computed_in_every_pass_are_as_good_as_kept() -> None:
     assert np.abs(kept.coef - computed.coef).max() <= AGREEMENT * np.abs(kept.coef).max()
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_no_bit() -> None:
     """Sums over spans are in their order, wherever they were computed.
 
@@ -175,6 +180,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
     assert np.array_equal(one.coef, two.coef)
 
 
+@pytest.mark.slow
 def test_a_part_of_many_samples_gives_the_start() -> None:
     """From the solution of a part it takes fewer passes, to the same end."""
     rng = np.random.default_rng(0)

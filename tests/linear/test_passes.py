@@ -140,6 +140,7 @@ def test_factors_of_a_share_serve_as_those_of_all() -> None:
     assert ratio.max() <= 1.1 / low
 
 
+@pytest.mark.slow
 def test_factors_of_computed_features_keep_their_small_components(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

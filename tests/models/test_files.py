@@ -63,6 +63,7 @@ def refused(model: Path, error: type[Exception], match: str) -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("member", ["dual_coef.npy", "beside.npy", "header.npy"])
 def test_more_than_the_memory_is_not_read(
     model: Path, monkeypatch: pytest.MonkeyPatch, member: str
@@ -73,6 +74,7 @@ def test_more_than_the_memory_is_not_read(
     refused(model, BudgetError, r"m take 256 MB but 10 MB of memory are left: make room")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "size", "match"),
     [
@@ -89,6 +91,7 @@ def test_sizes_that_contradict_each_other_are_damage(
     refused(model, InputError, match)
 
 
+@pytest.mark.slow
 def test_a_header_without_end_is_damage(model: Path) -> None:
     """Numpy reads as many bytes of a header as it says, and looks at their number afterwards."""
     head = b"\x93NUMPY\x02\x00" + np.array([BIG], "<u4").tobytes()

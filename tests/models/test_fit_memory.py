@@ -41,6 +41,7 @@ def traced_peak(function: Any) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("edge", [256, 1024])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_block_takes_is_known_before(kind: str, edge: int) -> None:
@@ -61,6 +62,7 @@ def test_blocks_are_smaller_where_memory_is_short() -> None:
     assert edges == [256, 512, 1024, 1024]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [110_000_000, 140_000_000])
 @pytest.mark.parametrize("kind", KINDS)
 def test_fits_stay_within_what_they_were_allowed(

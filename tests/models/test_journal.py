@@ -107,6 +107,7 @@ def test_what_a_killed_process_left_is_no_entry(
     assert journal.get("a") is not None
 
 
+@pytest.mark.slow
 def test_damage_is_no_entry_or_harmless(tmp_path: Path) -> None:
     """Cut anywhere, or with one bit turned anywhere: nothing, or what was put; never an error."""
     journal = Journal(tmp_path)

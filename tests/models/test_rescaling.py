@@ -205,6 +205,7 @@ def test_model_files_keep_the_unit(digits: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(back.decisions(rows), model.model_.decisions(rows))
 
 
+@pytest.mark.slow
 def test_stored_values_without_digits_are_told_of(digits: Any, tmp_path: Path) -> None:
     """A warning where few are left, and none where the store has cosines or digits enough."""
     X, y = digits

@@ -115,6 +115,7 @@ def close(found: Any, expected: Any, dtype: Any, size: float = 1.0) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE[dtype] * size)
 
 
+@pytest.mark.slow(beyond=42)
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 65, N])
 def test_block(source: tuple[Source, Any], count: int) -> None:
     """Some samples in any order: padded as the solver takes it, the padding finite."""

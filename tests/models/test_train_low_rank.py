@@ -224,6 +224,7 @@ def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
     return train
 
 
+@pytest.mark.slow
 def test_interrupted_at_any_step_it_goes_on_to_the_same_bits(run: Run, tmp_path: Path) -> None:
     """Also if it is interrupted at every step."""
     count = Interrupting(0)

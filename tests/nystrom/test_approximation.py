@@ -66,6 +66,7 @@ def oracle(X: Any, found: Approximation, scale: float = 1.0) -> tuple[Any, Any]:
     return kernel(rows), C @ np.linalg.solve(W, C.T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["rpcholesky", "uniform", np.arange(7, 1100, 20)])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("name", TIERS)
@@ -85,6 +86,7 @@ def test_features_and_error_are_those_of_nystrom(
     np.testing.assert_allclose(again, Z, atol=SAME)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["rpcholesky", "uniform"])
 @pytest.mark.parametrize("name", TIERS)
 def test_of_more_landmarks_the_leading_components_are_kept(
@@ -106,6 +108,7 @@ def test_of_more_landmarks_the_leading_components_are_kept(
     np.testing.assert_allclose(again, Z, atol=SAME)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("name", TIERS)
 def test_centres_of_groups_are_landmarks(X: Any, tier: Any, name: Any, sparse: bool) -> None:
@@ -177,6 +180,7 @@ class _KilledError(Exception):
     """Stands for a kill."""
 
 
+@pytest.mark.slow
 def test_workers_give_what_this_process_gives(
     X: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +223,7 @@ def test_a_tolerance_takes_as_few_landmarks_as_reach_it(X: Any, tier: Any, name:
     assert made(X, selection=found.indices[:-1]).trace_error > 0.003
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("name", TIERS)
 def test_few_different_samples_take_few_features(
@@ -266,6 +271,7 @@ def test_a_bad_row_deep_in_a_stream_is_named(
         made(X, selection=chosen)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("name", TIERS)
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_a_choice_goes_on_where_it_was(

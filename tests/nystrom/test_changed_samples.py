@@ -88,6 +88,7 @@ def an_h5ad(folder: Path, X: Any) -> tuple[Any, Change]:
     return folder / "x.h5ad", lambda: replaced(folder / "x.h5ad", lambda p: write(p, X[:50]))
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("source", [an_array, a_csr_array, a_file, an_h5ad])
 @pytest.mark.parametrize("stage", ["landmarks", "training"])
 def test_samples_that_change_between_passes_are_refused(

@@ -172,6 +172,7 @@ def test_other_shapes_are_refused_at_once(model: NystromFeatures) -> None:
 # On the disk
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])
@@ -342,6 +343,7 @@ def test_features_are_samples_again(model: NystromFeatures, X: Any, tmp_path: Pa
     np.testing.assert_allclose(np.asarray(G), Z @ Z.T, atol=SAME)
 
 
+@pytest.mark.slow
 def test_dask_schedulers_of_all_kinds_compute_it(model: NystromFeatures, X: Any) -> None:
     """What tasks share is pickled where they run in other processes."""
     Z = model.transform(da.from_array(X, chunks=(80, DIM)))

@@ -136,6 +136,7 @@ def pair_law(K: Any) -> Any:
     return law
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 2, 6])
 def test_the_law_of_the_pivots_is_that_of_the_plain_algorithm(block: int) -> None:
     """Ordered pairs by blocks with rejection; without it, p is below 1e-30 at blocks above 1."""

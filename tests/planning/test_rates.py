@@ -40,6 +40,7 @@ def test_every_rate_is_positive_and_assumptions_are_said(quick: Rates) -> None:
     assert "assumed" in quick.note
 
 
+@pytest.mark.slow
 def test_disk_and_scheduler_are_measured_and_the_place_left_clean(tmp_path: Path) -> None:
     """What is written for the measurement is removed, and progress ends at its total."""
     events = []

@@ -66,6 +66,7 @@ def titles(source: str) -> list[str]:
     return re.findall("<h2>(.*?)</h2>", source)
 
 
+@pytest.mark.slow
 def test_the_first_sentence_has_the_rank(page: Any, source: str) -> None:
     """Kernel, rank and C of the winner, the last two never broken over lines."""
     said = "Best: heat kernel at time scale 1, rank 2,000, C = 10: mean accuracy 0.928 ± 0.006"
@@ -229,6 +230,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_unusual_results_give_a_whole_page(case: Any, low_rank: Any, page_of: Any) -> None:
     """Few and many cells, long and strange names give a well-formed page without nan."""
@@ -239,6 +241,7 @@ def test_unusual_results_give_a_whole_page(case: Any, low_rank: Any, page_of: An
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("errors", [(0.0, 0.0), (-1e-9, 0.3), (1e-12, 0.5)])
 def test_errors_down_to_nothing_are_drawn(
     errors: tuple[float, float], low_rank: Any, page_of: Any

@@ -126,6 +126,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_unusual_results_give_a_whole_page(case: Any, results: Any, page_of: Any) -> None:
     """Small, empty and large parts give a well-formed page with every name and without nan."""

@@ -53,6 +53,7 @@ def sections(text: str) -> list[str]:
     return re.findall("<h2>(.*?)</h2>", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scoring", "word", "heading"),
     [
@@ -86,6 +87,7 @@ def test_another_score_is_compared_with_the_accuracy(full: Any) -> None:
     assert "largest class" not in full.text
 
 
+@pytest.mark.slow
 def test_scores_may_be_negative(results: Any, written: Any, page_of: Any) -> None:
     """All scores below zero: map, table, axes and colours as of any others."""
     data = results(scoring="neg_log_loss")
@@ -144,6 +146,7 @@ def test_fits_that_did_not_converge_are_told(results: Any, page_of: Any, page: A
     assert table.count("not converged") == 1
 
 
+@pytest.mark.slow
 def test_a_best_cell_that_did_not_converge_is_told(results: Any, page_of: Any) -> None:
     """The head says that the winner itself is in doubt, on the folds and in its refit."""
     data = stopped(results(refit=REFIT | {"converged": False}), "heat s=1", 10.0, folds=5)
@@ -155,6 +158,7 @@ def test_a_best_cell_that_did_not_converge_is_told(results: Any, page_of: Any) -
     assert "The refit of the best cell did not converge" in only
 
 
+@pytest.mark.slow
 def test_capacity_shows_a_mark_for_every_cell(results: Any, written: Any, page_of: Any) -> None:
     """Score against effective sample size: kernels in a legend, and the winner's own bounds."""
     data = results(("heat s=1", "cosine"))
@@ -232,6 +236,7 @@ def test_the_search_is_told_round_by_round(full: Any) -> None:
     assert f"{first} 2 0.7, 1.4 10 heat s=0.7, C = 10 0.907 Nothing better was found." in text
 
 
+@pytest.mark.slow
 def test_parts_that_are_not_there_are_left_out(
     results: Any, written: Any, full_source: str
 ) -> None:

@@ -107,6 +107,7 @@ def small_chunks(monkeypatch: Any) -> None:
     monkeypatch.setattr(chunked, "_PIECE_BYTES", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", DENSE.values(), ids=DENSE)
 def test_dense_blocks_equal_those_in_memory(write: Any, tmp_path: Path) -> None:
     """Every layout yields the values, the block sizes and the fingerprint of the array."""
@@ -123,6 +124,7 @@ def test_dense_blocks_equal_those_in_memory(write: Any, tmp_path: Path) -> None:
     assert scan(samples, "identity") == scan(open_samples(X), "identity")
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("write", SPARSE.values(), ids=SPARSE)
 def test_csr_blocks_equal_those_in_memory(write: Any, tmp_path: Path) -> None:
     """Every layout yields the rows, the block sizes and the fingerprint of the CSR matrix."""
@@ -208,6 +210,7 @@ BAD_CSR = {
 }
 
 
+@pytest.mark.slow(beyond=12)
 @pytest.mark.parametrize("write", [zarr_csr, h5ad_csr], ids=["zarr", "h5ad"])
 @pytest.mark.parametrize(("changes", "message"), BAD_CSR.values(), ids=BAD_CSR)
 def test_inconsistent_csr_groups_are_refused(
@@ -271,6 +274,7 @@ def test_gram_stores_are_no_samples(tmp_path: Path) -> None:
             open_samples(tmp_path / source)
 
 
+@pytest.mark.slow(beyond=5)
 @pytest.mark.parametrize(
     "write",
     [zarr_array, zarr_csr, h5ad, h5ad_csr],

@@ -58,6 +58,7 @@ def source(request: Any, tmp_path: Path) -> Path:
     return tmp_path / "x.h5ad"
 
 
+@pytest.mark.slow(beyond=8)
 @pytest.mark.parametrize(
     ("column", "labels"),
     [
@@ -72,6 +73,7 @@ def test_columns_are_read(source: Path, column: str, labels: list[Any]) -> None:
     assert read_labels(f"{source}:obs/{column}", 4).tolist() == labels
 
 
+@pytest.mark.slow(beyond=8)
 @pytest.mark.parametrize(
     ("column", "message"),
     [

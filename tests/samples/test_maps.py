@@ -56,6 +56,7 @@ def direction(value: Fraction, row: list[Fraction]) -> mpmath.mpf:
     return (-1 if value < 0 else 1) * root(value * value / sum(v * v for v in row))
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array, sp.csc_matrix])
 @pytest.mark.parametrize(
     ("apply", "image", "signed"),
@@ -72,6 +73,7 @@ def test_maps_agree_with_exact_arithmetic(apply, image, signed, layout):
     np.testing.assert_allclose(values, exact(X, image), rtol=MAP_ERROR, atol=0)
 
 
+@pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("alpha", [1e-3, 0.5, 1e300])
 def test_multinomial_map_agrees_with_exact_arithmetic(alpha, layout):
@@ -102,6 +104,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 rows = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 12)), elements=finite)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(rows)
 def test_every_finite_row_lands_on_the_sphere(X):

@@ -114,6 +114,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the resident size from /proc")
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_scan_never_holds_the_file(name, tmp_path):

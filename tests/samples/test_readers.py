@@ -269,6 +269,7 @@ def test_svmlight_dimension_can_be_given(tmp_path):
         open_samples(path, n_features=6)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("layout", ["dense", "csr", "npy"])
 def test_reading_stays_within_few_blocks_of_memory(layout, tmp_path):
     """40 MB of samples are read in 1 MB blocks with a few blocks of memory."""

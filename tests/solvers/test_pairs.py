@@ -148,6 +148,7 @@ ROOMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 @pytest.mark.parametrize(
     ("dtype", "weighting"),

@@ -99,6 +99,7 @@ def test_sigmoid_follows_the_true_probabilities(rng: np.random.Generator) -> Non
     np.testing.assert_allclose(fit_sigmoid(f, positive), (-2.0, 0.5), atol=0.07)
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 20), SCALES, st.booleans())
 def test_sigmoid_is_finite_and_optimal_whatever_the_decisions(
     data: st.DataObject, n: int, scale: float, separable: bool
@@ -216,6 +217,7 @@ def test_coupling_recovers_consistent_probabilities(weights: Any) -> None:
     np.testing.assert_allclose(couple(pairwise), p, rtol=0, atol=COUPLING)
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(2, 8))
 def test_coupling_meets_the_optimality_conditions(data: st.DataObject, k: int) -> None:
     """Of any pairwise probabilities, 0 and 1 too: Q p is a multiple of ones, p on the simplex."""

@@ -93,6 +93,7 @@ def assert_same(pairs: list[Pair], parts: Any, whole: Any, tol: float = TOL) -> 
             assert a.objective == pytest.approx(b.objective, abs=cost + ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "edge"), [(5, 64), (6, 64), (6, 128)])
 def test_parts_give_the_solutions_of_the_whole(seed: int, edge: int) -> None:
     """Of all folds and C, also where the coefficients of a column lie outside of a part.
@@ -105,6 +106,7 @@ def test_parts_give_the_solutions_of_the_whole(seed: int, edge: int) -> None:
     assert_same(pairs, solve(K, pairs, edge**2 * 8), solve(K, pairs, PLENTY))
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(3, 40),
@@ -165,6 +167,7 @@ def test_memory_of_parts_is_kept() -> None:
     assert source.blocks[: len(small)] == small
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [None, 16])
 def test_all_columns_share_every_pass(monkeypatch: pytest.MonkeyPatch, at_once: int | None) -> None:
     """A pass multiplies the vectors of all pairs, folds and C that are left, or so many as fit."""
@@ -214,6 +217,7 @@ def test_products_do_not_depend_on_company() -> None:
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [64**2 * 8, PLENTY])
 def test_tolerance_below_rounding(room: int) -> None:
     """What no steps reach is given up at once, as close as rounding lets it, and says so."""
@@ -316,6 +320,7 @@ def test_limit_of_passes(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
         assert fit.violation == pytest.approx(violation, abs=ROUNDING * np.abs(b).sum())
 
 
+@pytest.mark.slow
 def test_conjugate_gradients_save_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where more coefficients lie within their bounds than fit, parts alone creep."""
     K, y = overlapping(8, flipped=0.4)

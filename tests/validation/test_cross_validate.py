@@ -36,6 +36,7 @@ def gram(kernel: Any, X: Any) -> Any:
     return kernel(dhsk.hyperspherical_map(X) if kernel.spherical else X)
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_scikit_learn(result: dhsk.CvResult, digits: Any) -> None:
     """Same folds, same fits, same scores: cell by cell, fold by fold."""
     X, y = digits
@@ -93,6 +94,7 @@ def test_eigenvalues_are_those_of_the_winner(result: dhsk.CvResult, digits: Any)
     assert result.data["trace"] == pytest.approx(np.trace(K), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_time_scales_make_heat_kernels(digits: Any) -> None:
     """A time scale reads in the result as it was asked for, for heat and parametrix alike."""
     X, y = digits
@@ -142,6 +144,7 @@ def test_string_labels(digits: Any) -> None:
     assert np.sum(found.data["confusion"]) == 300
 
 
+@pytest.mark.slow
 def test_result_survives_json(tmp_path: Path, result: dhsk.CvResult) -> None:
     """What is written is read back equal, and the table has a line a row."""
     result.to_json(tmp_path / "r.json")
@@ -203,6 +206,7 @@ def test_rectangular_matrices_are_refused(digits: Any) -> None:
         dhsk.cross_validate(R, y)
 
 
+@pytest.mark.slow
 def test_auto_looks_around_the_sweet_spot(digits: Any) -> None:
     """Coarse, then between neighbours or beyond an end; C in units of each kernel's spread."""
     X, y = digits

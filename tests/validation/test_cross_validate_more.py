@@ -70,6 +70,7 @@ def force_rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return solved
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("memory", ["ample", "parts"])
 @pytest.mark.parametrize(
     ("weighting", "scoring"),
@@ -114,6 +115,7 @@ def test_scores_are_those_of_scikit_learn(
     assert in_parts
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("scoring", ["roc_auc", "average_precision", "f1"])
 def test_scorers_of_two_classes(digits: Any, scoring: str) -> None:
     """Decisions have the sign that scikit-learn expects."""
@@ -306,6 +308,7 @@ GRID: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "memory"), [(0, "ample"), (1, "ample"), (2, "parts")])
 def test_interrupted_grids_go_on(
     digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, memory: str
@@ -383,6 +386,7 @@ def test_rows_of_finished_kernels_are_on_disk(digits: Any, tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "whole.csv", "journal"}
 
 
+@pytest.mark.slow
 def test_rows_of_a_search_are_of_all_its_stages(digits: Any, tmp_path: Path) -> None:
     """Times that were tried first stay in the table."""
     X, y, _ = digits
@@ -393,6 +397,7 @@ def test_rows_of_a_search_are_of_all_its_stages(digits: Any, tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.slow
 def test_journal_of_another_problem_is_not_taken(
     digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def few_warned(*words: Any, **options: Any) -> dhsk.CvResult:
         return dhsk.cross_validate(*words, **options)
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_scikit_learn(digits: Any, tmp_path: Path) -> None:
     """Same folds, same scores; a fold trained without a class says so, and its proofs hold."""
     X, y = digits
@@ -69,6 +70,7 @@ def test_scores_are_those_of_scikit_learn(digits: Any, tmp_path: Path) -> None:
     assert "Folds trained without a class count its samples as wrong: 3 (1 sample) on 1 of" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", [False, True], ids=["samples", "store"])
 def test_small_classes_are_left_out(digits: Any, stored: bool, tmp_path: Path) -> None:
     """The rest is fitted as if they were not there; a Gram store is read as it is."""

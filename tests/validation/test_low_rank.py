@@ -36,6 +36,7 @@ def reference(X: NDArray[Any], y: NDArray[Any], k: int, scale: float, model: Any
     return [model.fit(Z[train], y[train]).score(Z[test], y[test]) for train, test in folds]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 10])
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_scores_are_those_of_scikit_learn(classes: int, loss: str) -> None:
@@ -145,6 +146,7 @@ def test_refit_and_held_out_samples() -> None:
     assert accuracy > 0.8
 
 
+@pytest.mark.slow
 def test_time_and_C_are_found_by_themselves() -> None:
     """The search over times and scaled values of C works on features too."""
     X, y = digits(300)

@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 import dhsk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [None, 5])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_scorers_of_probabilities_score_platts(rank: int | None, n_classes: int) -> None:
@@ -38,6 +39,7 @@ def test_scorers_of_probabilities_score_platts(rank: int | None, n_classes: int)
         assert abs(found.best_score_ - theirs.mean()) < 2 * theirs.std()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [None, 5])
 def test_scorers_may_be_objects_and_functions(rank: int | None, tmp_path: Path) -> None:
     """What `make_scorer` gives, and functions; the checkpoint tells them apart."""

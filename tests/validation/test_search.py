@@ -120,6 +120,7 @@ def test_a_grid_leaves_out_what_did_not_converge() -> None:
     assert found.best_["C"] == 1e-3
 
 
+@pytest.mark.slow
 def test_search_goes_no_further_than_the_linear_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """From a small time, where all samples look alike, and one that is linear already."""
     rng = np.random.default_rng(0)
