@@ -7,8 +7,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 import dhsk
+from dhsk.solvers.sources import ArraySource
 from dhsk.validation.choice import choose
-from dhsk.validation.search import LINEAR, is_linear, next_scales
+from dhsk.validation.search import LINEAR, is_linear, next_scales, scaled, spread_of
 
 FIRST = (0.5, 0.7, 1.0, 1.4, 2.0)
 
@@ -72,6 +73,31 @@ def test_linear_means_the_distances_of_the_linear_kernel(dim: int) -> None:
         distances2 = -dhsk.HeatKernel.at_scale(dim, scale).of_cosine_minus_one(cosines)
         ratios = distances2 / (1 - cosines)
         assert bool(ratios.max() / ratios.min() - 1 <= LINEAR) is linear
+
+
+@pytest.mark.parametrize("kernel", [dhsk.HeatKernel(12, 0.1), dhsk.LinearKernel()])
+def test_spread_is_the_mean_squared_distance_from_the_mean(counts: Any, kernel: Any) -> None:
+    """In feature space: for the linear kernel the variance of the samples, as numpy has it."""
+    X = counts(50, 12)
+    rows = dhsk.hyperspherical_map(X) if kernel.spherical else X
+    K = np.asarray(kernel(rows))
+    found = spread_of(ArraySource(K))
+    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    assert found == pytest.approx(np.trace(centred) / 50, rel=1e-13 * K.max() / found)
+    if not kernel.spherical:
+        assert found == pytest.approx(X.var(axis=0).sum(), rel=1e-12)
+
+
+def test_equal_samples_have_a_spread_above_zero() -> None:
+    """So C in its units is finite."""
+    spread = spread_of(ArraySource(np.ones((5, 5))))
+    assert spread == 1e-12
+    assert scaled([0.5, 5.0], spread) == [5e11, 5e12]
+
+
+def test_values_of_C_are_in_units_of_the_spread() -> None:
+    """To six digits."""
+    assert scaled([1.0, 1.5], 0.3) == [3.33333, 5.0]
 
 
 def cell(mean: float, n_support: float, *, converged: bool = True, std: float = 0.02) -> Any:

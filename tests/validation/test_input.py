@@ -1,0 +1,83 @@
+"""What a cross-validation takes: a Gram matrix, a matrix of the user's own, or samples."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dhsk
+from dhsk.samples import Samples
+from dhsk.validation.input import ASYMMETRY, open_square
+
+N = 1100
+"""More rows than are looked at at a time."""
+
+
+@pytest.fixture
+def K(rng: np.random.Generator) -> Any:
+    """A symmetric matrix."""
+    A = rng.uniform(-1, 1, (N, N))
+    return A + A.T
+
+
+def test_gram_matrices_are_taken_as_they_are(counts: Any) -> None:
+    """Those of one set of samples; a rectangle is refused, with its shape."""
+    X = counts(12, 5)
+    G = dhsk.compute_gram(X, "heat")
+    assert open_square(G, precomputed=False) is G
+    with pytest.raises(dhsk.InputError, match=r"needs a square Gram matrix, got \(12, 4\)"):
+        open_square(dhsk.compute_gram(X, "heat", X[:4]), precomputed=False)
+
+
+def test_an_array_is_samples_unless_it_is_precomputed(counts: Any) -> None:
+    """A square one too."""
+    X = counts(6, 6)
+    samples: Any = open_square(X, precomputed=False)
+    assert isinstance(samples, Samples)
+    np.testing.assert_array_equal(np.concatenate(list(samples.blocks(4))), X)
+    np.testing.assert_array_equal(open_square(X + X.T, precomputed=True), X + X.T)
+
+
+def test_a_matrix_is_not_copied(K: Any, tmp_path: Any) -> None:
+    """Neither in memory nor on a disk; whole numbers become float64."""
+    for dtype in ("f4", "f8"):
+        own = K.astype(dtype)
+        assert np.shares_memory(open_square(own, precomputed=True), own)
+    np.save(tmp_path / "k.npy", K)
+    mapped = np.load(tmp_path / "k.npy", mmap_mode="r")
+    assert np.shares_memory(open_square(mapped, precomputed=True), mapped)
+    whole: Any = open_square([[2, 1], [1, 2]], precomputed=True)
+    assert whole.dtype == np.float64
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (4,), (2, 2, 2)])
+def test_what_is_no_square_is_refused(shape: tuple[int, ...]) -> None:
+    """With its shape."""
+    with pytest.raises(dhsk.InputError, match="must be square, got"):
+        open_square(np.ones(shape), precomputed=True)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(("row", "column"), [(0, 0), (3, 1090), (N - 1, N - 1)])
+def test_an_entry_that_is_no_number_is_named(K: Any, value: float, row: int, column: int) -> None:
+    """In any part of the matrix, both by row and by column."""
+    K[row, column] = K[column, row] = value
+    with pytest.raises(
+        dhsk.InputError, match=rf"is {value} at row {row}, column {column}: all entries must be"
+    ):
+        open_square(K, precomputed=True)
+
+
+@pytest.mark.parametrize(("row", "column"), [(0, 1), (7, 1090), (1091, 1030)])
+def test_rounding_is_no_asymmetry(K: Any, row: int, column: int) -> None:
+    """A difference to its mirror up to 1e-5 of the largest entry passes, more is named."""
+    K /= np.abs(K).max()
+    K[row, column] = K[column, row] + 0.9 * ASYMMETRY
+    open_square(K, precomputed=True)
+    K[row, column] = K[column, row] + 1.1 * ASYMMETRY
+    first, second = sorted((row, column))
+    with pytest.raises(
+        dhsk.InputError,
+        match=rf"not symmetric: row {first}, column {second} differs from its mirror by 1.1e-05",
+    ):
+        open_square(K, precomputed=True)
