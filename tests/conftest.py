@@ -11,6 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from distributed import Client
 from hypothesis import settings
 from scipy.special import eval_gegenbauer
 
@@ -100,6 +101,15 @@ def _weights(dim: int, time: float) -> list[float]:
                 break
         total = mpmath.fsum(terms)
         return [float(term / total) for term in terms]
+
+
+@pytest.fixture
+def client() -> Any:
+    """A cluster of two threads in this process."""
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
+    ) as started:
+        yield started
 
 
 @pytest.fixture
