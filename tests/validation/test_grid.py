@@ -124,7 +124,7 @@ def test_numbers_that_are_not_positive_are_refused(values: Any, message: str) ->
         ({"tol": 0.0}, "tol must be positive"),
         ({"min_class": 25}, "1 of 3 classes has 25 samples or more"),
         ({"groups": [1, 2]}, r"groups has the shape \(2,\) for 63 samples"),
-        ({"sample_weight": np.ones((63, 1))}, r"sample_weight has the shape \(63, 1\)"),
+        ({"sample_weight": np.ones((63, 1))}, r"sample_weight has shape \(63, 1\)"),
         ({"sample_weight": np.r_[np.inf, np.ones(62)]}, "it is inf for sample 0"),
         ({"cv": [([0, 1], [99])]}, "fold 0 does not name samples 0 to 62"),
         ({"cv": [([0, 1], [1])]}, "fold 0 trains and tests on 1 of the same samples, first 1"),
