@@ -1,7 +1,7 @@
 """The commands of `dhsk`: parse, call one function, print."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -10,18 +10,20 @@ from dhsk.commands.console import say, show_progress
 from dhsk.commands.cv import cv
 from dhsk.commands.kernel import kernel
 from dhsk.commands.options import (
-    Place,
+    ClusterOptions,
+    KernelOptions,
+    MapOptions,
     TableOptions,
+    TileOptions,
     cluster_options,
     kernel_options,
-    make_kernel,
-    map_option,
+    map_options,
     open_samples_of,
     table_options,
     tile_options,
-    zero_rows_option,
 )
 from dhsk.commands.outcome import Outcome
+from dhsk.commands.parameters import PathParameter
 from dhsk.commands.plan import plan
 from dhsk.commands.predict import predict
 from dhsk.commands.train import train
@@ -29,7 +31,6 @@ from dhsk.commands.verify import info, verify
 from dhsk.execution.workers import resources_of
 from dhsk.gram import compute_gram
 from dhsk.gram.prepare import check_kernels
-from dhsk.samples import SphereMap, ZeroRule
 from dhsk.units import human_seconds, parse_bytes
 
 
@@ -52,12 +53,10 @@ commands.add_command(verify)
 
 
 @commands.command()
-@click.option("--out", type=Place(), default="dhsk-demo", show_default=True)
+@click.option("--out", type=PathParameter(), default="dhsk-demo", show_default=True)
 @cluster_options
 @click.pass_context
-def demo(
-    context: click.Context, out: Path, cluster: str, workers: int | None, memory: str | None
-) -> None:
+def demo(context: click.Context, out: Path, cluster: ClusterOptions) -> None:
     """Run the main job on 1797 images of handwritten digits."""
     import numpy as np
     from sklearn.datasets import load_digits
@@ -76,59 +75,47 @@ def demo(
         time_scale=[0.2, 0.3, 0.5, 1.0],
         sigma=[15.0, 25.0],
         C=[1.0, 10.0],
-        cluster=cluster,
-        workers=workers,
-        memory=memory,
+        **asdict(cluster),
     )
     say("then:   dhsk cv YOUR_SAMPLES --labels YOUR_LABELS --out DIR")
 
 
 @commands.command()
 @click.argument("samples")
-@click.option("--out", type=Place(), required=True, help="Folder of the store.")
+@click.option("--out", type=PathParameter(), required=True, help="Folder of the store.")
 @kernel_options
-@map_option
-@zero_rows_option
+@map_options
 @tile_options
 @table_options
 @cluster_options
 def gram(
     samples: str,
     out: Path,
-    sphere_map: SphereMap | None,
-    zero_rows: ZeroRule,
+    kernel: KernelOptions,
+    mapping: MapOptions,
+    tiles: TileOptions,
     table: TableOptions,
-    cluster: str,
-    workers: int | None,
-    memory: str | None,
-    dtype: str,
-    product_dtype: str,
-    tile: int | None,
-    layout: str,
-    **kernel: Any,
+    cluster: ClusterOptions,
 ) -> None:
     """Compute the Gram matrix of SAMPLES into a zarr store; run again, it goes on where it was."""
     opened = open_samples_of(samples, table)
-    made = make_kernel(dim=opened.shape[1], **kernel)
-    chosen = check_kernels([made], [opened], sphere_map, product_dtype)
-    outcome = Outcome(made, product_dtype, local=cluster == "local")
-    with connected(cluster, workers) as client, show_progress() as progress, wrong_out():
+    made = kernel.make(opened.shape[1])
+    chosen = check_kernels([made], [opened], mapping.sphere_map, tiles.product_dtype)
+    outcome = Outcome(made, tiles.product_dtype, local=cluster.cluster == "local")
+    with connected(cluster) as client, show_progress() as progress, wrong_out():
         with outcome.watched(progress) as watched:
             G = compute_gram(
                 opened,
                 made,
                 sphere_map=chosen,
-                zero_rows=zero_rows,
+                zero_rows=mapping.zero_rows,
                 store=out,
-                dtype=dtype,
-                product_dtype=product_dtype,
-                tile=tile,
-                memory=memory,
+                memory=cluster.memory,
                 client=client,
-                layout=layout,
+                **asdict(tiles),
                 progress=watched,
             )
-        resources = resources_of(client, parse_bytes(memory) if memory else None)
+        resources = resources_of(client, parse_bytes(cluster.memory) if cluster.memory else None)
     n, m = G.shape
     say(
         f"{n:,} x {m:,} {G.dtype} of {made.label}, {G.tiling.n_tiles} tiles, "

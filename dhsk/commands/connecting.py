@@ -9,18 +9,19 @@ import click
 from click.core import ParameterSource
 from distributed import Client
 
+from dhsk.commands.options import ClusterOptions
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.cluster import connect
 
 
 @contextmanager
-def connected(cluster: str, workers: int | None) -> Iterator[Client]:
+def connected(asked: ClusterOptions) -> Iterator[Client]:
     """Client of the cluster that was asked for; a local one ends with it.
 
     Parameters
     ----------
-    cluster, workers
-        As on the command line.
+    asked
+        The options of the command.
 
     Yields
     ------
@@ -28,9 +29,9 @@ def connected(cluster: str, workers: int | None) -> Iterator[Client]:
         The client.
     """
     with ExitStack() as stack:
-        made = connect(cluster, **({} if workers is None else {"n_workers": workers}))
+        made = connect(asked.cluster, **asked.how_many)
         client = stack.enter_context(made)
-        if cluster == "local" and find_spec("bokeh"):
+        if asked.cluster == "local" and find_spec("bokeh"):
             click.echo(f"dashboard: {client.dashboard_link}", err=True)
         yield client
         with _undisturbed():
@@ -38,14 +39,14 @@ def connected(cluster: str, workers: int | None) -> Iterator[Client]:
 
 
 def connected_if_asked(
-    cluster: str, workers: int | None, *, needed: bool
+    asked: ClusterOptions, *, needed: bool
 ) -> AbstractContextManager[Client | None]:
     """Client of the cluster if one of its options was given or it is needed; else none.
 
     Parameters
     ----------
-    cluster, workers
-        As on the command line.
+    asked
+        The options of the command.
     needed
         Whether the work cannot be done in this process.
 
@@ -55,8 +56,8 @@ def connected_if_asked(
         The client.
     """
     source = click.get_current_context().get_parameter_source("cluster")
-    here = source is ParameterSource.DEFAULT and workers is None and not needed
-    return nullcontext() if here else connected(cluster, workers)
+    here = source is ParameterSource.DEFAULT and asked.workers is None and not needed
+    return nullcontext() if here else connected(asked)
 
 
 @contextmanager

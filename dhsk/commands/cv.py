@@ -15,11 +15,7 @@ from dhsk.commands.console import print_table, say, show_progress
 from dhsk.commands.earlier_run import check_earlier, noted, settings_of
 from dhsk.commands.options import (
     KERNELS,
-    Names,
-    Numbers,
-    NumbersOrAuto,
-    Place,
-    Seed,
+    ClusterOptions,
     TableOptions,
     cluster_options,
     low_rank_of,
@@ -30,6 +26,7 @@ from dhsk.commands.options import (
     table_options,
     zero_rows_option,
 )
+from dhsk.commands.parameters import Names, Numbers, NumbersOrAuto, PathParameter, Seed
 from dhsk.errors import StoreMismatchError
 from dhsk.files import check_writable, made_folder
 from dhsk.gram import GramMatrix, open_gram
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
 @click.command("cv")
 @click.argument("source", metavar="STORE|SAMPLES")
 @click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
-@click.option("--out", type=Place(), required=True, help="Results folder.")
+@click.option("--out", type=PathParameter(), required=True, help="Results folder.")
 @click.option(
     "--kernel",
     "names",
@@ -113,8 +110,7 @@ def cv(
     test_labels: str | None,
     overwrite: bool,
     table: TableOptions,
-    cluster: str,
-    workers: int | None,
+    cluster: ClusterOptions,
     rank: list[int] | None,
     selection: str | None,
     oversampling: float | None,
@@ -138,7 +134,7 @@ def cv(
     held_out = _held_out(test, test_labels, table)
     split = None if groups is None else read_labels(groups, n, min_classes=1, header=table.header)
     settings = settings_of(
-        **grid, **low_rank, **{k: v for k, v in options.items() if k != "memory"},
+        **grid, **low_rank, **options,
         folds=folds, seed=seed, labels=y, groups=split,
         **({} if held_out is None else {"test_labels": held_out[1]}),
     )  # fmt: skip
@@ -149,7 +145,7 @@ def cv(
         check_writable(out)
         stack.enter_context(noted(out, settings))
         needed = not low_rank
-        client = stack.enter_context(connected_if_asked(cluster, workers, needed=needed))
+        client = stack.enter_context(connected_if_asked(cluster, needed=needed))
         stack.enter_context(_telling_of(rows))
         progress = stack.enter_context(show_progress())
         stack.enter_context(wrong_out())
@@ -164,6 +160,7 @@ def cv(
             groups=split,
             refit=model,
             test=held_out,
+            memory=cluster.memory,
             client=client,
             store=out / "gram",
             journal=out / "fits",

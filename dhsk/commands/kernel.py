@@ -7,7 +7,7 @@ import numpy as np
 
 from dhsk.commands.console import print_pairs, print_table, say
 from dhsk.commands.kernel_plot import plot_kernels
-from dhsk.commands.options import Place, WholeNumbers
+from dhsk.commands.parameters import PathParameter, WholeNumbers
 from dhsk.kernels import HeatKernel, ParametrixKernel, time_at_scale
 
 COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0.5, -1.0)
@@ -27,7 +27,7 @@ COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0
 @click.option("--time", type=float, help="Absolute diffusion time.")
 @click.option(
     "--plot",
-    type=Place(dir_okay=False),
+    type=PathParameter(dir_okay=False),
     metavar="FILE",
     help="Draw the kernels against the angle: .png, .svg or .pdf.",
 )

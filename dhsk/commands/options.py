@@ -1,21 +1,25 @@
 """Options that several commands share, and how their words are parsed."""
 
-import os
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
+from dhsk.commands.parameters import WholeNumbers
 from dhsk.errors import InputError
 from dhsk.files import check_writable
+from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
-from dhsk.samples import Samples, open_samples
+from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.paths import TABLES
 from dhsk.samples.table import TableSamples
+
+if TYPE_CHECKING:
+    from dhsk.models.train_low_rank import LossName
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -23,76 +27,6 @@ KERNELS = NAMED
 MAPS = ("hyperspherical", "projective", "identity")
 SELECTIONS = ("rpcholesky", "uniform", "kmeans")
 LOSSES = ("squared_hinge", "logistic")
-
-
-class Place(click.Path):
-    """A path, as `pathlib.Path`, that the system can be asked for."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(path_type=Path, readable=False, **options)  # reading says more
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Parse, or fail with a usage error."""
-        if "\0" in os.fspath(value):
-            self.fail(f"{value!r} is no path: it has a NUL character", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class Seed(click.IntRange):
-    """A seed, as numpy and scikit-learn take it."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 2**32 - 1)
-
-
-class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
-    """One or more positive numbers, separated by commas."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
-        """Parse, or fail with a usage error."""
-        try:
-            return [float(word) for word in str(value).split(",")]
-        except ValueError:
-            self.fail(f"{value!r} is not a list of numbers such as 0.7,1,1.4", param, ctx)
-
-
-class NumbersOrAuto(Numbers):
-    """Numbers as above, or the word auto."""
-
-    name = "numbers|auto"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Parse, or fail with a usage error."""
-        return value if value == "auto" else super().convert(value, param, ctx)
-
-
-class WholeNumbers(click.ParamType):  # type: ignore[type-arg]  # as above
-    """One or more whole numbers, separated by commas."""
-
-    name = "whole numbers"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[int]:
-        """Parse, or fail with a usage error."""
-        try:
-            return [int(word) for word in str(value).split(",")]
-        except ValueError:
-            self.fail(f"{value!r} is not a list of whole numbers such as 100,200,300", param, ctx)
-
-
-class Names(click.ParamType):  # type: ignore[type-arg]  # as above
-    """One or more kernels, separated by commas."""
-
-    name = "kernels"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
-        """Parse, or fail with a usage error."""
-        names = str(value).split(",")
-        for name in names:
-            if name not in KERNELS:
-                self.fail(f"{name!r} is not one of {', '.join(KERNELS)}", param, ctx)
-        return names
 
 
 def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -106,7 +40,39 @@ def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorate
 
 
-cluster_options = _options(
+def gathered(
+    parameter: str, kind: type, *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Make a decorator that gives a command some options as one parameter, a dataclass of them."""
+
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def command(**given: Any) -> Any:
+            own = {field.name: given.pop(field.name) for field in fields(kind)}
+            return function(**{parameter: kind(**own)}, **given)
+
+        return _options(*options)(cast("Command", command))
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where to compute, and in how much memory."""
+
+    cluster: str
+    workers: int | None
+    memory: str | None
+
+    @property
+    def how_many(self) -> dict[str, int]:
+        """Workers as `connect` takes them; nothing if their number was not given."""
+        return {} if self.workers is None else {"n_workers": self.workers}
+
+
+cluster_options = gathered(
+    "cluster",
+    ClusterOptions,
     click.option(
         "--cluster",
         default="local",
@@ -120,7 +86,21 @@ cluster_options = _options(
     ),
     click.option("--memory", help="Most memory for all processes together, such as 4GB."),
 )
-tile_options = _options(
+
+
+@dataclass(frozen=True)
+class TileOptions:
+    """How a Gram matrix is cut and stored; see `compute_gram`."""
+
+    dtype: DtypeName
+    product_dtype: DtypeName
+    tile: int | None
+    layout: Literal["triangle", "full"]
+
+
+tile_options = gathered(
+    "tiles",
+    TileOptions,
     click.option(
         "--dtype",
         type=click.Choice(["float32", "float64"]),
@@ -144,6 +124,7 @@ tile_options = _options(
         help="Store the upper half, or both.",
     ),
 )
+
 _selection_option = click.option(
     "--selection",
     type=click.Choice(SELECTIONS),
@@ -156,7 +137,27 @@ _oversampling_option = click.option(
     "kept. [default: 1]",
 )
 _LOSS_HELP = "With --rank: of a margin; logistic is for `dhsk predict --proba`"
-rank_options = _options(
+
+
+@dataclass(frozen=True)
+class RankOptions:
+    """A low rank: landmarks and loss, None for what was not given."""
+
+    rank: int | None
+    selection: str | None
+    oversampling: float | None
+    loss: "LossName | None"
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What was given besides the rank."""
+        own = asdict(self)
+        return {k: v for k, v in own.items() if k != "rank" and v is not None}
+
+
+rank_options = gathered(
+    "low_rank",
+    RankOptions,
     click.option("--rank", type=click.IntRange(1), help="Train on Nyström features, this many."),
     _selection_option,
     _oversampling_option,
@@ -178,7 +179,27 @@ ranks_options = _options(
         "--loss", type=click.Choice(LOSSES), help=f"{_LOSS_HELP}. [default: squared_hinge]"
     ),
 )
-kernel_options = _options(
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """One kernel, but for the number of features; see `make_kernel`."""
+
+    kernel: str
+    time_scale: float | None
+    time: float | None
+    sigma: float
+    degree: int
+    offset: float
+
+    def make(self, dim: int) -> Kernel:
+        """The kernel for samples of `dim` features."""
+        return make_kernel(dim=dim, **asdict(self))
+
+
+kernel_options = gathered(
+    "kernel",
+    KernelOptions,
     click.option("--kernel", type=click.Choice(KERNELS), default="heat", show_default=True),
     click.option("--time-scale", type=float, help="Time in units of log(dim)/dim. [default: 1]"),
     click.option("--time", type=float, help="Absolute diffusion time."),
@@ -200,6 +221,17 @@ zero_rows_option = click.option(
     help="What becomes of samples of zeros, which have no image on the sphere: the centre of the "
     "positive orthant, or an error.",
 )
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """How samples become unit vectors; see `compute_gram`."""
+
+    sphere_map: SphereMap | None
+    zero_rows: ZeroRule
+
+
+map_options = gathered("mapping", MapOptions, map_option, zero_rows_option)
 
 
 @dataclass(frozen=True)
@@ -230,7 +262,9 @@ class TableOptions:
         return "".join(f" {option} {shlex.quote(name)}" for option, name in named) + how
 
 
-_each_table_option = _options(
+table_options = gathered(
+    "table",
+    TableOptions,
     click.option(
         "--drop-column",
         "drop_columns",
@@ -251,18 +285,6 @@ _each_table_option = _options(
         help="Whether the first row of CSV files names the columns. [default: found out]",
     ),
 )
-
-
-def table_options(function: Command) -> Command:
-    """Give a command the options of tables, as one parameter `table`."""
-
-    @wraps(function)
-    def gathered(
-        *, drop_columns: tuple[str, ...], header: bool | None, id_column: str | None, **others: Any
-    ) -> Any:
-        return function(table=TableOptions(drop_columns, header, id_column), **others)
-
-    return _each_table_option(cast("Command", gathered))
 
 
 def open_samples_of(

@@ -1,6 +1,7 @@
 """The command `dhsk plan`: what a Gram matrix would cost, here or on a larger machine."""
 
 import shutil
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,15 @@ import click
 
 from dhsk.commands.console import print_pairs, print_table, say, show_progress
 from dhsk.commands.options import (
-    Place,
+    KernelOptions,
     TableOptions,
-    WholeNumbers,
+    TileOptions,
     kernel_options,
-    make_kernel,
     open_samples_of,
     table_options,
     tile_options,
 )
+from dhsk.commands.parameters import PathParameter, WholeNumbers
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.resources import Resources
 from dhsk.gram.plan import GramPlan, make_plan
@@ -63,7 +64,7 @@ class GridNumbers(WholeNumbers):
 @click.option("--measure", is_flag=True, help="Measure this machine, and keep the rates.")
 @click.option(
     "--place",
-    type=Place(exists=True, file_okay=False),
+    type=PathParameter(exists=True, file_okay=False),
     default=".",
     show_default=True,
     help="Folder on the disk that --measure measures, and where stores would be.",
@@ -100,11 +101,8 @@ def plan(
     classes: int,
     grid: list[int],
     table: TableOptions,
-    dtype: str,
-    product_dtype: str,
-    tile: int | None,
-    layout: str,
-    **kernel: Any,
+    tiles: TileOptions,
+    kernel: KernelOptions,
 ) -> None:
     """Say what a Gram matrix would cost: tiles, bytes, arithmetic, time, memory, limits.
 
@@ -117,9 +115,8 @@ def plan(
     cores = core_count()
     count = workers or cores
     resources = Resources(count, count, parse_bytes(memory) if memory else memory_limit())
-    options = {"dtype": dtype, "product_dtype": product_dtype, "tile": tile, "layout": layout}
-    planned, read = _plan(samples, table, n, dim, density, resources, options)
-    made = make_kernel(dim=planned.dim, **kernel)
+    planned, read = _plan(samples, table, n, dim, density, resources, asdict(tiles))
+    made = kernel.make(planned.dim)
     prediction = Prediction(
         planned, rates or known_rates(), kernel_seconds(made, planned.product_dtype)
     )

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from dhsk.commands.console import say, show_progress
 from dhsk.commands.options import (
-    Place,
     TableOptions,
     check_out,
     open_samples_of,
     own_label_column,
     table_options,
 )
+from dhsk.commands.parameters import PathParameter
 from dhsk.errors import InputError
 from dhsk.files import written_beside
 from dhsk.progress import OnProgress
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 @click.command("predict")
-@click.argument("model", type=Place())
+@click.argument("model", type=PathParameter())
 @click.argument("samples")
-@click.option("--out", type=Place(), required=True, help="CSV of the labels.")
+@click.option("--out", type=PathParameter(), required=True, help="CSV of the labels.")
 @click.option("--labels", help="FILE or FILE:COLUMN, to print the accuracy.")
 @click.option("--proba", is_flag=True, help="Write a probability of each class too.")
 @click.option("--decision", is_flag=True, help="Write the values of the decision function too.")

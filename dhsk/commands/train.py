@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,120 +12,120 @@ import click
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import print_table, say, show_progress
 from dhsk.commands.options import (
-    Place,
-    Seed,
+    ClusterOptions,
+    KernelOptions,
+    MapOptions,
+    RankOptions,
     TableOptions,
     check_out,
     cluster_options,
+    gathered,
     kernel_options,
-    make_kernel,
-    map_option,
+    map_options,
     open_samples_of,
     rank_options,
     table_options,
-    zero_rows_option,
 )
 from dhsk.commands.outcome import TreeMemory, peak_resident
-from dhsk.samples import Samples, SphereMap, ZeroRule, read_labels
+from dhsk.commands.parameters import PathParameter, Seed
+from dhsk.samples import Samples, read_labels
 from dhsk.units import human_bytes, human_seconds
 
 if TYPE_CHECKING:
     from dhsk.estimators import HeatSVC, NystromSVC
     from dhsk.models.exact import SvcModel
     from dhsk.models.low_rank import LowRankModel
-    from dhsk.models.train_low_rank import LossName
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What is minimised, and how closely; None for a default that depends on the classifier."""
+
+    C: float
+    class_weight: Literal["balanced"] | None
+    tol: float | None
+    probability: bool
+    seed: int
+    dtype: str | None
+    store: Path | None
+
+
+fit_options = gathered(
+    "fit",
+    FitOptions,
+    click.option(
+        "--C",
+        "C",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Bound of the duals; with --rank, factor of the losses.",
+    ),
+    click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
+    click.option(
+        "--tol",
+        type=float,
+        help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left. "
+        "[default: 1e-3; with --rank: 1e-4]",
+    ),
+    click.option("--probability", is_flag=True, help="Train for `dhsk predict --proba` too."),
+    click.option(
+        "--seed",
+        type=Seed(),
+        default=0,
+        show_default=True,
+        help="Of --probability's folds, or landmarks.",
+    ),
+    click.option(
+        "--dtype",
+        type=click.Choice(["float32", "float64"]),
+        help="Type of products and kernel values. [default: float64; with --rank: float32 where "
+        "there are more than four million features and the kernel takes it]",
+    ),
+    click.option("--store", type=PathParameter(), help="Folder to keep the Gram matrix in."),
+)
 
 
 @click.command("train")
 @click.argument("samples")
 @click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
-@click.option("--out", type=Place(), required=True, help="File of the model.")
+@click.option("--out", type=PathParameter(), required=True, help="File of the model.")
 @rank_options
-@click.option(
-    "--C",
-    "C",
-    type=float,
-    default=1.0,
-    show_default=True,
-    help="Bound of the duals; with --rank, factor of the losses.",
-)
-@click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike.")
-@click.option(
-    "--tol",
-    type=float,
-    help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left. "
-    "[default: 1e-3; with --rank: 1e-4]",
-)
-@click.option("--probability", is_flag=True, help="Train for `dhsk predict --proba` too.")
-@click.option(
-    "--seed",
-    type=Seed(),
-    default=0,
-    show_default=True,
-    help="Of --probability's folds, or landmarks.",
-)
-@click.option(
-    "--dtype",
-    type=click.Choice(["float32", "float64"]),
-    help="Type of products and kernel values. [default: float64; with --rank: float32 where there "
-    "are more than four million features and the kernel takes it]",
-)
-@click.option("--store", type=Place(), help="Folder to keep the Gram matrix in.")
+@fit_options
 @kernel_options
-@map_option
-@zero_rows_option
+@map_options
 @table_options
 @cluster_options
 def train(
     samples: str,
     labels: str | None,
     out: Path,
-    rank: int | None,
-    selection: str | None,
-    oversampling: float | None,
-    loss: "LossName | None",
-    C: float,
-    class_weight: Literal["balanced"] | None,
-    tol: float | None,
-    probability: bool,
-    seed: int,
-    dtype: str | None,
-    store: Path | None,
-    sphere_map: SphereMap | None,
-    zero_rows: ZeroRule,
+    low_rank: RankOptions,
+    fit: FitOptions,
+    kernel: KernelOptions,
+    mapping: MapOptions,
     table: TableOptions,
-    cluster: str,
-    workers: int | None,
-    memory: str | None,
-    **kernel: Any,
+    cluster: ClusterOptions,
 ) -> None:
     """Train an exact SVM on SAMPLES, or a linear one on --rank features, and write it to a file.
 
     In this process unless --cluster, --workers or --store is given: then on a cluster. An exact SVM
-    holds the samples. With --rank what does not fit is read again in every pass, and training that
-    was interrupted goes on.
+    holds the samples in memory. With --rank what does not fit is read again in every pass, and
+    training that was interrupted goes on.
     """
     from dhsk.linear.checkpoint import remove_journal
 
     check_out(out, samples, labels)
-    low_rank = {"selection": selection, "oversampling": oversampling, "loss": loss}
-    _check_rank(rank, low_rank, {"probability": probability, "store": store})
+    _check_rank(low_rank, fit)
     opened = open_samples_of(samples, table, labels)
     y = read_labels(labels or samples, opened.shape[0], header=table.header)
-    made = make_kernel(dim=opened.shape[1], **kernel)
-    chosen: dict[str, Any] = {
-        "C": C, "tol": tol, "dtype": dtype, "kernel": made, "sphere_map": sphere_map,
-        "zero_rows": zero_rows, "class_weight": class_weight, "memory": memory,
-        "random_state": seed,
-    }  # fmt: skip
-    if rank is None:
-        estimator: HeatSVC | NystromSVC = _exact(chosen, probability=probability, store=store)
-    else:
-        estimator = _low_rank(chosen, rank, low_rank)
+    estimator = _estimator(low_rank, fit).set_params(
+        kernel=kernel.make(opened.shape[1]), memory=cluster.memory, **asdict(mapping)
+    )
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
     with (
         TreeMemory() as tree,
-        connected_if_asked(cluster, workers, needed=store is not None) as client,
+        connected_if_asked(cluster, needed=fit.store is not None) as client,
     ):
         _fit(estimator.set_params(client=client), opened, y, journal)
     estimator.save(out)
@@ -138,38 +139,26 @@ def train(
     say(f"next:   dhsk predict {out} SAMPLES --out FILE")
 
 
-def _check_rank(rank: int | None, low_rank: dict[str, Any], exact: dict[str, Any]) -> None:
+def _check_rank(low_rank: RankOptions, fit: FitOptions) -> None:
     """Refuse options that do not go together."""
-    for name, given in (low_rank if rank is None else exact).items():
-        if given:
-            instead = "give --rank too" if rank is None else "leave out one of them"
-            if name == "probability":
-                instead = "use --loss logistic"
-            raise click.UsageError(
-                f"--{name} is {'for' if rank is None else 'not for'} --rank: {instead}"
-            )
+    if low_rank.rank is None:
+        for name in low_rank.given:
+            raise click.UsageError(f"--{name} is for --rank: give --rank too")
+    elif fit.probability:
+        raise click.UsageError("--probability is not for --rank: use --loss logistic")
+    elif fit.store is not None:
+        raise click.UsageError("--store is not for --rank: leave out one of them")
 
 
-def _exact(chosen: dict[str, Any], **own: Any) -> "HeatSVC":
-    """Estimator of an exact SVM."""
-    from dhsk.estimators import HeatSVC
+def _estimator(low_rank: RankOptions, fit: FitOptions) -> "HeatSVC | NystromSVC":
+    """The estimator; parameters that were not given have its defaults."""
+    from dhsk.estimators import HeatSVC, NystromSVC
 
-    defaults = {"tol": 1e-3, "dtype": "float64"}
-    return HeatSVC(**_filled(chosen, defaults), **own)
-
-
-def _low_rank(chosen: dict[str, Any], rank: int, own: dict[str, Any]) -> "NystromSVC":
-    """Estimator of a low-rank one."""
-    from dhsk.estimators import NystromSVC
-
-    defaults = {"tol": 1e-4}
-    given = {name: value for name, value in own.items() if value is not None}
-    return NystromSVC(rank, **_filled(chosen, defaults), **given)
-
-
-def _filled(chosen: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Options, with defaults where none was given."""
-    return chosen | {name: value for name, value in defaults.items() if chosen[name] is None}
+    own: dict[str, Any] = {"C": fit.C, "class_weight": fit.class_weight, "random_state": fit.seed}
+    own |= {name: getattr(fit, name) for name in ("tol", "dtype") if getattr(fit, name) is not None}
+    if low_rank.rank is None:
+        return HeatSVC(probability=fit.probability, store=fit.store, **own)
+    return NystromSVC(low_rank.rank, **own, **low_rank.given)
 
 
 def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: Path) -> None:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from dhsk.commands.connecting import connected
 from dhsk.commands.console import print_pairs, say, show_progress
 from dhsk.commands.options import (
-    Place,
+    ClusterOptions,
     TableOptions,
     cluster_options,
     open_samples_of,
     table_options,
 )
+from dhsk.commands.parameters import PathParameter
 from dhsk.errors import CorruptTileError, InputError
 from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage.header import short
@@ -31,7 +32,7 @@ from dhsk.units import human_bytes
 
 
 @click.command()
-@click.argument("store", type=Place())
+@click.argument("store", type=PathParameter())
 def info(store: Path) -> None:
     """Say what a Gram store, complete or not, a feature store or a model holds."""
     if store.is_file():
@@ -43,7 +44,7 @@ def info(store: Path) -> None:
 
 
 @click.command()
-@click.argument("store", type=Place())
+@click.argument("store", type=PathParameter())
 @click.option("--repair", metavar="SAMPLES", help="Recompute what is damaged from these samples.")
 @table_options
 @cluster_options
@@ -51,9 +52,7 @@ def verify(
     store: Path,
     repair: str | None,
     table: TableOptions,
-    cluster: str,
-    workers: int | None,
-    memory: str | None,
+    cluster: ClusterOptions,
 ) -> None:
     """Test every checksum of a store: of its tiles, of the samples in it, of its descriptions.
 
@@ -80,8 +79,10 @@ def verify(
         opened.check_sound()
     else:
         samples = open_samples_of(repair, table)
-        with connected(cluster, workers) as client, show_progress() as progress:
-            made = repair_gram(store, samples, memory=memory, client=client, progress=progress)
+        with connected(cluster) as client, show_progress() as progress:
+            made = repair_gram(
+                store, samples, memory=cluster.memory, client=client, progress=progress
+            )
         say(
             f"{len(made)} damaged or missing tiles computed again{': ' if made else ''}"
             + ", ".join(map(str, made))

@@ -130,8 +130,8 @@ def test_a_store_is_kept_and_filled_by_a_cluster(
         processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
     ) as client:
 
-        def connected(*words: Any) -> Any:
-            asked.append(words)
+        def connected(options: Any) -> Any:
+            asked.append((options.cluster, options.workers))
             return nullcontext(client)
 
         monkeypatch.setattr("dhsk.commands.connecting.connected", connected)

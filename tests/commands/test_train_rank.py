@@ -204,8 +204,8 @@ def test_on_a_cluster(run: Any, samples: Any, monkeypatch: Any) -> None:
         processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
     ) as client:
 
-        def connected(*words: Any) -> Any:
-            asked.append(words)
+        def connected(options: Any) -> Any:
+            asked.append((options.cluster, options.workers))
             return nullcontext(client)
 
         monkeypatch.setattr("dhsk.commands.connecting.connected", connected)

@@ -1,0 +1,79 @@
+"""Types of options: how their words are parsed."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dhsk.kernels import NAMED
+
+
+class PathParameter(click.Path):
+    """A path, as `pathlib.Path`, that the system can be asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(path_type=Path, readable=False, **options)  # reading says more
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Parse, or fail with a usage error."""
+        if "\0" in os.fspath(value):
+            self.fail(f"{value!r} is no path: it has a NUL character", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Seed(click.IntRange):
+    """A seed, as numpy and scikit-learn take it."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 2**32 - 1)
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """One or more positive numbers, separated by commas."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
+        """Parse, or fail with a usage error."""
+        try:
+            return [float(word) for word in str(value).split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers such as 0.7,1,1.4", param, ctx)
+
+
+class NumbersOrAuto(Numbers):
+    """Numbers as above, or the word auto."""
+
+    name = "numbers|auto"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Parse, or fail with a usage error."""
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+
+class WholeNumbers(click.ParamType):  # type: ignore[type-arg]  # as above
+    """One or more whole numbers, separated by commas."""
+
+    name = "whole numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[int]:
+        """Parse, or fail with a usage error."""
+        try:
+            return [int(word) for word in str(value).split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is not a list of whole numbers such as 100,200,300", param, ctx)
+
+
+class Names(click.ParamType):  # type: ignore[type-arg]  # as above
+    """One or more kernels, separated by commas."""
+
+    name = "kernels"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
+        """Parse, or fail with a usage error."""
+        names = str(value).split(",")
+        for name in names:
+            if name not in NAMED:
+                self.fail(f"{name!r} is not one of {', '.join(NAMED)}", param, ctx)
+        return names
