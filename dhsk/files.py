@@ -63,6 +63,23 @@ def _name_of(error: OSError) -> str:
 
 
 @contextmanager
+def full_disk_is_budget() -> Iterator[None]:
+    """Turn what the system says of a full disk into a `BudgetError`.
+
+    Raises
+    ------
+    BudgetError
+        There was no room, or the quota is used up.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise refusal_of(error) from error
+
+
+@contextmanager
 def written_beside(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
     """Open a file that takes the place of `path` when it is complete, and otherwise goes.
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from dhsk.arrays import ROWS, SUPPORT, Floats, Rows, blocks
 from dhsk.errors import InputError
-from dhsk.execution.runners import own_room
+from dhsk.execution.limits import own_room
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel

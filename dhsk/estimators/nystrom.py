@@ -21,7 +21,7 @@ from dhsk.estimators.selection import (
     numbered,
     usual_oversampling,
 )
-from dhsk.execution.runners import own_room
+from dhsk.execution.limits import own_room
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.nystrom.approximation import Approximation, approximate

@@ -13,7 +13,7 @@ from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import BudgetError, InputError
 from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.renamed import former_attribute
-from dhsk.execution.runners import own_room
+from dhsk.execution.limits import own_room
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import positive_parameter
 from dhsk.kernels.centre import with_all_entries

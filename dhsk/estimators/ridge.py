@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.renamed import RENAMED, former_attribute, parameter
-from dhsk.execution.runners import own_room
+from dhsk.execution.limits import own_room
 from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter

@@ -7,11 +7,15 @@ from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+import psutil
 from dask.system import cpu_count
 from distributed.system import memory_limit as limit_of_machine
 
 _MEBIBYTE: Final = 2**20
 """Slurm's megabyte."""
+
+USABLE_MEMORY: Final = 0.5
+"""Part of the free memory that matrices may take where no limit is given."""
 
 
 def core_count() -> int:
@@ -81,3 +85,41 @@ def _of_slurm(environment: Mapping[str, str]) -> Iterator[int]:
     with suppress(KeyError, ValueError):
         each = int(environment["SLURM_MEM_PER_CPU"])
         yield _MEBIBYTE * each * int(environment["SLURM_CPUS_ON_NODE"])
+
+
+def share_memory(memory: int, largest: int, threads: int) -> tuple[int, int]:
+    """Divide memory among tasks: fewer at a time if then each has its whole matrix.
+
+    Parameters
+    ----------
+    memory
+        Bytes for all matrices together.
+    largest
+        Bytes of the largest matrix.
+    threads
+        Tasks that could run at a time.
+
+    Returns
+    -------
+    int
+        Tasks at a time.
+    int
+        Bytes for each.
+    """
+    at_once = max(1, min(threads, memory // max(1, largest)))
+    return at_once, memory // at_once
+
+
+def own_room(memory: int | None) -> int:
+    """Bytes that this process may still take.
+
+    Parameters
+    ----------
+    memory
+        Most bytes that it may hold; None for half of what is free besides what it holds now.
+    """
+    held = int(psutil.Process().memory_info().rss)
+    if memory is None:
+        free = min(psutil.virtual_memory().available, memory_limit() - held)
+        return max(0, int(USABLE_MEMORY * free))
+    return max(0, memory - held)

@@ -1,18 +1,17 @@
 """Tasks on threads of this process."""
 
 import os
-from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from itertools import islice
 from queue import SimpleQueue
 from threading import Semaphore
-from typing import Any, TypeVar
+from typing import Any
 
 from dhsk.execution.settings import one_blas_thread
+from dhsk.execution.tasks import Result, call
 
-Result = TypeVar("Result")
 Task = tuple[Any, ...]
 
 
@@ -47,79 +46,72 @@ def current_slot() -> _Slot | None:
     return _slot.get()
 
 
-def as_finished(
-    function: Callable[..., Result], tasks: Iterable[Task], threads: int, window: int
-) -> Generator[Result, None, None]:
-    """Run tasks on threads, BLAS on one thread each.
+class Threads:
+    """Executor of threads in this process, BLAS on one thread each.
+
+    Where there is one task, or one at a time, it runs in the calling thread, which leaves BLAS and
+    the passes within the task all cores.
 
     Parameters
     ----------
-    function
-        Called as ``function(*task)``.
-    tasks
-        Argument tuples, taken only as room appears.
     threads
-        Tasks at a time, beside those that have left their slot.
+        Tasks at a time, besides those that have left their slot.
     window
-        Most tasks that are taken and not finished.
-
-    Yields
-    ------
-    Result
-        What each call returns, in the order in which they finish.
+        Most tasks in flight: taken, and their results not. None for one more than there are
+        threads, as tasks may hold what they work on; for one thread, for one.
     """
-    slots, finished, waiting = Semaphore(threads), SimpleQueue[Future[Result]](), iter(tasks)
-    with one_blas_thread(), ThreadPoolExecutor(2 * threads) as pool:  # twice: some only wait
 
-        def submit(count: int) -> int:
-            taken = 0
-            for task in islice(waiting, count):
-                _submit(pool, slots, function, task).add_done_callback(finished.put)
-                taken += 1
-            return taken
+    def __init__(self, threads: int, window: int | None = None) -> None:
+        self._threads = threads
+        self._window = window or (threads + 1 if threads > 1 else 1)
 
-        try:
-            running = submit(window)
-            while running:
-                ended = [finished.get()]
-                running += submit(1) - 1
-                yield ended.pop().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    def run(
+        self, function: Callable[..., Result], tasks: Iterable[Task], *, ordered: bool = False
+    ) -> Generator[Result, None, None]:
+        """Run tasks; see `Executor.run`."""
+        waiting = iter(tasks)
+        first = list(islice(waiting, min(self._window, 2)))
+        spread = len(first) > 1
+        waiting = _chained(first, waiting)
+        if spread:
+            yield from self._spread(function, waiting, ordered)
+        else:
+            yield from (call(function, *task) for task in waiting)
+
+    def share(self, value: Any) -> Any:
+        """The value itself."""
+        return value
+
+    def _spread(
+        self, function: Callable[..., Result], waiting: Iterator[Task], ordered: bool
+    ) -> Generator[Result, None, None]:
+        slots, following = Semaphore(self._threads), SimpleQueue[Future[Result]]()
+        running = 0
+        # Twice as many threads as slots: some only wait for the disk.
+        with one_blas_thread(), ThreadPoolExecutor(2 * self._threads) as pool:
+            try:
+                while True:
+                    for task in islice(waiting, self._window - running):
+                        future = _submit(pool, slots, function, task)
+                        if ordered:
+                            following.put(future)
+                        else:
+                            future.add_done_callback(following.put)
+                        running += 1
+                        del task, future  # as they hold what the task works on
+                    if not running:
+                        return
+                    running -= 1
+                    yield following.get().result()
+            finally:
+                pool.shutdown(cancel_futures=True)
 
 
-def in_turn(
-    function: Callable[..., Result], tasks: Iterable[Task], threads: int
-) -> Generator[Result, None, None]:
-    """Run tasks on threads, BLAS on one thread each; results come in the order of the tasks.
-
-    Parameters
-    ----------
-    function
-        Called as ``function(*task)``.
-    tasks
-        Argument tuples: one more than there are threads is taken ahead of the results.
-    threads
-        Tasks at a time.
-
-    Yields
-    ------
-    Result
-        What each call returns.
-    """
-    slots = Semaphore(threads)
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-        running: deque[Future[Result]] = deque()
-        try:
-            for task in tasks:
-                running.append(_submit(pool, slots, function, task))
-                del task
-                if len(running) > threads:
-                    yield running.popleft().result()
-            while running:
-                yield running.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+def _chained(first: list[Task], rest: Iterator[Task]) -> Iterator[Task]:
+    """Both in a row; unlike `itertools.chain`, without keeping the list's items to the end."""
+    while first:
+        yield first.pop(0)
+    yield from rest
 
 
 def _submit(
@@ -132,4 +124,4 @@ def _submit(
 def _run(slot: _Slot, function: Callable[..., Result], task: Task) -> Result:
     _slot.set(slot)
     with slot:
-        return function(*task)
+        return call(function, *task)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakSet
 
 from distributed import (
@@ -25,14 +24,12 @@ from distributed import (
 )
 from distributed.worker import thread_state
 
-from dhsk.errors import BudgetError, DhskError, InputError, StoreError
+from dhsk.errors import BudgetError, DhskError, InputError
 from dhsk.execution.limits import core_count, memory_limit
-from dhsk.execution.resources import CLIENT_BYTES, Resources
-from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.threads import as_finished, current_slot
-from dhsk.files import FULL, refusal_of
-
-Result = TypeVar("Result")
+from dhsk.execution.resources import CLIENT_BYTES, TASKS_PER_THREAD, Resources
+from dhsk.execution.settings import large_graphs, one_blas_thread
+from dhsk.execution.tasks import Executor, Result, file_errors
+from dhsk.execution.threads import Task, Threads, current_slot
 
 USABLE_SHARE = 0.8
 """Part of its memory limit at which a Dask worker stops taking tasks."""
@@ -59,23 +56,6 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 for _name in ("distributed.worker", "distributed.worker.state_machine"):
     logging.getLogger(_name).addFilter(_is_news)
-
-
-@contextmanager
-def full_disk_is_budget() -> Iterator[None]:
-    """Turn what the system says of a full disk into a `BudgetError`.
-
-    Raises
-    ------
-    BudgetError
-        There was no room, or the quota is used up.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        raise refusal_of(error) from error
 
 
 _chosen: ContextVar[tuple[Client | None] | None] = ContextVar("dhsk_client", default=None)
@@ -277,62 +257,94 @@ def resources_of(client: Client | None, memory: int | None = None) -> Resources:
     return Resources(len(workers), threads, min(memory or usable, usable))
 
 
-def run_tasks(
-    client: Client | None,
-    function: Callable[..., Result],
-    tasks: Iterable[tuple[Any, ...]],
-    window: int,
-) -> Generator[Result, None, None]:
-    """Run a function on many argument tuples, a bounded number of them in flight.
+class Workers:
+    """Executor of the workers of a Dask client.
 
     Parameters
     ----------
     client
-        Where to run; None for threads of this process.
-    function
-        Called as ``function(*task)``.
-    tasks
-        Argument tuples, taken only as room appears.
+        Connected to a scheduler.
     window
-        Greatest number of tasks that were taken and have not ended.
-
-    Yields
-    ------
-    Result
-        What each call returns, in the order in which they finish.
-
-    Raises
-    ------
-    BudgetError
-        Workers died of it, or the disk is full.
-    StoreError
-        A task could not read or write the store.
+        Most tasks that are taken and have not ended.
     """
-    if client is None:
-        threads = max(1, min(window, core_count()))
-        with closing(as_finished(partial(_named, function), tasks, threads, window)) as results:
-            yield from results
+
+    def __init__(self, client: Client, window: int) -> None:
+        self._client = client
+        self._window = window
+
+    def run(
+        self, function: Callable[..., Result], tasks: Iterable[Task], *, ordered: bool = False
+    ) -> Generator[Result, None, None]:
+        """Run tasks; see `Executor.run`."""
+        with closing(self._finished(function, enumerate(tasks))) as results:
+            yield from _in_order(results) if ordered else (result for _, result in results)
+
+    def share(self, value: Any) -> Any:
+        """Send a value to each worker once."""
+        # In a list, as scatter takes a tuple apart.
+        return self._client.scatter([value], broadcast=True, hash=False)[0]
+
+    def _finished(
+        self, function: Callable[..., Result], tasks: Iterator[tuple[int, Task]]
+    ) -> Generator[tuple[int, Result], None, None]:
+        """Numbers and results of tasks as they end."""
+        running: dict[Any, int] = {}
+
+        def submit(count: int) -> None:
+            for number, task in islice(tasks, count):
+                key = f"{function.__name__}{_OURS}{uuid.uuid4().hex}"
+                future = self._client.submit(function, *task, key=key, pure=False, retries=1)
+                running[future] = number
+
+        try:
+            submit(self._window)
+            while running:
+                ended = _wait_for_some(self._client, set(running))
+                numbers = {future: running.pop(future) for future in ended}
+                submit(len(numbers))
+                for future, number in numbers.items():
+                    yield number, _result(future)
+        finally:
+            with suppress(OSError):
+                self._client.cancel(list(running))
+
+
+def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+    """Results by number, so that sums do not depend on which task ended first."""
+    early: dict[int, Result] = {}
+    following = 0
+    for number, result in results:
+        early[number] = result
+        while following in early:
+            yield early.pop(following)
+            following += 1
+
+
+def executor_of(client: Client | None, window: int) -> Executor:
+    """Workers of a client, or without one threads of this process, with a window of tasks."""
+    if client is not None:
+        return Workers(client, window)
+    return Threads(max(1, min(window, core_count())), window)
+
+
+@contextmanager
+def current_executor() -> Iterator[Executor]:
+    """Give the executor for passes: workers of the current client, or threads of this process.
+
+    Within a task they run one after the other: tasks do not wait for tasks. BLAS has one thread
+    everywhere, so results are the same bits everywhere.
+    """
+    if in_task():
+        yield Threads(1)
         return
-    waiting = iter(tasks)
-
-    def submit(count: int) -> set[Any]:
-        named = ((f"{function.__name__}{_OURS}{uuid.uuid4().hex}", task) for task in waiting)
-        return {
-            client.submit(function, *task, key=key, pure=False, retries=1)
-            for key, task in islice(named, count)
-        }
-
-    running = submit(window)
-    try:
-        while running:
-            finished = _wait_for_some(client, running)
-            running -= finished
-            running |= submit(len(finished))
-            for future in finished:
-                yield _result(future)
-    finally:
-        with suppress(OSError):
-            client.cancel(list(running))
+    with one_blas_thread():
+        if current_client() is None:
+            yield Threads(core_count())
+            return
+        # Values travel with the tasks, no more than a window of them.
+        with borrow_client(None) as client, large_graphs():
+            assert client is not None
+            yield Workers(client, TASKS_PER_THREAD * resources_of(client).threads)
 
 
 def _wait_for_some(client: Client, running: set[Any]) -> set[Any]:
@@ -354,7 +366,7 @@ def _wait_for_some(client: Client, running: set[Any]) -> set[Any]:
 
 def _result(future: Any) -> Any:
     try:
-        with _file_errors():
+        with file_errors():
             return future.result()
     except CancelledError as error:
         raise DhskError(LOST_SCHEDULER) from error
@@ -363,19 +375,3 @@ def _result(future: Any) -> Any:
             "workers were killed again and again by one task, most likely for want of memory: "
             f"give more memory, fewer workers or a smaller tile ({error})"
         ) from error
-
-
-def _named(function: Callable[..., Result], *task: Any) -> Result:
-    """Call a function; errors of the system say what they are about."""
-    with _file_errors():
-        return function(*task)
-
-
-@contextmanager
-def _file_errors() -> Iterator[None]:
-    """Say what of a task's files could not be used."""
-    try:
-        with full_disk_is_budget():
-            yield
-    except OSError as error:
-        raise StoreError(f"a worker cannot use the store: {error}") from error

@@ -13,14 +13,8 @@ from distributed import Client
 from dhsk.errors import InputError, SamplesChangedError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.lock import sole_writer
-from dhsk.execution.workers import (
-    computing,
-    full_disk_is_budget,
-    leave_slot,
-    resources_of,
-    run_tasks,
-)
-from dhsk.files import parse_path
+from dhsk.execution.workers import computing, executor_of, leave_slot, resources_of
+from dhsk.files import full_disk_is_budget, parse_path
 from dhsk.gram.matrices import GramMatrices
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.passes import grouped
@@ -326,7 +320,7 @@ def compute_tiles(
     tasks = _when_staged(source, groups, store.header.tiling, staging)
     changed: list[SamplesChangedError] = []
     tasks = _until_changed(tasks, changed)
-    with closing(run_tasks(client, compute_group, tasks, plan.window)) as counts:
+    with closing(executor_of(client, plan.window).run(compute_group, tasks)) as counts:
         for count in counts:
             done += count
             report(Progress("tiles", done, total))

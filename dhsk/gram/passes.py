@@ -1,31 +1,19 @@
 """Passes over all tiles of a matrix: on the workers of a client, or on threads of this process."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError
-from dhsk.execution.limits import core_count
-from dhsk.execution.resources import TASKS_PER_THREAD
-from dhsk.execution.settings import large_graphs
-from dhsk.execution.threads import in_turn
-from dhsk.execution.workers import (
-    borrow_client,
-    current_client,
-    in_task,
-    resources_of,
-    run_tasks,
-)
+from dhsk.execution.tasks import Result
+from dhsk.execution.workers import current_executor
 from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, TileSource, extent, within
 
-Result = TypeVar("Result")
-
-_Partial = tuple[int, list[tuple[slice, NDArray[Any]]]]
+_Partial = list[tuple[slice, NDArray[Any]]]
 
 STRIP_ROWS = 256
 """Rows of a tile that are brought to the type of the other factor at a time."""
@@ -99,21 +87,20 @@ def _multiply_columns(
     groups = grouped(tiling.tiles(), LARGEST_GROUP)
 
     def tasks() -> Iterator[tuple[Any, ...]]:
-        for number, group in enumerate(groups):
+        for group in groups:
             rows, cols = extent(tiling, group)
             forward = None if transposed else (cols, V[cols])
             mirrored = tiling.symmetric and any(i != j for i, j in group)
             backward = (rows, V[rows]) if transposed or mirrored else None
-            yield number, source, tiling, group, forward, backward, V.dtype
+            yield source, tiling, group, forward, backward, V.dtype
 
-    for parts in in_order(_run(_multiply_group, tasks())):
+    for parts in _run(_multiply_group, tasks()):
         for part, values in parts:
             result[:, part] += values
     return result
 
 
 def _multiply_group(
-    number: int,
     source: TileSource,
     tiling: Tiling,
     group: Group,
@@ -132,7 +119,7 @@ def _multiply_group(
         if backward is not None and not (tiling.symmetric and tile.i == tile.j):
             _add_transposed(sums[1][tile.kernel, cols], tile.values, backward[1][rows])
     wanted = (forward, backward)
-    return number, [
+    return [
         (part, values)
         for part, values, use in zip(extents, sums, wanted, strict=True)
         if use is not None
@@ -157,45 +144,19 @@ def _add_transposed(into: NDArray[Any], tile: NDArray[Any], V: NDArray[Any]) -> 
         into += strip.T @ V[part]
 
 
-def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """Results by number, so that sums do not depend on which task ended first."""
-    early: dict[int, Result] = {}
-    following = 0
-    for number, result in results:
-        early[number] = result
-        while following in early:
-            yield early.pop(following)
-            following += 1
-
-
-def _run(function: Callable[..., Result], tasks: Iterator[tuple[Any, ...]]) -> Iterator[Result]:
-    """Run tasks on the current client's workers if there is one, else on threads here.
-
-    Within a task they run one after the other: tasks do not wait for tasks.
-    """
-    if in_task():
-        yield from (function(*task) for task in tasks)
-        return
-    if current_client() is None:
-        yield from in_turn(function, tasks, core_count())
-        return
-    with (
-        borrow_client(None) as client,
-        large_graphs(),  # parts of V travel with the tasks: that is meant, bounded by the window
-        closing(
-            run_tasks(client, function, tasks, TASKS_PER_THREAD * resources_of(client).threads)
-        ) as results,
-    ):
-        yield from results
+def _run(function: Callable[..., Result], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+    """Results in the order of the tasks, so that sums do not depend on which ended first."""
+    with current_executor() as executor:
+        yield from executor.run(function, tasks, ordered=True)
 
 
 def diagonal(source: TileSource, tiling: Tiling) -> NDArray[Any]:
     """Diagonal entries of the first kernel, (min(N, M),), from the tiles on the diagonal."""
     blocks: Sequence[int] = range(min(tiling.row_blocks, tiling.col_blocks))
-    tasks = ((number, source, number) for number in blocks)
-    return np.concatenate(list(in_order(_run(_diagonal_block, tasks))))
+    return np.concatenate(list(_run(_diagonal_block, ((source, block) for block in blocks))))
 
 
-def _diagonal_block(number: int, source: TileSource, block: int) -> tuple[int, NDArray[Any]]:
+def _diagonal_block(source: TileSource, block: int) -> NDArray[Any]:
     (tile,) = source(((block, block),))
-    return number, np.diagonal(tile.values).copy()
+    values: NDArray[Any] = np.diagonal(tile.values).copy()
+    return values

@@ -8,8 +8,8 @@ from distributed import Client
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.lock import sole_writer
 from dhsk.execution.resources import Resources
-from dhsk.execution.workers import computing, full_disk_is_budget, resources_of
-from dhsk.files import parse_path
+from dhsk.execution.workers import computing, resources_of
+from dhsk.files import full_disk_is_budget, parse_path
 from dhsk.gram.compute import compute_tiles
 from dhsk.gram.plan import GramPlan
 from dhsk.gram.prepare import open_sides, plan_for, scan_side

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Indices, Rows
 from dhsk.errors import BudgetError, InputError
-from dhsk.execution.runners import in_threads
+from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel, require_unit_rows, squared_norms
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRows, apply_map
@@ -117,7 +117,7 @@ class RowMap:
         fitting = rows_within(samples, BLOCK_BYTES)
         blocks = samples.blocks(fitting if most_rows is None else min(most_rows, fitting))
         tasks = ((samples, block, first_row + first) for first, block in _numbered(blocks))
-        for first, rows in _numbered(in_threads(threads)(self._named, tasks)):
+        for first, rows in _numbered(Threads(threads).run(self._named, tasks, ordered=True)):
             yield first, rows
             report(Progress("reading", first + rows.shape[0], total))
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Rows
 from dhsk.errors import BudgetError, InputError
-from dhsk.execution.runners import own_room
+from dhsk.execution.limits import own_room
 from dhsk.files import parse_json, written_beside
 from dhsk.kernels import kernel_from_spec
 from dhsk.models.base import Arrays, TrainedModel

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from dhsk.errors import BudgetError
+from dhsk.execution.limits import share_memory
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
-from dhsk.execution.runners import share_memory
 from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.smo import matrix_bytes

@@ -11,7 +11,7 @@ import numpy as np
 from dhsk.arrays import Floats, Indices
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.tasks import Run
+from dhsk.execution.tasks import Executor
 from dhsk.models.journal import Journal
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, solve_pairs
@@ -68,7 +68,7 @@ class Placement:
 
     Attributes
     ----------
-    run
+    executor
         Runs the tasks.
     room
         Bytes of the matrix of a task.
@@ -76,7 +76,7 @@ class Placement:
         Whether each fold is a task of its own, so that there are enough.
     """
 
-    run: Run
+    executor: Executor
     room: int
     split_folds: bool = False
 
@@ -189,10 +189,10 @@ class PairSolver:
     def _solve(self, parts: Sequence[_Part]) -> Iterator[tuple[_Part, list[Fit], float]]:
         """Each part as soon as it is solved; kernel by kernel if some do not fit the memory."""
         together = all(self._fits(k) for k in {part.kernel for part in parts})
-        room, run = self.placement.room, self.placement.run
+        room, executor = self.placement.room, self.placement.executor
         for _, own in groupby(parts, key=lambda part: together or part.kernel):
             tasks = (self._task(part) for part in own)
-            yield from solve_pairs(tasks, self.tol, room, run, fine=self.fine)
+            yield from solve_pairs(tasks, self.tol, room, executor, fine=self.fine)
 
     def _task(self, part: _Part) -> PairTask:
         pair = self.pairs(part.kernel)[part.pair]

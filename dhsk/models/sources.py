@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
-from dhsk.execution.runners import in_threads
+from dhsk.execution.threads import Threads
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.memory import product_bytes
 from dhsk.kernels import Kernel
@@ -60,7 +60,7 @@ class RowsSource:
         self.dtype = rows.dtype
         self._rows = rows
         self._kernel = kernel
-        self._run = in_threads(min(threads, MOST_THREADS))
+        self._executor = Threads(min(threads, MOST_THREADS))
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Entries between some samples."""
@@ -92,7 +92,7 @@ class RowsSource:
         """Blocks on and above the diagonal, in the same order on any number of threads."""
         parts = list(blocks(rows.shape[0], self._edge))
         pairs = ((rows, i, rows, j) for number, i in enumerate(parts) for j in parts[number:])
-        yield from self._run(self._values, pairs)
+        yield from self._executor.run(self._values, pairs, ordered=True)
 
     def _values(
         self, first: Rows, i: slice, second: Rows, j: slice
@@ -197,7 +197,7 @@ class ClassesSource(RowsSource):
         above, left = self._rows[first], self._rows[second]
         down, across = blocks(cut, self._edge), list(blocks(len(second), self._edge))
         parts = ((above, i, left, j) for i in down for j in across)
-        for i, j, values in self._run(self._values, parts):
+        for i, j, values in self._executor.run(self._values, parts):
             K[i, cut + j.start : cut + j.stop] = values
             K[cut + j.start : cut + j.stop, i] = values.T
         return K

@@ -9,10 +9,11 @@ import psutil
 
 from dhsk.arrays import ROWS, Floats, Indices, Rows
 from dhsk.errors import BudgetError
-from dhsk.execution.limits import core_count
-from dhsk.execution.runners import in_threads, on_workers, own_room, share_memory
+from dhsk.execution.limits import core_count, own_room, share_memory
 from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import computing, resources_of
+from dhsk.execution.tasks import Executor
+from dhsk.execution.threads import Threads
+from dhsk.execution.workers import Workers, computing, resources_of
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
@@ -177,7 +178,7 @@ def _in_memory(
     planned += at_once * (min(room, matrix) + beside) + (threads - 1) * more
     return _Training(
         MatrixProblem(source, (problem.C,), unit),
-        Placement(in_threads(at_once), room),
+        Placement(Threads(at_once), room),
         lambda chosen: rows[chosen],
         planned,
     )
@@ -208,13 +209,13 @@ def _on_gram(
     if options.client is None:
         left = own_room(options.memory)
         room, at_once = _share(left, matrix_bytes(counts.most, G.dtype), 0)
-        run = in_threads(at_once)
+        executor: Executor = Threads(at_once)
     else:
         resources = resources_of(options.client, options.memory)
         plan = plan_counts(counts, G.dtype, 1, resources)
-        room, run = plan.room, on_workers(options.client, plan.window)
+        room, executor = plan.room, Workers(options.client, plan.window)
     return _Training(
-        MatrixProblem(GramSource(G), (problem.C,), unit), Placement(run, room), rows_of
+        MatrixProblem(GramSource(G), (problem.C,), unit), Placement(executor, room), rows_of
     )
 
 

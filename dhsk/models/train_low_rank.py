@@ -10,7 +10,7 @@ import psutil
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.runners import own_room
+from dhsk.execution.limits import own_room
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import computing
 from dhsk.gram.prepare import check_kernels, scan_side

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.limits import core_count
-from dhsk.execution.runners import own_room
+from dhsk.execution.limits import core_count, own_room
 from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import borrow_client
+from dhsk.execution.workers import Workers, borrow_client
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import RowMap
@@ -29,7 +28,7 @@ from dhsk.nystrom.landmarks import rp_cholesky, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
 from dhsk.nystrom.room import Need, Plan, Tier, plan_here, plan_on_workers
 from dhsk.nystrom.root import inverse_root
-from dhsk.nystrom.spans import FeatureMatrix, Place
+from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples
 
@@ -209,7 +208,7 @@ def _placed(
             progress=report,
         )
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
-        return in_folder(G, row_bytes, Place.at(client, plan.threads))
+        return in_folder(G, row_bytes, Workers(client, plan.threads))
     if plan.tier == "samples read in every pass":
         return in_source(samples, row_map, plan.threads)
     rows = row_map.all_of(samples, plan.planned, report, threads=plan.threads)
@@ -329,4 +328,4 @@ class _Making:
         """Features by passes, from memory or computed."""
         if found.values is None:
             return self.placed.values(found.landmarks, found.root)
-        return FeatureMatrix.held(found.values, self.placed.place)
+        return FeatureMatrix.held(found.values, self.placed.executor)

@@ -8,9 +8,9 @@ from dhsk.arrays import ROWS, Rows
 from dhsk.errors import InputError, SamplesChangedError
 from dhsk.execution.limits import core_count
 from dhsk.execution.lock import sole_writer
-from dhsk.execution.runners import in_threads
 from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import full_disk_is_budget
+from dhsk.execution.threads import Threads
+from dhsk.files import full_disk_is_budget
 from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import BLOCK_BYTES
 from dhsk.gram.storage.store import is_occupied
@@ -90,7 +90,7 @@ def store_features(
         report(Progress("features", done, store.n_blocks))
         tasks = _tasks(samples, features, store, missing)
         try:
-            for _ in in_threads(threads)(_write_block, tasks):
+            for _ in Threads(threads).run(_write_block, tasks):
                 done += 1
                 report(Progress("features", done, store.n_blocks))
         except SamplesChangedError:

@@ -8,19 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.execution.tasks import Executor
+from dhsk.execution.threads import Threads
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.row_map import RowMap
 from dhsk.gram.storage.staged import StagedSamples
 from dhsk.kernels import Kernel
-from dhsk.nystrom.spans import (
-    Basis,
-    FeatureMatrix,
-    Place,
-    SpanSource,
-    of_rows,
-    of_samples,
-    of_staged,
-)
+from dhsk.nystrom.spans import Basis, FeatureMatrix, SpanSource, of_rows, of_samples, of_staged
 from dhsk.samples import Samples
 
 _DIAGONAL_ROWS: Final = 64
@@ -43,8 +37,8 @@ class Placed:
         Begins a pass.
     take
         Mapped rows of some samples, in any order, repeats allowed.
-    place
-        Where passes run.
+    executor
+        Runs passes.
     fingerprint
         Of the samples before the map, where it is known.
     """
@@ -54,7 +48,7 @@ class Placed:
     dtype: str
     source: SpanSource
     take: Callable[[Indices], Rows]
-    place: Place
+    executor: Executor
     fingerprint: str | None = None
 
     def values(self, landmarks: Rows, root: Floats | None = None) -> FeatureMatrix:
@@ -71,7 +65,13 @@ class Placed:
     def _matrix(self, basis: Basis, root: Floats | None = None) -> FeatureMatrix:
         width = basis.landmarks.shape[0]
         return FeatureMatrix(
-            self.source, self.n, self.place, width=width, dtype=self.dtype, basis=basis, root=root
+            self.source,
+            self.n,
+            self.executor,
+            width=width,
+            dtype=self.dtype,
+            basis=basis,
+            root=root,
         )
 
 
@@ -90,8 +90,8 @@ def _first_column(parts: Iterable[tuple[slice, NDArray[Any]]]) -> Floats:
 
 def in_memory(rows: Rows, kernel: Kernel, threads: int) -> Placed:
     """Mapped samples that are in memory, (N, dim)."""
-    place, dtype = Place.here(threads), rows.dtype.name
-    return Placed(rows.shape[0], kernel, dtype, of_rows(rows), lambda some: rows[some], place)
+    executor, dtype = Threads(threads), rows.dtype.name
+    return Placed(rows.shape[0], kernel, dtype, of_rows(rows), lambda some: rows[some], executor)
 
 
 def in_source(samples: Samples, row_map: RowMap, threads: int) -> Placed:
@@ -102,11 +102,11 @@ def in_source(samples: Samples, row_map: RowMap, threads: int) -> Placed:
         row_map.dtype,
         of_samples(samples, row_map),
         lambda some: row_map.some_of(samples, some),
-        Place.here(threads),
+        Threads(threads),
     )
 
 
-def in_folder(G: GramMatrix, row_bytes: float, place: Place) -> Placed:
+def in_folder(G: GramMatrix, row_bytes: float, executor: Executor) -> Placed:
     """Samples of a matrix that is computed on demand, in a folder that all workers read."""
     n, header = G.shape[0], G.header
     begin = of_staged(StagedSamples(G.path, header), n, row_bytes)
@@ -116,5 +116,5 @@ def in_folder(G: GramMatrix, row_bytes: float, place: Place) -> Placed:
         yield from begin()
 
     return Placed(
-        n, G.kernel, header.product_dtype, spans, G.staged_rows, place, header.fingerprints[0]
+        n, G.kernel, header.product_dtype, spans, G.staged_rows, executor, header.fingerprints[0]
     )

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
-from distributed import Client
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
-from dhsk.execution.runners import in_threads, on_workers
-from dhsk.execution.tasks import Run
-from dhsk.gram.passes import in_order
+from dhsk.execution.tasks import Executor
+from dhsk.execution.threads import Threads
 from dhsk.gram.row_map import RowMap
 from dhsk.gram.storage.staged import StagedSamples
 from dhsk.kernels import Kernel
@@ -159,36 +157,6 @@ def span_rows(n: int, row_bytes: float) -> int:
     return max(least, rows)
 
 
-class Place:
-    """Where passes run: threads of this process, or workers.
-
-    Parameters
-    ----------
-    run
-        Calls a function on argument tuples.
-    share
-        Makes a value that all tasks of a pass need ready for them.
-    """
-
-    def __init__(self, run: Run, share: Callable[[Any], Any] = lambda value: value) -> None:
-        self.run = run
-        self.share = share
-
-    @classmethod
-    def here(cls, threads: int) -> "Place":
-        """Threads of this process."""
-        return cls(in_threads(threads))
-
-    @classmethod
-    def at(cls, client: Client, at_once: int) -> "Place":
-        """Workers of a client; what is shared is sent to each once."""
-        return cls(
-            on_workers(client, at_once),
-            # In a list, as scatter takes a tuple apart.
-            lambda value: client.scatter([value], broadcast=True, hash=False)[0],
-        )
-
-
 SpanSource = Callable[[], Iterator[tuple[slice, Any]]]
 """Begins a pass: spans, with the samples that they hold."""
 
@@ -240,8 +208,8 @@ class FeatureMatrix:
         Begins a pass.
     n
         Number of samples.
-    place
-        Where passes run.
+    executor
+        Runs passes.
     width
         Columns of the spans' values.
     dtype
@@ -259,7 +227,7 @@ class FeatureMatrix:
         self,
         spans: SpanSource,
         n: int,
-        place: Place,
+        executor: Executor,
         *,
         width: int,
         dtype: str,
@@ -274,16 +242,16 @@ class FeatureMatrix:
         self.inner = width
         self.width = width if root is None else root.shape[1]
         self._spans = spans
-        self._place = place
+        self._executor = executor
         self._own_basis = basis
-        self._basis = None if basis is None else place.share(basis)
+        self._basis = None if basis is None else executor.share(basis)
 
     @classmethod
-    def held(cls, values: NDArray[Any], place: Place) -> "FeatureMatrix":
+    def held(cls, values: NDArray[Any], executor: Executor) -> "FeatureMatrix":
         """Features in memory, (N, k); passes run on threads of this process."""
         n, width = values.shape
         dtype = values.dtype.name
-        return cls(of_features(values), n, place, width=width, dtype=dtype, values=values)
+        return cls(of_features(values), n, executor, width=width, dtype=dtype, values=values)
 
     def map(
         self, function: Callable[..., Any], along: Sequence[NDArray[Any]], *shared: Any
@@ -305,12 +273,12 @@ class FeatureMatrix:
         Any
             What each call returns, in the order of the spans wherever they ran.
         """
-        ready = self._place.share(shared)
+        ready = self._executor.share(shared)
         tasks = (
-            (number, function, span, self._basis, tuple(array[part] for array in along), ready)
-            for number, (part, span) in enumerate(self._spans())
+            (function, span, self._basis, tuple(array[part] for array in along), ready)
+            for part, span in self._spans()
         )
-        yield from in_order(self._place.run(_of_span, tasks))
+        yield from self._executor.run(_of_span, tasks, ordered=True)
 
     def whole(
         self,
@@ -334,10 +302,8 @@ class FeatureMatrix:
         """
         assert self.values is not None
         span = HeldFeatures(self.values)
-        tasks = (
-            (number, function, span, None, along, shared) for number, shared in enumerate(calls)
-        )
-        yield from in_order(self._place.run(_of_span, tasks))
+        tasks = ((function, span, None, along, shared) for shared in calls)
+        yield from self._executor.run(_of_span, tasks, ordered=True)
 
     def into(self, V: Floats) -> Floats:
         """Coefficients of the spans' values that give the same function as V of the features.
@@ -377,16 +343,15 @@ class FeatureMatrix:
         threads
             Tasks at a time.
         """
-        return FeatureMatrix.held(self.take(chosen), Place.here(threads))
+        return FeatureMatrix.held(self.take(chosen), Threads(threads))
 
 
 def _of_span(
-    number: int,
     function: Callable[..., Any],
     span: Span,
     basis: Basis | None,
     along: tuple[NDArray[Any], ...],
     shared: tuple[Any, ...],
-) -> tuple[int, Any]:
+) -> Any:
     """The task of a span."""
-    return number, function(span.blocks(basis), *along, *shared)
+    return function(span.blocks(basis), *along, *shared)

@@ -22,7 +22,7 @@ from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.limits import core_count
 from dhsk.execution.local import thread_client
 from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import run_tasks
+from dhsk.execution.workers import Workers
 from dhsk.gram.storage.chunks import read_chunk, write_chunk
 from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import Kernel
@@ -309,9 +309,10 @@ def _forget(folder: Path) -> None:
 def _task_rate(count: int = 400) -> float:
     """Tasks a second that a scheduler hands out, of one in this process."""
     with thread_client(core_count(), set_as_default=False) as client:
-        list(run_tasks(client, _nothing, (() for _ in range(20)), 8))
+        workers = Workers(client, 8)
+        list(workers.run(_nothing, (() for _ in range(20))))
         begin = perf_counter()
-        list(run_tasks(client, _nothing, (() for _ in range(count)), 8))
+        list(workers.run(_nothing, (() for _ in range(count))))
         return count / (perf_counter() - begin)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.execution.tasks import Run
+from dhsk.execution.tasks import Executor
 from dhsk.solvers.ball import balls_about_means, smallest_ball
 from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve, unfinished
 from dhsk.solvers.problems import Pair
@@ -67,7 +67,7 @@ Solved: TypeAlias = tuple[Any, list[Fit], float]
 
 
 def solve_pairs(
-    tasks: Iterable[PairTask], tol: float, room: int, run: Run, *, fine: bool = False
+    tasks: Iterable[PairTask], tol: float, room: int, executor: Executor, *, fine: bool = False
 ) -> Iterator[Solved]:
     """Solve pairs of classes to the same tolerance, each as soon as it is solved.
 
@@ -80,7 +80,7 @@ def solve_pairs(
     room
         Bytes that the matrix of one task may take. A pair that does not fit is solved in rounds:
         the worst violators on a part of the matrix, then the gradients of all by one pass over it.
-    run
+    executor
         Runs the tasks.
     fine
         Whether pairs that fit go on beyond the tolerance, see `solve_block`.
@@ -99,13 +99,13 @@ def solve_pairs(
             else:
                 large.setdefault(id(task.source), []).append(task)
 
-    yield from run(solve_whole, small())
+    yield from executor.run(solve_whole, small())
     for own in large.values():
-        yield from _solve_in_rounds(own, tol, room, run)
+        yield from _solve_in_rounds(own, tol, room, executor)
 
 
 def _solve_in_rounds(
-    tasks: Sequence[PairTask], tol: float, room: int, run: Run
+    tasks: Sequence[PairTask], tol: float, room: int, executor: Executor
 ) -> Iterator[Solved]:
     """Solve pairs on one matrix, none of which fits."""
     source = tasks[0].source
@@ -116,7 +116,7 @@ def _solve_in_rounds(
         radii2 = {number: ball.radius2 for number, ball in zip(with_ball, balls, strict=True)}
     pairs = {number: task.pair for number, task in enumerate(tasks)}
     largest = largest_block(room, source.dtype)
-    for number, fits in solve_in_rounds(source, pairs, tol, largest, run):
+    for number, fits in solve_in_rounds(source, pairs, tol, largest, executor):
         yield tasks[number].key, fits, radii2.get(number, 0.0)
 
 

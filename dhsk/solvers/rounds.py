@@ -14,7 +14,7 @@ import numpy as np
 
 from dhsk.arrays import Floats, Indices
 from dhsk.caching import cached_value
-from dhsk.execution.tasks import Run
+from dhsk.execution.tasks import Executor
 from dhsk.solvers.dual import (
     Fit,
     certify,
@@ -88,7 +88,7 @@ class RoundState:
 
 
 def solve_in_rounds(
-    source: Source, pairs: dict[int, Pair], tol: float, largest: int, run: Run
+    source: Source, pairs: dict[int, Pair], tol: float, largest: int, executor: Executor
 ) -> Iterator[tuple[int, list[Fit]]]:
     """Solve pairs whose matrices do not fit.
 
@@ -102,7 +102,7 @@ def solve_in_rounds(
         Greatest KKT violation.
     largest
         Variables whose matrix fits.
-    run
+    executor
         Runs the tasks.
 
     Yields
@@ -116,7 +116,7 @@ def solve_in_rounds(
     entry = float(np.abs(source.diagonal()).max())
     passes = 0
     while states:
-        _improve_parts(source, states, tol, largest, run)
+        _improve_parts(source, states, tol, largest, executor)
         _renew_gradients(source, list(states.values()))
         for state in states.values():
             state.left = unfinished(state.pair.dual, state.b, state.f, tol, entry)
@@ -132,7 +132,7 @@ def solve_in_rounds(
 
 
 def _improve_parts(
-    source: Source, states: dict[int, RoundState], tol: float, largest: int, run: Run
+    source: Source, states: dict[int, RoundState], tol: float, largest: int, executor: Executor
 ) -> None:
     """Solve each pair in its worst variables."""
     tasks = [
@@ -140,7 +140,7 @@ def _improve_parts(
         for k, state in states.items()
         for chosen in [state.worst(largest)]
     ]
-    for k, chosen, b, work in run(improve_part, tasks):
+    for k, chosen, b, work in executor.run(improve_part, tasks):
         states[k].moved |= bool((states[k].b[:, chosen] != b).any())
         states[k].b[:, chosen] = b
         states[k].work += work

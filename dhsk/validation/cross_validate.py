@@ -13,8 +13,8 @@ from distributed import Client
 
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.workers import computing, full_disk_is_budget
-from dhsk.files import parse_path
+from dhsk.execution.workers import computing
+from dhsk.files import full_disk_is_budget, parse_path
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.progress import OnProgress, ignore

@@ -12,8 +12,9 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.runners import in_threads, on_workers
-from dhsk.execution.workers import resources_of
+from dhsk.execution.tasks import Executor
+from dhsk.execution.threads import Threads
+from dhsk.execution.workers import executor_of, resources_of
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.models.fit_plan import plan_fits
@@ -189,8 +190,10 @@ class ExactEngine:
         pairs = make_pairs(y, weights, problems[0].C)
         plan = plan_fits(pairs, source.n, source.dtype, len(problems), self._resources)
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
-        run = in_threads(plan.at_once) if local else on_workers(self._options.client, plan.window)
-        placement = Placement(run, plan.room, plan.split_folds)
+        executor: Executor = Threads(plan.at_once)
+        if not local:
+            executor = executor_of(self._options.client, plan.window)
+        placement = Placement(executor, plan.room, plan.split_folds)
         tol = self._grid.tol
         return PairSolver(y, weights, tol, problems, placement, self._journal, balls=True)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.runners import own_room
+from dhsk.execution.limits import own_room
 from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel

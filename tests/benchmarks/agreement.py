@@ -22,7 +22,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from svm import webkb
 
 import dhsk
-from dhsk.execution.runners import in_threads
+from dhsk.execution.threads import Threads
 from dhsk.solvers.pairs import PairTask, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource
@@ -64,7 +64,7 @@ def objectives(model: Any, K: NDArray[Any], pairs: list[Pair]) -> list[float]:
 def fits_of(source: Any, pairs: list[Pair], tol: float, room: int, threads: int = 1) -> Any:
     """Fits of each pair by its number."""
     tasks = (PairTask(k, source, pair) for k, pair in enumerate(pairs))
-    return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, in_threads(threads))}
+    return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, Threads(threads))}
 
 
 def compare(K: NDArray[Any], y: NDArray[Any], C: float, balanced: bool, room: int) -> Any:

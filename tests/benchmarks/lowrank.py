@@ -190,15 +190,16 @@ def to_streamed(options: argparse.Namespace) -> None:
 def to_liblinear(options: argparse.Namespace) -> None:
     """Coefficients and objective beside LIBLINEAR's, at every C, weighted or not."""
     del options
+    from dhsk.execution.threads import Threads
     from dhsk.linear.losses import LOSSES
     from dhsk.linear.newton import Newton, Targets
     from dhsk.linear.passes import Columns
-    from dhsk.nystrom.spans import FeatureMatrix, Place
+    from dhsk.nystrom.spans import FeatureMatrix
 
     X, y = load_digits(return_X_y=True)
     y = np.asarray(y) % 2
     features = dhsk.NystromFeatures(300, oversampling=1, random_state=0).fit_transform(X)
-    n, Z = len(features), FeatureMatrix.held(features, Place.here(2))
+    n, Z = len(features), FeatureMatrix.held(features, Threads(2))
     weights: Any = np.random.default_rng(0).uniform(0.2, 3.0, n)
     worst = {"coefficients": 0.0, "objective": 0.0}
     for name, loss in LOSSES.items():

@@ -9,8 +9,7 @@ from click.testing import CliRunner
 
 import dhsk
 from dhsk.commands.cli import commands
-from dhsk.execution.limits import core_count, memory_limit
-from dhsk.execution.runners import own_room
+from dhsk.execution.limits import core_count, memory_limit, own_room
 from dhsk.execution.workers import borrow_client, resources_of, workers_of
 from dhsk.units import human_bytes
 

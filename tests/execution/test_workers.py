@@ -19,10 +19,10 @@ from dhsk.execution.resources import Resources
 from dhsk.execution.workers import (
     borrow_client,
     computing,
+    executor_of,
     in_task,
     leave_slot,
     resources_of,
-    run_tasks,
 )
 
 pytestmark = pytest.mark.threads
@@ -30,13 +30,13 @@ pytestmark = pytest.mark.threads
 
 def test_all_results_arrive(client: Any) -> None:
     """Every task runs once."""
-    squares = run_tasks(client, lambda k: k * k, ((k,) for k in range(50)), window=4)
+    squares = executor_of(client, 4).run(lambda k: k * k, ((k,) for k in range(50)))
     assert sorted(squares) == [k * k for k in range(50)]
 
 
 def test_no_tasks_no_results(client: Any) -> None:
     """Nothing to do is done at once."""
-    assert list(run_tasks(client, abs, iter(()), window=4)) == []
+    assert list(executor_of(client, 4).run(abs, iter(()))) == []
 
 
 def test_window_bounds_the_tasks_in_flight(client: Any) -> None:
@@ -49,14 +49,40 @@ def test_window_bounds_the_tasks_in_flight(client: Any) -> None:
             taken += 1
             yield (0.001,)
 
-    for done, _ in enumerate(run_tasks(client, time.sleep, source(), window=5), start=1):
+    for done, _ in enumerate(executor_of(client, 5).run(time.sleep, source()), start=1):
         assert taken <= done + 2 * 5
     assert taken == 40
 
 
+def fall_asleep(number: int) -> int:
+    """Take the longer the earlier the task."""
+    time.sleep(0.02 * (4 - number % 5))
+    return number
+
+
+@pytest.mark.parametrize("on_threads", [True, False])
+def test_results_come_in_order_if_asked(client: Any, on_threads: bool) -> None:
+    """However long each takes; without being asked, one that is finished is not waited for."""
+    executor = executor_of(None if on_threads else client, 5)
+    tasks = [(number,) for number in range(20)]
+    assert list(executor.run(fall_asleep, tasks, ordered=True)) == list(range(20))
+    assert list(executor.run(time.sleep, iter(()), ordered=True)) == []
+    found = list(executor.run(fall_asleep, tasks))
+    assert sorted(found) == list(range(20))
+    assert found != sorted(found)
+
+
+def test_what_is_shared_reaches_tasks(client: Any) -> None:
+    """As it is on threads; a tuple is not taken apart on its way to workers."""
+    value = (1, 2)
+    assert executor_of(None, 2).share(value) is value
+    workers = executor_of(client, 2)
+    assert list(workers.run(len, [(workers.share(value),)] * 2)) == [2, 2]
+
+
 def test_stopping_early_cancels_the_rest(client: Any) -> None:
     """A caller that loses interest leaves no tasks behind."""
-    results = run_tasks(client, time.sleep, ((0.01,) for _ in range(100)), window=10)
+    results = executor_of(client, 10).run(time.sleep, ((0.01,) for _ in range(100)))
     next(results)
     results.close()
     for _ in range(100):
@@ -74,7 +100,9 @@ def test_a_cluster_that_lost_its_workers_is_an_error(monkeypatch: Any) -> None:
         LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        results = run_tasks(client, time.sleep, ((0.01 if k < 3 else 2,) for k in range(9)), 4)
+        results = executor_of(client, 4).run(
+            time.sleep, ((0.01 if k < 3 else 2,) for k in range(9))
+        )
         assert [next(results) for _ in range(3)] == [None] * 3
         cluster.scale(0)
         with pytest.raises(dhsk.DhskError, match="no workers left"):
@@ -89,13 +117,13 @@ def fail(code: int) -> None:
 def test_full_disk_is_a_budget_error(client: Any) -> None:
     """No space left is told apart from other trouble, and says that tiles are kept."""
     with pytest.raises(dhsk.BudgetError, match=r"disk is full: .*what is finished is kept"):
-        list(run_tasks(client, fail, [(errno.ENOSPC,)], window=1))
+        list(executor_of(client, 1).run(fail, [(errno.ENOSPC,)]))
 
 
 def test_unusable_store_is_a_store_error(client: Any) -> None:
     """Any other trouble with files names itself."""
     with pytest.raises(dhsk.StoreError, match=r"cannot use the store: .*made up"):
-        list(run_tasks(client, fail, [(errno.EACCES,)], window=1))
+        list(executor_of(client, 1).run(fail, [(errno.EACCES,)]))
 
 
 def blas_threads() -> set[int]:
@@ -119,7 +147,7 @@ def test_without_a_client_tasks_run_on_threads_here() -> None:
     with computing() as nowhere_else:
         assert nowhere_else is None
         assert resources_of(nowhere_else) == Resources(0, core_count(), memory_limit())
-        found = list(run_tasks(nowhere_else, blas_threads, ((),) * 3, window=2))
+        found = list(executor_of(nowhere_else, 2).run(blas_threads, ((),) * 3))
         assert found == [{1}] * 3
         connections = psutil.Process().net_connections(kind="tcp")
         assert psutil.CONN_LISTEN not in {c.status for c in connections}
@@ -138,14 +166,14 @@ def test_threads_run_tasks_as_workers_do() -> None:
             yield (number,)
 
     found = []
-    for done, result in enumerate(run_tasks(None, abs, source(), window=5), start=1):
+    for done, result in enumerate(executor_of(None, 5).run(abs, source()), start=1):
         assert taken <= done + 5
         found.append(result)
     assert sorted(found) == list(range(40))
     with pytest.raises(dhsk.BudgetError, match=r"disk is full: .*what is finished is kept"):
-        list(run_tasks(None, fail, [(errno.ENOSPC,)], window=1))
+        list(executor_of(None, 1).run(fail, [(errno.ENOSPC,)]))
     with pytest.raises(dhsk.StoreError, match=r"cannot use the store: .*made up"):
-        list(run_tasks(None, fail, [(errno.EACCES,)], window=1))
+        list(executor_of(None, 1).run(fail, [(errno.EACCES,)]))
 
 
 def test_an_error_on_a_thread_ends_the_others() -> None:
@@ -159,7 +187,7 @@ def test_an_error_on_a_thread_ends_the_others() -> None:
             raise ValueError("made up")
 
     with pytest.raises(ValueError, match="made up"):
-        list(run_tasks(None, task, ((k,) for k in range(100)), window=50))
+        list(executor_of(None, 50).run(task, ((k,) for k in range(100))))
     count = len(begun)
     assert count < 50
     time.sleep(0.1)
@@ -175,15 +203,13 @@ def test_a_task_that_only_waits_lets_the_next_one_start() -> None:
         leave_slot()
         together.wait()
 
-    assert list(run_tasks(None, task, ((),) * (cores + 1), window=cores + 1)) == [None] * (
-        cores + 1
-    )
+    assert list(executor_of(None, cores + 1).run(task, ((),) * (cores + 1))) == [None] * (cores + 1)
 
 
 def test_tasks_on_threads_know_that_they_are_tasks() -> None:
-    """So passes within them are not spread again; and they know of the client of their call."""
+    """Passes within them are not spread again. A lone task runs in the calling thread."""
     assert not in_task()
-    assert list(run_tasks(None, in_task, [()], window=1)) == [True]
+    assert list(executor_of(None, 2).run(in_task, [(), ()])) == [True, True]
     assert not in_task()
 
 

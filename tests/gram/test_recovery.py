@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 import dhsk
 from dhsk.execution import workers
 from dhsk.execution.lock import LOCK_NAME, sole_writer
-from dhsk.execution.workers import run_tasks
+from dhsk.execution.workers import Workers
 from dhsk.gram.storage import chunks
 from dhsk.gram.storage.store import GramStore
 from dhsk.progress import Progress
@@ -410,4 +410,4 @@ def test_worker_killed_for_its_memory_is_a_budget_error(tmp_path: Path) -> None:
         Client(cluster, set_as_default=False) as client,
         pytest.raises(dhsk.BudgetError, match="most likely for want of memory: give more memory"),
     ):  # fmt: skip
-        list(run_tasks(client, hog, [()], window=1))
+        list(Workers(client, 1).run(hog, [()]))

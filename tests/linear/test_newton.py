@@ -11,12 +11,13 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 import dhsk
+from dhsk.execution.threads import Threads
 from dhsk.linear.losses import LOSSES, Loss, SquaredHinge
 from dhsk.linear.newton import Newton, Solution, Targets
 from dhsk.linear.passes import Columns
 from dhsk.linear.warm_start import solve_columns
 from dhsk.nystrom.root import inverse_root
-from dhsk.nystrom.spans import Basis, FeatureMatrix, Place, of_rows
+from dhsk.nystrom.spans import Basis, FeatureMatrix, of_rows
 
 REFERENCE_TOL = 1e-12
 """LIBLINEAR's own tolerance in these tests: it stops at its step limit, as near as it gets."""
@@ -27,7 +28,7 @@ AGREEMENT = 1e-5
 
 def held(X: NDArray[Any]) -> FeatureMatrix:
     """Features in memory."""
-    return FeatureMatrix.held(X, Place.here(2))
+    return FeatureMatrix.held(X, Threads(2))
 
 
 def one_vs_rest(n_classes: int, C: float) -> Columns:
@@ -145,14 +146,14 @@ def test_groups_and_values_of_C_are_solved_side_by_side() -> None:
         assert np.abs(together.coef[:, [j]] - alone.coef).max() <= AGREEMENT * scale
 
 
-def solved_from_rows(place: Place) -> Solution:
+def solved_from_rows(threads: Threads) -> Solution:
     """Problems on kernel values that are computed in every pass."""
     X, y = digits()
     rows = dhsk.hyperspherical_map(X + 1e-3)
     kernel = dhsk.HeatKernel.at_scale(64, 1.0)
     landmarks = rows[::20]
     root = inverse_root(kernel.of_rows(landmarks))
-    Z = FeatureMatrix(of_rows(rows), len(rows), place, width=len(landmarks), dtype="float64",
+    Z = FeatureMatrix(of_rows(rows), len(rows), threads, width=len(landmarks), dtype="float64",
                       basis=Basis(kernel, landmarks), root=root)  # fmt: skip
     return newton(Z, y, one_vs_rest(10, 1.0), SquaredHinge()).solve()
 
@@ -165,7 +166,7 @@ def test_features_computed_in_every_pass_are_as_good_as_kept() -> None:
     kernel = dhsk.HeatKernel.at_scale(64, 1.0)
     Z = kernel.of_rows(rows, rows[::20]) @ inverse_root(kernel.of_rows(rows[::20]))
     kept = newton(held(Z), y, one_vs_rest(10, 1.0), SquaredHinge()).solve()
-    computed = solved_from_rows(Place.here(2))
+    computed = solved_from_rows(Threads(2))
     assert np.abs(kept.coef - computed.coef).max() <= AGREEMENT * np.abs(kept.coef).max()
 
 
@@ -176,7 +177,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
     BLAS has one thread beside others of ours, and all cores without: here, one in both.
     """
     with threadpool_limits(limits=1):
-        one, two = (solved_from_rows(Place.here(threads)) for threads in (1, 2))
+        one, two = (solved_from_rows(Threads(number)) for number in (1, 2))
     assert np.array_equal(one.coef, two.coef)
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 import dhsk
+from dhsk.execution.threads import Threads
 from dhsk.linear.losses import LOSSES, SquaredHinge
 from dhsk.linear.passes import (
     Columns,
@@ -21,7 +22,7 @@ from dhsk.linear.passes import (
 )
 from dhsk.linear.preconditioner import Factors
 from dhsk.nystrom.root import inverse_root
-from dhsk.nystrom.spans import Basis, FeatureMatrix, HeldFeatures, Place, of_rows
+from dhsk.nystrom.spans import Basis, FeatureMatrix, HeldFeatures, of_rows
 
 N, K, J = 700, 30, 4
 ROUNDING = {"float64": 1e-12, "float32": 2e-5}
@@ -126,7 +127,7 @@ def test_factors_of_a_share_serve_as_those_of_all() -> None:
     n, k = 40_000, 60
     rng = np.random.default_rng(1)
     Z, y = rng.normal(size=(n, k)), rng.integers(0, 2, n)
-    features, weights = FeatureMatrix.held(Z, Place.here(1)), np.ones((n, 1))
+    features, weights = FeatureMatrix.held(Z, Threads(1)), np.ones((n, 1))
     one, loss = Columns(np.array([1]), np.array([0]), np.array([1.0])), SquaredHinge()
     factors, V = Factors(one), np.zeros((k + 1, 1))
     factors.compute(features, y, weights, V, one, loss, 10**9)
@@ -152,7 +153,7 @@ def test_factors_of_computed_features_keep_their_small_components(
     landmarks = rows[::4]
     root = inverse_root(kernel.of_rows(landmarks))
     assert np.linalg.norm(root, 2) > 50  # twice, to squares that are off by some 1e-6 of 500
-    Z = FeatureMatrix(of_rows(rows), len(rows), Place.here(1), width=len(landmarks),
+    Z = FeatureMatrix(of_rows(rows), len(rows), Threads(1), width=len(landmarks),
                       dtype="float32", basis=Basis(kernel, landmarks), root=root)  # fmt: skip
     one, loss = Columns(np.array([1]), np.array([0]), np.array([100.0])), SquaredHinge()
     factors, V = Factors(one), np.zeros((Z.width + 1, 1))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dhsk
+from dhsk.execution.limits import share_memory
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
-from dhsk.execution.runners import share_memory
 from dhsk.models.fit_plan import (
     FIT_BASE_BYTES,
     KEPT_BYTES,

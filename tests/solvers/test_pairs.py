@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 import dhsk
-from dhsk.execution.runners import in_threads
+from dhsk.execution.threads import Threads
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, largest_block, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
@@ -131,7 +131,7 @@ def libsvm(name: str, dtype: str, weighting: str, C: float) -> tuple[Any, Any, A
 def fits_of(source: Any, pairs: list[Pair], tol: float, room: int, threads: int = 1) -> Any:
     """Fits of each pair by its number."""
     tasks = (PairTask(k, source, pair) for k, pair in enumerate(pairs))
-    return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, in_threads(threads))}
+    return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, Threads(threads))}
 
 
 def solve(made: Problem, weighting: str, room: int) -> tuple[list[Pair], list[list[Fit]]]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dhsk.execution.runners import in_threads
+from dhsk.execution.threads import Threads
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, largest_block, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
@@ -63,7 +63,7 @@ def folds_of(seed: int, n: int, count: int = 5) -> Any:
 def fits_of(source: Any, pairs: list[Pair], tol: float, room: int, threads: int = 1) -> Any:
     """Fits of each pair by its number."""
     tasks = (PairTask(k, source, pair) for k, pair in enumerate(pairs))
-    return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, in_threads(threads))}
+    return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, Threads(threads))}
 
 
 def solve(source: Any, pairs: list[Pair], room: int, tol: float = TOL) -> list[list[Fit]]:

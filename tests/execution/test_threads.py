@@ -1,4 +1,4 @@
-"""Tasks of a fit on threads."""
+"""Tasks on threads of this process."""
 
 import gc
 import weakref
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dhsk.execution.runners import in_threads
+from dhsk.execution.threads import Threads
 
 pytestmark = pytest.mark.threads
 
@@ -25,7 +25,7 @@ def test_tasks_are_asked_for_only_when_they_are_needed(at_once: int) -> None:
             made += 1
             yield (number,)
 
-    for taken, result in enumerate(in_threads(at_once)(abs, tasks())):
+    for taken, result in enumerate(Threads(at_once).run(abs, tasks(), ordered=True)):
         assert result == taken
         assert made <= min(TASKS, taken + at_once + 1)
     assert taken == TASKS - 1
@@ -42,11 +42,11 @@ def test_what_a_task_holds_is_let_go_of_after_it(at_once: int) -> None:
             held.append(weakref.ref(values))
             yield (values,)
 
-    results = in_threads(at_once)(len, tasks())
+    results = Threads(at_once).run(len, tasks())
     for taken, _ in enumerate(results):
         if taken > 10:
             break
     gc.collect()
     alive = [number for number, one in enumerate(held) if one() is not None]
     assert min(alive, default=TASKS) >= taken - at_once
-    results.close()  # type: ignore[attr-defined]  # a generator
+    results.close()
