@@ -395,14 +395,15 @@ def test_pair_that_does_not_move_ends_alone() -> None:
     pairs = make_pairs(y, np.ones((1, len(y))), [1.0])
     served: list[int] = []
 
-    def stuck(function: Any, tasks: Any) -> Any:
-        for task in tasks:
-            served.append(task[0])
-            number, chosen, b, work = function(*task)
-            yield number, chosen, b if number else task[4], work
+    class Stuck(Threads):
+        def run(self, function: Any, tasks: Any, *, ordered: bool = False) -> Any:  # noqa: ARG002
+            for task in tasks:
+                served.append(task[0])
+                number, chosen, b, work = function(*task)
+                yield number, chosen, b if number else task[4], work
 
     source = ArraySource(K)
-    found = dict(solve_in_rounds(source, dict(enumerate(pairs)), TOL, 64, stuck))
+    found = dict(solve_in_rounds(source, dict(enumerate(pairs)), TOL, 64, Stuck(1)))
     assert [found[k][0].converged for k in range(3)] == [False, True, True]
     assert served.count(0) == 1 < served.count(1)
 
