@@ -8,6 +8,7 @@ import click
 from dhsk.commands.connecting import connected, wrong_out
 from dhsk.commands.console import say, show_progress
 from dhsk.commands.cv import cv
+from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.kernel import kernel
 from dhsk.commands.options import (
     ClusterOptions,
@@ -18,7 +19,6 @@ from dhsk.commands.options import (
     cluster_options,
     kernel_options,
     map_options,
-    open_samples_of,
     table_options,
     tile_options,
 )

@@ -13,6 +13,7 @@ import click
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import print_table, say, show_progress
 from dhsk.commands.earlier_run import check_earlier, noted, settings_of
+from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     KERNELS,
     ClusterOptions,
@@ -21,7 +22,6 @@ from dhsk.commands.options import (
     low_rank_of,
     make_kernels,
     map_option,
-    open_samples_of,
     ranks_options,
     table_options,
     zero_rows_option,

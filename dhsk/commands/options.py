@@ -4,19 +4,14 @@ import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
 from dhsk.commands.parameters import WholeNumbers
-from dhsk.errors import InputError
-from dhsk.files import check_writable
 from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
-from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
-from dhsk.samples.paths import TABLES
-from dhsk.samples.table import TableSamples
+from dhsk.samples import SphereMap, ZeroRule
 
 if TYPE_CHECKING:
     from dhsk.models.train_low_rank import LossName
@@ -287,41 +282,6 @@ table_options = gathered(
 )
 
 
-def open_samples_of(
-    source: str, table: TableOptions, labels: str | None = None, n_features: int | None = None
-) -> Samples:
-    """Open the samples of a command, and say on standard error if a table has no header.
-
-    Parameters
-    ----------
-    source
-        As on the command line.
-    table
-        How it is read, if it is a table.
-    labels
-        The labels, FILE or FILE:COLUMN: a column of the samples' own file is no feature.
-    n_features
-        Of an svmlight file.
-
-    Returns
-    -------
-    Samples
-        The samples.
-    """
-    _refuse_bare_column(source, labels)
-    drop = (*table.drop_columns, *own_label_column(source, labels))
-    samples = open_samples(
-        source,
-        drop_columns=drop,
-        header=table.header,
-        id_column=table.id_column,
-        n_features=n_features,
-    )
-    if isinstance(samples, TableSamples) and table.header is None and not samples.has_header:
-        click.echo(f"dhsk: {samples.how_begun()}", err=True)
-    return samples
-
-
 def low_rank_of(rank: Any, **given: Any) -> dict[str, Any]:
     """Parameters for a low rank; none where the machines are to be exact.
 
@@ -338,69 +298,6 @@ def low_rank_of(rank: Any, **given: Any) -> dict[str, Any]:
             raise click.UsageError(f"--{next(iter(chosen))} needs --rank")
         return {}
     return {"rank": rank} | chosen
-
-
-def check_out(out: Path, *inputs: str | Path | None) -> None:
-    """Refuse a file for the result that cannot be written or is an input, before any work.
-
-    Parameters
-    ----------
-    out
-        The file.
-    *inputs
-        FILE or FILE:KEY of what the command reads; None if it was not given.
-
-    Raises
-    ------
-    InputError
-        It is a folder, or in none, or one of the inputs.
-    StoreError
-        It is in a folder that cannot be written.
-    """
-    if out.is_dir():
-        raise InputError(f"{out} is a folder, but --out names a file")
-    if not out.absolute().parent.is_dir():
-        raise InputError(f"the folder {out.absolute().parent} for --out does not exist: create it")
-    check_writable(out.absolute().parent)
-    for given in filter(None, inputs):
-        whole = str(given)
-        if any(_is_same_file(out, path) for path in (whole, whole.rpartition(":")[0])):
-            raise InputError(f"--out {out} is the input {given} and would replace it: name another")
-
-
-def _is_same_file(out: Path, path: str) -> bool:
-    """Whether both names are there and of one file."""
-    try:
-        return out.samefile(path)
-    except (OSError, ValueError):  # not there, or no path at all
-        return False
-
-
-def _refuse_bare_column(source: str, labels: str | None) -> None:
-    """Say how a column of the samples' own file is named, where labels are no file."""
-    own = {".h5ad": "obs/"} | dict.fromkeys(TABLES, "")
-    place = next((own[end] for end in own if source.lower().endswith(end)), None)
-    if labels is None or place is None or ":" in labels or Path(labels).exists():
-        return
-    if not Path(labels).suffix:
-        raise InputError(
-            f"there is no file {labels}: labels in a column of {source} are named as "
-            f"--labels {shlex.quote(f'{source}:{place}{labels.removeprefix(place)}')}"
-        )
-
-
-def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
-    """Name of the samples' column that holds the labels, which is not a feature; or nothing.
-
-    Parameters
-    ----------
-    source
-        The samples, as on the command line.
-    labels
-        The labels, FILE or FILE:COLUMN.
-    """
-    file, _, column = (labels or "").rpartition(":")
-    return (column,) if file == source and column and file.lower().endswith(TABLES) else ()
 
 
 def make_kernels(

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from dhsk.commands.console import print_pairs, print_table, say, show_progress
+from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     KernelOptions,
     TableOptions,
     TileOptions,
     kernel_options,
-    open_samples_of,
     table_options,
     tile_options,
 )

@@ -11,13 +11,8 @@ import click
 from numpy.typing import NDArray
 
 from dhsk.commands.console import say, show_progress
-from dhsk.commands.options import (
-    TableOptions,
-    check_out,
-    open_samples_of,
-    own_label_column,
-    table_options,
-)
+from dhsk.commands.inputs import check_out, open_samples_of, own_label_column
+from dhsk.commands.options import TableOptions, table_options
 from dhsk.commands.parameters import PathParameter
 from dhsk.errors import InputError
 from dhsk.files import written_beside

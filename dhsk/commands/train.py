@@ -11,18 +11,17 @@ import click
 
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import print_table, say, show_progress
+from dhsk.commands.inputs import check_out, open_samples_of
 from dhsk.commands.options import (
     ClusterOptions,
     KernelOptions,
     MapOptions,
     RankOptions,
     TableOptions,
-    check_out,
     cluster_options,
     gathered,
     kernel_options,
     map_options,
-    open_samples_of,
     rank_options,
     table_options,
 )

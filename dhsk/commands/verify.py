@@ -10,13 +10,8 @@ from numpy.typing import NDArray
 
 from dhsk.commands.connecting import connected
 from dhsk.commands.console import print_pairs, say, show_progress
-from dhsk.commands.options import (
-    ClusterOptions,
-    TableOptions,
-    cluster_options,
-    open_samples_of,
-    table_options,
-)
+from dhsk.commands.inputs import open_samples_of
+from dhsk.commands.options import ClusterOptions, TableOptions, cluster_options, table_options
 from dhsk.commands.parameters import PathParameter
 from dhsk.errors import CorruptTileError, InputError
 from dhsk.gram.repair import repair_gram
