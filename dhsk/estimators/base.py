@@ -1,4 +1,4 @@
-"""What the estimators share: parameters, clones, samples to mapped rows, scikit-learn's words."""
+"""Base of the estimators: common parameters, clones, mapped rows, scikit-learn's messages."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,11 +37,11 @@ _HEADINGS: Final = {
     "non-negative": "Negative values in data passed to {name}",
     "holds a negative number": "Negative values in data passed to {name}",
 }
-"""What scikit-learn's checks look for, by words of our own messages."""
+"""Beginnings of messages that scikit-learn's checks expect, by words of our messages."""
 
 
 class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Base of estimators with these parameters; fitting sets `kernel_` and `_fitted_map`."""
+    """Base of the estimators; a fit sets `kernel_` and `_fitted_map`."""
 
     time_scale: float
     sphere_map: SphereMap | None
@@ -53,7 +53,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     _fitted_map: RowMap
     _dtypes: ClassVar[tuple[str | None, ...]] = ("float32", "float64")
     _takes_any_order: bool = False
-    """Whether named columns are put in order: of loaded models, see `_validated`."""
+    """Whether named columns may be in any order, as for loaded models; see `_validated`."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -65,25 +65,25 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     @property
     def _family(self) -> Kernel | type[Kernel]:
-        """What says how the kernel takes samples."""
+        """The kernel, or its class, which knows its default map."""
         if self.kernel is None or isinstance(self.kernel, str):
-            known = self.kernel in NAMED  # another word is refused when it is fitted
+            known = self.kernel in NAMED  # `fit` refuses unknown names
             return named_family(self.kernel) if known else HeatKernel
         return self.kernel
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the client: a connection cannot be copied."""
+        """Everything but the client, as a connection cannot be pickled."""
         return {name: value for name, value in super().__getstate__().items() if name != "client"}
 
     def __sklearn_clone__(self) -> Self:
-        """Clone with the same client, so that searches over parameters can use it."""
+        """Clone that shares the client, so that parameter searches can use it."""
         clone: Self = super(HeatEstimator, copy(self)).__sklearn_clone__()
         if self.client is not None:
             clone.client = self.client
         return clone
 
     def _check(self, *positive: str) -> None:
-        """Refuse parameters before any work: those named, and those that all estimators have."""
+        """Check the named parameters to be above 0, and those that all estimators have."""
         for name in positive:
             positive_parameter(name, getattr(self, name))
         if not isinstance(self.kernel, Kernel):
@@ -99,10 +99,10 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return None if self.memory is None else parse_bytes(self.memory)
 
     def _validated(self, X: Any, **options: Any) -> Any:
-        """X, or X and y, as scikit-learn takes them; values are left to the map.
+        """Validate X, or X and y, by scikit-learn; the map checks the values.
 
-        Known columns in another order are an error by scikit-learn's contract, which its own
-        checks test. A model from a file may have been trained elsewhere: it puts them in order.
+        By scikit-learn's contract, known columns in another order are an error. A model from a
+        file may have been fitted elsewhere, so it puts them in order.
         """
         refuse_anndata(X)
         if options.get("reset", True):
@@ -113,15 +113,15 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     @property
     def _names(self) -> tuple[str, ...] | None:
-        """Names of the features that were fitted to, if they have names."""
+        """Feature names of the fit, if there were any."""
         return names_in(getattr(self, "feature_names_in_", ()))
 
     def _samples(self, X: Any) -> Samples:
-        """Samples that `_validated` has taken, with the names of their features."""
+        """Open validated samples, with their feature names."""
         return from_memory(X, feature_names=self._names)
 
     def _row_map(self, samples: Samples) -> RowMap:
-        """Kernel and map, if they go together with the samples."""
+        """Check that kernel, map and samples fit together, and return the row map."""
         dim = samples.shape[1]
         if self.kernel in (None, "heat", "parametrix") and dim < 2:
             raise InputError(
@@ -134,7 +134,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return RowMap(kernel, chosen, dtype, ZeroRows(self.zero_rows))
 
     def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
-        """Type of rows, products and kernel values for samples to be fitted to."""
+        """Type of mapped rows, inner products and kernel values of a fit."""
         del kernel, n_samples
         return str(self.dtype)
 
@@ -143,7 +143,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         self.kernel_ = row_map.kernel
 
     def _map_to_fit(self, X: Any) -> Rows:
-        """Map samples to be fitted to, all in memory."""
+        """Map the samples of a fit, in memory."""
         samples = self._samples(X)
         row_map = self._row_map(samples)
         self._keep_map(row_map)
@@ -153,7 +153,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return rows
 
     def _by_blocks(self, X: Any, function: Callable[[Rows], Any]) -> NDArray[Any]:
-        """Map samples block by block, and join what a function says of each block."""
+        """Map samples block by block, apply a function to each block, and concatenate."""
         X = self._validated(X, reset=False)
         samples, row_map = open_samples(X), self._fitted_map.anew()
         with in_scikit_words(self):
@@ -162,7 +162,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return found
 
     def _sums(self, X: Any, fitted: Rows, coef: Floats, kernel: Kernel | None = None) -> Floats:
-        """Kernel, by default the fitted one, of samples and fitted rows times coefficients."""
+        """Kernel values of samples and fitted rows, times coefficients."""
         kernel = kernel or self.kernel_
 
         def of_block(rows: Rows) -> Any:
@@ -173,24 +173,24 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
 
 def _check_dtype(dtype: object, known: Sequence[str | None]) -> None:
-    """Refuse what is no name of a type that kernels are computed in."""
+    """Refuse a dtype that is not one of the known ones."""
     if not isinstance(dtype, str | None) or dtype not in known:
         raise InputError(f"dtype must be {' or '.join(map(repr, known))}, but it is {dtype!r}")
 
 
 @contextmanager
 def in_scikit_words(estimator: BaseEstimator) -> Iterator[None]:
-    """Begin what is said of samples as scikit-learn's checks want it.
+    """Begin messages of `InputError` as scikit-learn's checks expect.
 
     Parameters
     ----------
     estimator
-        Whose name is used.
+        Estimator that the message names.
 
     Raises
     ------
     InputError
-        In place of another one.
+        With the beginning, in place of the one raised inside.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""What classifiers share: fitting to labels and weights, and files."""
+"""Base of the classifiers: fitting to labels and weights, and model files."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ Model = TypeVar("Model", SvcModel, LowRankModel)
 
 
 class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: ignore[misc]  # see its base
-    """Base of classifiers with these parameters; fitting sets `model_` too.
+    """Base of classifiers; a fit sets `model_`.
 
     Attributes
     ----------
     _kept
-        Parameters that a model file keeps as they are.
+        Names of the parameters that a model file keeps.
     _model_type
-        Of `model_`.
+        Type of `model_`.
     """
 
     C: float
@@ -47,14 +47,14 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     def _fit(
         self, samples: Samples, y: NDArray[Any], sample_weights: Floats, report: OnProgress
     ) -> Self:
-        """Train on samples; parameters and weights are checked."""
+        """Fit to opened samples; parameters and weights were checked."""
 
     @abstractmethod
     def _take(self, model: Model) -> None:
-        """Set what was learned besides classes, kernel and map."""
+        """Set the fitted attributes of a model, besides classes, kernel and map."""
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Train.
+        """Fit the model.
 
         Parameters
         ----------
@@ -63,19 +63,19 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         y
             Labels, (N,), of at least two classes.
         sample_weight
-            Factors of C, (N,), at least 0; samples of weight 0 are as if absent.
+            Factors of C, (N,), at least 0; samples of weight 0 are left out.
 
         Returns
         -------
         Self
-            This estimator.
+            The fitted estimator.
 
         Raises
         ------
         InputError
             Parameters, samples or weights cannot be used; a row is named.
         BudgetError
-            It does not fit the memory or the disk.
+            The fit needs more memory, or more room on disk, than there is.
         """
         self._check()
         X, y = self._validated(X, y=y)
@@ -84,18 +84,18 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             return self._fit(self._samples(X), np.asarray(y), weights, ignore)
 
     def save(self, path: str | Path) -> None:
-        """Write the trained model: arrays and JSON, never a pickle.
+        """Write the fitted model to a file of arrays and JSON, without pickles.
 
         Parameters
         ----------
         path
-            File to write, with any ending; replaced in one step if it exists.
+            File to write, with any ending; an existing one is replaced atomically.
         """
         save_model(self._fitted, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote; predictions are the same to the last bit.
+        """Read a model that `save` wrote; its predictions are the same to the last bit.
 
         Parameters
         ----------
@@ -105,14 +105,14 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Returns
         -------
         Self
-            A fitted estimator. What its file does not keep, like memory and client, is the
-            default. If the file has names of features, columns of a DataFrame are put in their
-            order; what scikit-learn would refuse of an estimator that was fitted just now.
+            A fitted estimator. Parameters that the file does not keep, such as memory and client,
+            have their defaults. If the file has feature names, columns of a DataFrame may be in
+            any order, which scikit-learn refuses for estimators that were fitted, not loaded.
 
         Raises
         ------
         InputError
-            There is no such file, or it is no model of this estimator.
+            There is no such file, or it is not a model of this estimator.
         """
         model: Any = load_model(path)
         if not isinstance(model, cls._model_type):
@@ -133,7 +133,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # Of scikit-learn's three blobs this map leaves the direction only: 0.8 correct, not 0.83.
+        # The map keeps only the direction of scikit-learn's three blobs: accuracy 0.8, not 0.83.
         tags.classifier_tags.poor_score = tags.input_tags.positive_only
         return tags
 
@@ -146,7 +146,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         super()._check("C", "tol", *positive)
 
     def _opened(self, samples: Any, y: ArrayLike) -> tuple[Samples, NDArray[Any], Floats]:
-        """Samples of a file, their labels, and weights of 1."""
+        """Open samples of any source; returns them, their labels, and weights of 1."""
         self._check()
         opened = open_samples(samples)
         labels = np.asarray(y)
@@ -157,7 +157,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         return opened, labels, np.ones(len(labels))
 
     def _keep_features(self, dim: int, names: Sequence[str] | None) -> None:
-        """Set what scikit-learn's own validation would have set."""
+        """Set `n_features_in_` and `feature_names_in_`, as scikit-learn's validation does."""
         self.n_features_in_ = dim
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -165,14 +165,14 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             del self.feature_names_in_
 
     def _learned(self, model: Model) -> None:
-        """Set all that was learned."""
+        """Set all fitted attributes."""
         self.model_ = model
         self._keep_map(model.row_map)
         self.classes_ = model.classes
         self._take(model)
 
     def _notes(self) -> dict[str, Any]:
-        """What a model file keeps of the estimator."""
+        """Parameters of this estimator, for the model file."""
         parameters = {name: getattr(self, name) for name in self._kept}
         if isinstance(self.class_weight, Mapping):
             parameters["class_weight"] = list(self.class_weight.items())

@@ -1,4 +1,4 @@
-"""The maps to the sphere as scikit-learn transformers."""
+"""Maps to the sphere, as transformers."""
 
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from dhsk.samples.memory import refuse_anndata
 
 
 class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A map that learns nothing: `fit` only counts the features and checks the samples."""
+    """A transformer without parameters to learn: `fit` only checks the samples."""
 
     _name: SphereMap
 
@@ -22,24 +22,24 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         self.zero_rows = zero_rows
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the samples.
+        """Check samples.
 
         Parameters
         ----------
         X
             Samples by row, (N, dim), dense or sparse.
         y
-            Not used.
+            Ignored.
 
         Returns
         -------
         Self
-            This transformer.
+            The fitted transformer.
 
         Raises
         ------
         InputError
-            A row has no image; it is named.
+            A row has no image on the sphere; the message names it.
         """
         del y
         self._map(self._checked(X, reset=True))
@@ -61,7 +61,7 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         Raises
         ------
         InputError
-            A row has no image; it is named.
+            A row has no image on the sphere; the message names it.
         """
         check_is_fitted(self)
         rows, zero_rows = self._map(self._checked(X, reset=False))
@@ -69,7 +69,7 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         return rows
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether the number of features is known, which is all that is learned."""
+        """Whether `fit` was called."""
         return hasattr(self, "n_features_in_")
 
     def __sklearn_tags__(self) -> Tags:
@@ -79,11 +79,11 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         refuse_anndata(X)
-        least = 2 if reset else 1  # one feature maps to a point or two; later its number decides
+        least = 2 if reset else 1  # one feature maps to one or two points
         return validate_data(self, X, accept_sparse="csr", ensure_min_features=least, reset=reset)
 
     def _map(self, X: Any) -> tuple[Rows, ZeroRows]:
-        """Unit rows, and which of them were zero."""
+        """Unit rows, and which of the samples were all zero."""
         zero_rows = ZeroRows(self.zero_rows)
         with in_scikit_words(self):
             return map_whole(self._name, X, zero_rows), zero_rows
@@ -95,15 +95,13 @@ class HypersphericalMap(_SphereMap):
     Parameters
     ----------
     zero_rows
-        What a row of zeros becomes. "center": the centre of the positive orthant, with a warning
-        that counts such rows. "error": an error that names it.
+        What to do with rows that are all zero. "center" maps them to the centre of the positive
+        orthant, and warns of their number. "error" raises an error that names the first.
 
     Attributes
     ----------
-    n_features_in_
-        Number of features.
-    feature_names_in_
-        Their names, if the samples had names.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
 
     References
     ----------
@@ -131,15 +129,13 @@ class ProjectiveMap(_SphereMap):
     Parameters
     ----------
     zero_rows
-        What a row of zeros becomes. "center": the centre of the positive orthant, with a warning
-        that counts such rows. "error": an error that names it.
+        What to do with rows that are all zero. "center" maps them to the centre of the positive
+        orthant, and warns of their number. "error" raises an error that names the first.
 
     Attributes
     ----------
-    n_features_in_
-        Number of features.
-    feature_names_in_
-        Their names, if the samples had names.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
 
     References
     ----------

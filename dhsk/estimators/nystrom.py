@@ -1,4 +1,4 @@
-"""Nyström features of the heat kernel as a scikit-learn transformer."""
+"""Nyström features of a kernel, as a transformer."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.renamed import RENAMED, parameter
 from dhsk.estimators.selection import (
     check_choice,
-    check_trace_error,
+    check_landmark_tol,
     numbered,
     usual_oversampling,
 )
@@ -40,66 +40,68 @@ class NystromFeatures(
 ):
     """Features whose inner products approximate a kernel, by default the exact heat kernel.
 
-    Z Z' = K(X, L) K(L, L)^+ K(L, X) with landmarks L among the samples, and the error of that is
-    known: `trace_error_`. A linear model of Z, like scikit-learn's `LinearSVC`, is then one of the
-    kernel.
+    With landmarks L, Z Z' = K(X, L) K(L, L)^+ K(L, X). The error of this approximation is
+    `trace_error_`. A linear model on Z, such as `sklearn.svm.LinearSVC`, then approximates a
+    kernel model.
 
     Parameters
     ----------
     n_components
-        Most features; not used where `selection` names rows. There are fewer where there are
-        fewer samples, where `landmark_tol` is reached, or where the matrix has no greater rank.
+        Number of features; not used if `selection` is indices. There are fewer if there are fewer
+        samples, if `landmark_tol` is reached, or if the rank of the kernel matrix is lower.
     kernel
         A positive semi-definite kernel; None for the heat kernel at `time_scale`; or a name as
         for `HeatSVC`.
     selection
-        "rpcholesky": randomly pivoted Cholesky, which draws what the landmarks before it leave.
-        "uniform": any samples. "kmeans": centres of groups of samples, by mini-batches. Or numbers
-        of rows of X, (m,), counted from 0.
+        How landmarks are chosen. "rpcholesky": randomly pivoted Cholesky [2]_, which draws samples
+        that the earlier landmarks approximate badly. "uniform": random samples. "kmeans": centres
+        of clusters of the samples, by mini-batches. Or indices of rows of X, (m,).
     oversampling
-        Landmarks for each feature, at least 1: of the features of more landmarks the leading
-        n_components components are kept. Not used where `selection` names rows. None for 1, but
-        of "rpcholesky" for 3, up to 3,000 landmarks: their leading components leave little more
-        of the kernel than the best n_components features that there are. With 1, a third of the
-        kernel values are computed.
+        Number of landmarks per feature, at least 1; not used if `selection` is indices. With more
+        landmarks than features, the features are the leading n_components components. None for 3
+        with "rpcholesky", up to 3,000 landmarks, whose error is little larger than that of the
+        best n_components features, and for 1 with the others. With 1, a third of the kernel values
+        are computed.
     time_scale
         Diffusion time in units of log(dim)/dim.
     sphere_map
-        How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
-        kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
+        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
+        counts), "projective" (division by the length) or "identity". None for the kernel's
+        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
     zero_rows
-        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
-        the positive orthant, the limit of smoothed counts, with one warning that counts them.
-        "error": an error that names the first.
+        What to do with samples that are all zero, which have no image on the sphere. "center" maps
+        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
+        their number. "error" raises an error that names the first.
     landmark_tol
-        Relative trace error that is small enough: "rpcholesky" takes no more landmarks than it
-        needs. Below 1; 0 for as many as there may be.
+        Tolerance of the relative trace error, below 1: "rpcholesky" stops adding landmarks when it
+        is reached. 0 for `n_components` features.
     dtype
-        "float64" or "float32": type of rows, products and features; sums and factors are in
-        float64.
+        Type of mapped rows, inner products and features, "float64" or "float32"; sums and
+        factorizations are in float64.
     memory
-        Most bytes that this process may hold: a number, or like "2GB". None for half of what is
-        free. Where features, or even mapped samples, do not fit, they are computed in every pass.
+        Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
+        for half of what is free. Features, or mapped samples, that do not fit are
+        computed again in every pass.
     random_state
-        Seed, or a `RandomState`: the same one gives the same landmarks.
+        Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same landmarks.
     tol
         Former name of `landmark_tol`.
 
     Attributes
     ----------
     landmarks_
-        Mapped rows of the landmarks, (m, dim).
+        Landmarks, mapped to the sphere, (m, dim).
     landmark_indices_
-        Their numbers among the samples, (m,); None of "kmeans".
+        Their indices among the samples, (m,); None if `selection` is "kmeans".
     n_components_
-        Number of features, at most the rank of K(L, L): "rpcholesky" takes no pivot of which less
-        than m eps is left, eps being that of `dtype`; else eigenvalues that rounding may have
-        moved from 0 are dropped: those below m eps times the diagonal.
+        Number of features, at most the numerical rank of K(L, L): "rpcholesky" takes no pivot
+        below m eps, where eps is that of `dtype`; the others drop eigenvalues below m eps times
+        the diagonal.
     normalization_
-        R of Z = K(X, L) R, (m, n_components_), float64: a root of K(L, L)^+, or its leading part.
+        R in Z = K(X, L) R, (m, n_components_), float64: a root of K(L, L)^+, or its leading part.
     trace_error_
-        Trace norm of K - Z Z' as a part of the trace of K, of the samples fitted to: exact to
-        rounding in `dtype`, with sums in float64, for a positive semi-definite kernel.
+        Trace norm of K - Z Z' over the trace of K, for the samples of the fit. It is exact up to
+        rounding in `dtype` if the kernel is positive semi-definite.
     kernel_
         The kernel.
     n_features_in_, feature_names_in_
@@ -161,26 +163,26 @@ class NystromFeatures(
         X
             Samples by row, (N, dim), dense or sparse; a Dask array is read into memory.
         y
-            Not used.
+            Ignored.
 
         Returns
         -------
         NystromFeatures
-            Itself.
+            The fitted transformer.
 
         Raises
         ------
         InputError
             A parameter or a row cannot be used; the message names the row.
         BudgetError
-            Not even the landmarks and a block of samples fit the memory.
+            The landmarks and one block of samples need more memory than there is.
         """
         del y
         self._approximate(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any] | da.Array:
-        """Fit, and give the features of the samples, which fitting makes where they fit.
+        """Fit to samples, and return their features.
 
         Parameters
         ----------
@@ -190,7 +192,7 @@ class NystromFeatures(
         Returns
         -------
         NDArray or da.Array
-            Z, (N, n_components_), of `dtype`: those of `transform` to rounding.
+            Z, (N, n_components_), of `dtype`: as `transform` gives, up to rounding.
 
         Raises
         ------
@@ -212,16 +214,15 @@ class NystromFeatures(
         Returns
         -------
         NDArray or da.Array
-            Z, (M, n_components_), of `dtype`. Of a Dask array a lazy one in the same chunks of
-            rows, whose errors come when it is computed, and which does not warn of samples of
-            zeros.
+            Z, (M, n_components_), of `dtype`. Of a Dask array a lazy one with the same chunks of
+            rows: errors are raised when it is computed, and it does not warn of all-zero samples.
 
         Raises
         ------
         InputError
             A row cannot be used; the message names it.
         BudgetError
-            The features do not fit the memory.
+            The features need more memory than there is.
         """
         check_is_fitted(self)
         return self._transform(X)
@@ -231,17 +232,17 @@ class NystromFeatures(
     ) -> da.Array:
         """Write features of samples to a zarr array, block by block, on threads of this process.
 
-        Interrupted at any moment, the same call computes only the blocks that are missing, and the
-        finished array is the same to the last bit. On workers of Dask, ``transform(X).to_zarr()``
-        of a Dask array does it, but begins anew.
+        If this call is interrupted, the same call computes only the missing blocks, and the
+        finished array is the same to the last bit. ``transform(X).to_zarr()`` of a Dask array
+        writes on Dask workers, but does not resume.
 
         Parameters
         ----------
         X
-            What `dhsk.open_samples` takes or returns, (M, dim); more than the memory holds, too.
-            It is read twice: all rows are checked before anything is written.
+            What `dhsk.open_samples` takes or returns, (M, dim); it may be larger than memory. It is
+            read twice: all rows are checked before anything is written.
         path
-            Folder for the array. A missing block of an unfinished one is read as NaN.
+            Folder for the array. Missing blocks of an unfinished array are read as NaN.
         progress
             Called with a `Progress` after every block.
 
@@ -256,11 +257,11 @@ class NystromFeatures(
         InputError
             A row cannot be used; the message names it.
         BudgetError
-            A block does not fit the memory, or the features the disk.
+            A block needs more memory, or the features more room on disk, than there is.
         StoreMismatchError
             The folder holds features of other samples, landmarks or kernels.
         StoreError
-            The folder holds something else, cannot be written, or is being written by another.
+            The folder holds something else, cannot be written, or another process writes to it.
         """
         check_is_fitted(self)
         samples, folder, features = self._opened(X), os.fspath(path), self._features
@@ -272,7 +273,7 @@ class NystromFeatures(
 
     @property
     def landmarks_(self) -> Rows:
-        """Mapped rows of the landmarks, (n_landmarks, dim)."""
+        """Landmarks, mapped to the sphere, (m, dim)."""
         check_is_fitted(self)
         return with_all_entries(self._landmarks)
 
@@ -282,7 +283,7 @@ class NystromFeatures(
         return FeatureMap(row_map, self._landmarks, self.normalization_, self._names)
 
     def _transform(self, X: Any, *, warn: bool = True) -> NDArray[Any] | da.Array:
-        """Features of samples, now, or as a graph, which does not warn of samples of zeros."""
+        """Features of samples; of a Dask array a lazy one, which does not warn of zero samples."""
         if isinstance(X, da.Array):
             validate_data(self, X, reset=False, skip_check_array=True)
             return lazy_features(X, self._features)
@@ -298,7 +299,7 @@ class NystromFeatures(
         return Z
 
     def _opened(self, X: Any) -> Samples:
-        """Samples of any source; those in memory as scikit-learn takes them."""
+        """Open samples of any source; those in memory are validated by scikit-learn."""
         in_memory = not (isinstance(X, str | os.PathLike | Samples) or hasattr(X, "chunks"))
         if in_memory:
             return self._samples(self._validated(X, reset=False))
@@ -312,15 +313,15 @@ class NystromFeatures(
 
     @property
     def _n_features_out(self) -> int:
-        """Number of features, where scikit-learn looks for it."""
+        """Number of output features, where scikit-learn looks for it."""
         return self.n_components_
 
     def _approximate(self, X: Any) -> Approximation:
-        """Fit, and give what was made for it."""
+        """Fit, and return the approximation."""
         self._check()
         check_choice(self.n_components, self.selection, self.oversampling)
         landmark_tol = parameter(self, "landmark_tol", "tol")
-        check_trace_error("landmark_tol", landmark_tol)
+        check_landmark_tol(landmark_tol)
         samples = self._samples(self._validated(X))
         selection = numbered(self.selection, samples.shape[0])
         oversampling = self.oversampling

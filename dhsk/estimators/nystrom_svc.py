@@ -1,4 +1,4 @@
-"""The linear classifier on Nyström features, as a scikit-learn classifier."""
+"""Linear support vector or logistic classifier on Nyström features."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, random_numbers, warn_unless_solved
-from dhsk.estimators.selection import check_choice, check_trace_error, numbered
+from dhsk.estimators.selection import check_choice, check_landmark_tol, numbered
 from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
@@ -25,101 +25,102 @@ from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
 
 MOST_IN_DOUBLE: Final = 1 << 22
-"""Entries of features, 32 MB, up to which float64 costs nothing that one would notice."""
+"""Number of feature values up to which float64 is the default: 32 MB, whose cost is small."""
 
 
 class NystromSVC(HeatClassifier[LowRankModel]):
-    """Support vector machine on a low-rank approximation of a kernel, by default the heat kernel.
+    """Support vector classification with a low-rank approximation of a kernel.
 
-    For more samples than an exact machine can take: a linear classifier, one class against the
-    rest, on Nyström features of landmarks [1]_, whose error is known: `trace_error_`. Minimised is
-    what `sklearn.svm.LinearSVC` minimises [4]_, |w|^2/2 + C sum_i s_i loss_i, the intercept
-    counted in |w|; all classes are solved together by Newton's method [5]_, with a bound of what
-    is missing: `duality_gap_`. Passes over the features need not have them in memory.
+    A linear one-vs-rest classifier on Nyström features [1]_, by default of the exact heat kernel,
+    for more samples than `HeatSVC` can take. The error of the features is `trace_error_`. The
+    objective is that of `sklearn.svm.LinearSVC` [4]_, |w|^2/2 + C sum_i s_i loss_i, where |w|
+    includes the intercept. Newton's method [5]_ solves all classes together, and `duality_gap_`
+    is an upper bound on their suboptimality. The features may be larger than memory.
 
     Parameters
     ----------
     n_components
-        Most features, and landmarks if `oversampling` is 1; there are fewer where there are fewer
-        samples, where `landmark_tol` is reached, or where the matrix has no greater rank.
+        Number of features. There are fewer if there are fewer samples, if `landmark_tol` is
+        reached, or if the rank of the kernel matrix is lower.
     C
-        Factor of the losses.
+        Factor of the losses: the inverse of the regularization.
     kernel
         A positive semi-definite kernel; None for the heat kernel at `time_scale`; or a name as
         for `HeatSVC`.
     selection
-        "rpcholesky": randomly pivoted Cholesky [2]_, [3]_, which draws what the landmarks before
-        it leave. "uniform": any samples. "kmeans": centres of groups of samples [6]_. Or numbers
-        of samples, (m,), counted from 0.
+        How landmarks are chosen. "rpcholesky": randomly pivoted Cholesky [2]_, [3]_, which draws
+        samples that the earlier landmarks approximate badly. "uniform": random samples. "kmeans":
+        centres of clusters of the samples [6]_. Or the indices of samples, (m,).
     oversampling
-        Landmarks for each feature, at least 1: of more landmarks than features the leading
-        components are kept.
+        Number of landmarks per feature, at least 1. With more landmarks than features, the
+        features are the leading components.
     time_scale
         Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
     sphere_map
-        How samples become unit vectors: "hyperspherical" (for counts), "projective" or "identity"
-        (they are used as they are). None for the kernel's own: hyperspherical for heat, parametrix
-        and cosine, identity for the others.
+        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
+        counts), "projective" (division by the length) or "identity". None for the kernel's
+        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
     zero_rows
-        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
-        the positive orthant, the limit of smoothed counts, with one warning that counts them.
-        "error": an error that names the first.
+        What to do with samples that are all zero, which have no image on the sphere. "center" maps
+        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
+        their number. "error" raises an error that names the first.
     loss
         "squared_hinge", or "logistic", which gives probabilities.
     tol
-        Part of the gradient at 0 that may be left, times the part of the samples that is in the
-        smaller class, as in LIBLINEAR.
+        Tolerance of the gradient, relative to that at 0 and to the share of the samples that are
+        in the smaller class, as in LIBLINEAR.
     landmark_tol
-        Relative trace error that is small enough: "rpcholesky" takes no more landmarks than it
-        needs. Below 1; 0 for as many as there may be.
+        Tolerance of the relative trace error, below 1: "rpcholesky" stops adding landmarks when it
+        is reached. 0 for `n_components` features.
     class_weight
-        Factors of C by label, or "balanced"; None for 1. Every sample has that of its own class,
-        also where it stands for the rest: there `LinearSVC` has 1.
+        Factors of C by label, or "balanced"; None for 1. A sample has the factor of its own class
+        in the problems of all classes; in `LinearSVC` it has 1 in those of the other classes.
     dtype
-        Type of products, kernel values and features: "float32", or "float64", which kernels that
-        are neither spherical nor linear need. None for "float32" where the kernel takes it and
-        features have more than four million entries, else for "float64". Sums and factors of
-        landmarks are in float64.
+        Type of inner products, kernel values and features: "float32" or "float64". Only spherical
+        and linear kernels take "float32". None for "float32" if the kernel takes it and there are
+        more than four million feature values, else for "float64". Sums and factorizations are in
+        float64.
     memory
-        Most bytes that this process, or with a client all processes, may hold: a number, or like
-        "2GB". None for half of what is free, or what the workers have.
+        Upper bound on the memory of this process, or of all workers of `client`: a number of
+        bytes, or a string like "2GB". None for half of what is free, or for what the workers have.
     client
-        Dask client on whose workers to make the passes. It stays one and the same in clones, and
-        is not pickled.
+        Dask client whose workers fit the model. Clones share it, and it is not pickled.
     random_state
-        Of the landmarks: the same seed gives the same model.
+        Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same model.
 
     Attributes
     ----------
     classes_
         Labels, (k,).
-    landmarks_, landmark_indices_
-        Mapped rows of the landmarks, (m, dim); their numbers among the samples, (m,), or None if
-        landmarks are no samples.
+    landmarks_
+        Landmarks, mapped to the sphere, (m, dim).
+    landmark_indices_
+        Their indices among the samples, (m,); None if they are centres of clusters.
     landmark_coef_, intercept_
-        Decisions are ``landmark_coef_ @ kernel_(landmarks_, x) + intercept_``: (J, m) and (J,), J
-        being 1 for two classes, above 0 for the second, and else k.
+        Decisions are ``landmark_coef_ @ kernel_(landmarks_, x) + intercept_``: (J, m) and (J,). J
+        is 1 for two classes, where decisions above 0 are for the second one, and else k.
     n_components_
         Number of features.
     trace_error_
-        Trace norm of what they leave of the kernel matrix of the samples, as a part of its trace.
+        Relative trace error of the features: the trace norm of the kernel matrix less the inner
+        products of the features, over the trace of the matrix.
     gradient_norm_
-        Greatest length of a column's gradient.
+        Largest norm of a gradient, of all J problems.
     duality_gap_
-        Greatest bound of how far an objective is above its least value, as a part of it: half the
-        squared length of the gradient, as the objective is strongly convex.
+        Largest upper bound on the relative suboptimality of an objective: half the squared norm of
+        the gradient, as the objective is strongly convex, over the objective.
     objective_
-        Of each column, (J,).
+        Objective of each problem, (J,).
     n_iter_
-        Most Newton steps of a column.
+        Largest number of Newton steps of a problem.
     converged_
-        Whether all columns reached `tol`.
+        Whether all problems reached `tol`.
     kernel_
         The kernel.
     model_
-        All of it as `LowRankModel`.
+        The fitted model as `LowRankModel`.
     n_features_in_, feature_names_in_
-        Number of features of a sample; their names, if the samples had names.
+        As in scikit-learn.
 
     References
     ----------
@@ -199,7 +200,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         progress: OnProgress | None = None,
         journal: str | Path | None = None,
     ) -> Self:
-        """Train on a file, of which only what fits is held in memory.
+        """Fit to samples in a file, of which only what fits is in memory.
 
         Parameters
         ----------
@@ -208,22 +209,22 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         y
             Labels, (N,).
         progress
-            Called with a `Progress` now and then.
+            Called with `Progress` events.
         journal
-            Folder for what is finished: the same call goes on where it was killed, to the same
-            model, if `random_state` is a number. It can be removed afterwards.
+            Folder for a checkpoint. If this call is killed, the same call resumes from it and gives
+            the same model, if `random_state` is a number. It can be removed afterwards.
 
         Returns
         -------
         Self
-            This estimator.
+            The fitted estimator.
 
         Raises
         ------
         InputError
             Parameters or samples cannot be used; a row is named.
         BudgetError
-            It does not fit the memory.
+            The fit needs more memory than there is.
         """
         opened, labels, weights = self._opened(samples, y)
         return self._fit(opened, labels, weights, progress or ignore, journal)
@@ -235,7 +236,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         return "float32" if many and takes_float32(kernel) else "float64"
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of each sample, that of the greatest decision, (N,).
+        """Predicted label of each sample, that of the largest decision, (N,).
 
         Parameters
         ----------
@@ -245,7 +246,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         return self._by_blocks(X, self._fitted.predict)
 
     def decision_function(self, X: Any) -> Floats:
-        """Decisions, one class against the rest.
+        """Decision values, one class against the rest.
 
         Parameters
         ----------
@@ -266,10 +267,10 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, (N, k), of the logistic loss.
+        """Class probabilities, (N, k), if the loss is logistic.
 
-        Of several classes, each one's against the rest, scaled to sum to 1, as in a one-vs-rest
-        `LogisticRegression`.
+        With several classes the one-vs-rest probabilities are scaled to sum to 1, as in
+        `sklearn.multiclass.OneVsRestClassifier`.
 
         Parameters
         ----------
@@ -296,7 +297,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         super()._check(*positive)
         check_loss(self.loss)
         check_choice(self.n_components, self.selection, self.oversampling)
-        check_trace_error("landmark_tol", self.landmark_tol)
+        check_landmark_tol(self.landmark_tol)
 
     def _fit(
         self,
@@ -328,7 +329,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     @property
     def landmarks_(self) -> Rows:
-        """Mapped rows of the landmarks, (n_landmarks, dim)."""
+        """Landmarks, mapped to the sphere, (m, dim)."""
         return with_all_entries(self._fitted.rows)
 
     def _take(self, model: LowRankModel) -> None:

@@ -1,4 +1,4 @@
-"""Outlier detection by the one-class support vector machine with the heat kernel."""
+"""Outlier detection by a one-class support vector machine."""
 
 import math
 import warnings
@@ -30,44 +30,47 @@ from dhsk.units import human_bytes
 class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
     """One-class SVM, by default with the exact heat kernel on the hypersphere.
 
-    The problem, its scale and its answers are those of LIBSVM and scikit-learn's `OneClassSVM`.
+    The problem, its scale and its predictions are those of LIBSVM and `sklearn.svm.OneClassSVM`.
 
     Parameters
     ----------
     nu
-        Greatest share of training samples outside, and least share of support vectors; above 0
-        and at most 1.
+        Upper bound on the share of outliers among the training samples, and lower bound on the
+        share of support vectors; above 0 and at most 1.
     time_scale
-        Diffusion time in units of log(dim)/dim.
+        Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
     sphere_map
-        How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
-        kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
+        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
+        counts), "projective" (division by the length) or "identity". None for the kernel's
+        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
     zero_rows
-        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
-        the positive orthant, the limit of smoothed counts, with one warning that counts them.
-        "error": an error that names the first.
+        What to do with samples that are all zero, which have no image on the sphere. "center" maps
+        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
+        their number. "error" raises an error that names the first.
     kernel
-        Another kernel; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
+        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
     tol
-        Greatest KKT violation. Steps go on to 1e-10 if four times as many are enough for it.
+        Tolerance of the KKT violation. The solver continues to 1e-10 if that takes at most four
+        times as many steps again.
     dtype
-        "float64" or "float32": type of rows, products and matrix; the solver's sums are in float64.
+        Type of mapped rows, inner products and matrix, "float64" or "float32"; the solver's sums
+        are in float64.
     memory
-        Most bytes that this process may hold: a number, or like "2GB". None for half of what is
-        free.
+        Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
+        for half of what is free.
 
     Attributes
     ----------
     support_
-        Numbers of the support vectors, ascending.
+        Indices of the support vectors, ascending, (n_sv,).
     support_vectors_
-        Their mapped rows, (n_support, dim).
+        Support vectors, mapped to the sphere, (n_sv, dim).
     dual_coef_
-        Their coefficients, (n_support,).
+        Coefficients b of the support vectors, (n_sv,).
     offset_
-        `decision_function` is `score_samples` less this: 0 on the boundary, which is inside.
+        `decision_function` is `score_samples` less the offset: 0 on the boundary, which is inside.
     objective_
-        Half of b'Kb, the dual objective that was minimised.
+        Dual objective b'Kb/2.
     kkt_violation_
         KKT violation of the solution over all samples, computed from a new gradient.
     n_iter_
@@ -75,7 +78,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     converged_
         Whether the violation is at most `tol`.
     unit_
-        Power of two near the mean of 1 - K where that is small, else 1: `tol` counts in it.
+        Unit of `tol`: a power of two near the mean of 1 - K if the kernel is nearly constant, else
+        1.
     kernel_
         The kernel.
     n_features_in_, feature_names_in_
@@ -125,21 +129,21 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         X
             Samples by row, (N, dim), dense or sparse.
         y
-            Not used.
+            Ignored.
         sample_weight
-            Upper bound of each sample's coefficient, (N,), 1 by default.
+            Upper bound on each sample's coefficient, (N,); None for 1.
 
         Returns
         -------
         HeatOneClassSVM
-            Itself.
+            The fitted estimator.
 
         Raises
         ------
         InputError
             A parameter or a row cannot be used; the message names the row.
         BudgetError
-            The matrix does not fit the memory.
+            The matrix needs more memory than there is.
         """
         del y
         if positive_parameter("nu", self.nu) > 1:
@@ -175,7 +179,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         return self
 
     def score_samples(self, X: Any) -> Floats:
-        """Score samples: higher is more like those of the fit.
+        """Scores of samples: the higher, the more like the training samples.
 
         Parameters
         ----------
@@ -210,13 +214,13 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
 
     @property
     def support_vectors_(self) -> Rows:
-        """Mapped rows of the support vectors, (n_support, dim)."""
+        """Support vectors, mapped to the sphere, (n_sv, dim)."""
         check_is_fitted(self)
         return with_all_entries(self._support_rows)
 
     @property
     def _constant(self) -> float:
-        """What a score has besides the stretched kernel's: K = 1 - unit + unit K_stretched."""
+        """Constant part of the scores, as K = 1 - unit + unit K_stretched."""
         return float((1.0 - self.unit_) * self.dual_coef_.sum())
 
     def _stretched_sums(self, X: Any) -> Floats:
@@ -225,7 +229,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         return self._sums(X, self._support_rows, self.dual_coef_[:, None], kernel)[:, 0]
 
     def predict(self, X: Any) -> Indices:
-        """Tell inliers from outliers.
+        """Predict whether samples are inliers or outliers.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""From labels and weights, as scikit-learn takes them, to a problem to train on."""
+"""Problems to train on, from labels and weights as scikit-learn takes them."""
 
 import warnings
 from typing import Any, Final
@@ -17,7 +17,7 @@ from dhsk.models.low_rank import LowRankCertificates
 from dhsk.models.problem import ClassWeight, Problem, class_factors
 
 CALLER: Final = 4
-"""Frames between a warning and the user's call of `fit`."""
+"""Stack level of a warning at the user's call of `fit`."""
 
 
 def make_problem(
@@ -30,7 +30,7 @@ def make_problem(
     folds: int | None = None,
     random_state: Any = None,
 ) -> Problem:
-    """Check labels and weights, and join them.
+    """Check labels and weights, and make a problem of them.
 
     Parameters
     ----------
@@ -39,15 +39,15 @@ def make_problem(
     sample_weights
         Factors of C, (N,), at least 0.
     class_weight
-        Factors by label, "balanced" over the samples that have a weight, or None for 1.
+        Factors by label, "balanced" over the samples of a weight above 0, or None for 1.
     C
-        Upper bound of the dual coefficients, or factor of the losses.
+        Upper bound on the dual coefficients, or factor of the losses.
     tol
-        What counts as converged.
+        Tolerance of the solver.
     folds
-        Most folds whose decisions sigmoids are fitted to; None for no probabilities.
+        Largest number of folds for Platt's sigmoids; None for no probabilities.
     random_state
-        Of the folds.
+        Seed, or a `RandomState`, that shuffles the folds.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def make_problem(
     Raises
     ------
     InputError
-        There are not two classes with a weight.
+        There are fewer than two classes with a weight above 0.
     """
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
@@ -70,12 +70,12 @@ def make_problem(
 
 
 def warn_unless_converged(found: Certificates) -> None:
-    """Give scikit-learn's warning, with the numbers, if a pair of classes did not converge.
+    """Give a `ConvergenceWarning` if a pair of classes did not converge.
 
     Parameters
     ----------
     found
-        Of all pairs.
+        Certificates of all pairs.
     """
     left = int(np.count_nonzero(~found.converged))
     if left:
@@ -89,12 +89,12 @@ def warn_unless_converged(found: Certificates) -> None:
 
 
 def warn_unless_solved(found: LowRankCertificates) -> None:
-    """Give the same warning if a column of a low-rank model did not converge.
+    """Give a `ConvergenceWarning` if a problem of a low-rank model did not converge.
 
     Parameters
     ----------
     found
-        Of all columns.
+        Certificates of all problems.
     """
     left = int(np.count_nonzero(~found.converged))
     if left:
@@ -109,12 +109,12 @@ def warn_unless_solved(found: LowRankCertificates) -> None:
 
 
 def random_numbers(random_state: Any) -> np.random.RandomState:
-    """Random numbers of a parameter `random_state`, as scikit-learn takes it.
+    """Random number generator of a parameter `random_state`, as scikit-learn takes it.
 
     Raises
     ------
     InputError
-        It is no seed, nor a source of random numbers.
+        It is neither a seed nor a generator.
     """
     try:
         numbers: np.random.RandomState = check_random_state(random_state)
@@ -141,9 +141,9 @@ def _check_classes(classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_
 
 
 def _folds(codes: Indices, used: NDArray[np.bool_], most: int, random_state: Any) -> Indices:
-    """Stratified fold of each sample, (N,); -1 of those without weight.
+    """Stratified fold of each sample, (N,); -1 for those of weight 0.
 
-    Where the only sample of a class is held out, all pairs of the class decide against it, as in
+    If the only sample of a class is held out, all pairs of the class decide against it, as in
     LIBSVM.
     """
     counts = np.bincount(codes[used])

@@ -1,4 +1,4 @@
-"""Kernel ridge regression with the heat kernel, exact, on matrices larger than memory."""
+"""Kernel ridge regression on Gram matrices that may be larger than memory."""
 
 import warnings
 from contextlib import nullcontext
@@ -30,54 +30,58 @@ from dhsk.solvers.sources import ArraySource, Source
 class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
-    Solves (K + alpha I) b = y for all targets together by conjugate gradients, and certifies the
-    solution by its residual. A matrix that fits the memory is computed once; else every pass
-    computes it anew, or reads it from a store.
+    Conjugate gradients solve (K + alpha I) b = y for all targets together; `residual_` certifies
+    the solution. A matrix that fits in memory is computed once. Otherwise each pass computes it
+    again, or reads it from a store.
 
     Parameters
     ----------
     alpha
-        Penalty, above 0.
+        Regularization strength, above 0.
     time_scale
-        Diffusion time in units of log(dim)/dim.
+        Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
     sphere_map
-        How rows become unit vectors: "hyperspherical", "projective" or "identity". None for the
-        kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
+        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
+        counts), "projective" (division by the length) or "identity". None for the kernel's
+        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
     zero_rows
-        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
-        the positive orthant, the limit of smoothed counts, with one warning that counts them.
-        "error": an error that names the first.
+        What to do with samples that are all zero, which have no image on the sphere. "center" maps
+        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
+        their number. "error" raises an error that names the first.
     kernel
-        Another kernel; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
+        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
     tol
-        Greatest residual as a part of y.
+        Tolerance of the residual, relative to the norm of y.
     max_iter
-        Number of passes over the matrix, one an iteration, after which the fit ends with a warning.
+        Largest number of iterations, each one pass over the matrix. The fit warns if they are not
+        enough.
     dtype
-        "float64" or "float32": type of rows, products and matrix; sums are in float64.
+        Type of mapped rows, inner products and matrix, "float64" or "float32"; sums are in
+        float64.
     memory
-        Most bytes that this process, or with a client all processes, may hold: a number, or like
-        "2GB". None for half of what is free, or what the workers have.
+        Upper bound on the memory of this process, or of all workers of `client`: a number of
+        bytes, or a string like "2GB". None for half of what is free, or for what the workers have.
     client
-        Dask client whose workers compute the passes where the matrix does not fit the memory. It is
-        shared by clones, and not pickled.
+        Dask client whose workers compute the matrix if it does not fit in memory. Clones share it,
+        and it is not pickled.
     store
-        Folder for the matrix: it is then computed there, or found there, and read in each pass.
+        Folder for the matrix. It is computed once, unless it is there already, and read in each
+        pass.
     max_passes
         Former name of `max_iter`.
 
     Attributes
     ----------
     dual_coef_
-        b, (N,) or (N, k).
+        Coefficients b, (N,) or (N, k).
     X_fit_
-        Mapped rows that the coefficients belong to, (N, dim): those of a sample weight above 0.
+        Samples of a weight above 0, mapped to the sphere, (N, dim).
     kernel_
         The kernel.
     residual_
-        Relative residual, the greatest of all targets.
+        Largest relative residual of all targets.
     n_iter_
-        Number of passes over the matrix.
+        Number of iterations.
     converged_
         Whether the residual of every target is at most `tol`.
     n_features_in_, feature_names_in_
@@ -142,14 +146,14 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         Returns
         -------
         HeatKernelRidge
-            Itself.
+            The fitted estimator.
 
         Raises
         ------
         InputError
             A parameter or a row cannot be used; the message names the row.
         BudgetError
-            Not even the mapped samples fit the memory, or the matrix does not fit the disk.
+            The mapped samples need more memory, or the matrix more room on disk, than there is.
         """
         self._check("alpha", "tol")
         max_iter = whole_parameter("max_iter", parameter(self, "max_iter", "max_passes"), 2)
@@ -184,7 +188,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         Returns
         -------
         Floats
-            (M,) or (M, k), as y was.
+            (M,) or (M, k), like y.
 
         Raises
         ------
@@ -200,12 +204,12 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
 
     @property
     def X_fit_(self) -> Rows:  # scikit-learn's name of `KernelRidge`
-        """Mapped rows that the coefficients belong to, (N, dim)."""
+        """Samples of a weight above 0, mapped to the sphere, (N, dim)."""
         check_is_fitted(self)
         return with_all_entries(self._rows)
 
     def _source(self, samples: Samples) -> Source:
-        """The matrix: in memory if it fits and no store was named, else computed or read."""
+        """The matrix: in memory if it fits and there is no store, else computed or read."""
         rows, n = RowsSource(self._rows, self.kernel_), self._rows.shape[0]
         fits = n * padded(n) * rows.dtype.itemsize <= own_room(self._bytes())
         if self.store is None and fits:
@@ -216,7 +220,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
             samples,
             self.kernel_,
             sphere_map=self.sphere_map,
-            zero_rows=ZeroRows(self.zero_rows),  # those were warned of when the rows were mapped
+            zero_rows=ZeroRows(self.zero_rows),  # the warning was given when the rows were mapped
             store=self.store,
             dtype=self._fitted_map.dtype,
             product_dtype=self._fitted_map.dtype,
@@ -226,7 +230,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         return GramSource(gram)
 
     def _complaint(self, solution: RidgeSolution) -> str:
-        """Say in one sentence what did not converge, and the way out."""
+        """Text of the warning: what did not converge, and what to change."""
         open_, total = int((~solution.converged).sum()), len(solution.converged)
         found = (
             f"{open_} of {total} targets did not converge: relative residual {self.residual_:.3g} "

@@ -1,4 +1,4 @@
-"""Parameters that choose landmarks, checked."""
+"""Checks of the parameters that choose landmarks."""
 
 from typing import Final
 
@@ -12,26 +12,26 @@ from dhsk.nystrom.approximation import SELECTIONS
 
 _EACH: Final = 3
 _MOST: Final = 3000
-"""Landmarks for each feature with which the trace error came within 1.3 times the least of so many
-features, on images, word counts and mutations; and where that ends, as they cost N m^2."""
+"""Landmarks per feature with which the trace error was within 1.3 times the least possible with as
+many features, on images, word counts and mutations; and an upper bound, as they cost N m^2."""
 
 
 def check_choice(n_components: int, selection: str | ArrayLike, oversampling: float | None) -> None:
-    """Refuse words and numbers for a choice of landmarks that cannot be, before any work.
+    """Check the parameters that choose landmarks, before any work.
 
     Parameters
     ----------
     n_components
-        Most features.
+        Number of features.
     selection
-        One of `SELECTIONS`, or numbers of samples, which are left to `numbered`.
+        One of `SELECTIONS`, or indices of samples, which `numbered` checks.
     oversampling
-        Landmarks for each feature; None leaves it to `usual_oversampling`.
+        Number of landmarks per feature; None for `usual_oversampling`.
 
     Raises
     ------
     InputError
-        There is no such way to choose, or a number is below 1.
+        The selection is unknown, or a number is below 1.
     """
     whole_parameter("n_components", n_components, 1)
     if oversampling is not None and not real_parameter("oversampling", oversampling) >= 1:
@@ -44,41 +44,39 @@ def check_choice(n_components: int, selection: str | ArrayLike, oversampling: fl
 
 
 def usual_oversampling(n_components: int, selection: str | ArrayLike) -> float:
-    """Landmarks for each feature where they are to be found well: three, but 3,000 in all.
+    """Default number of landmarks per feature: 3 with "rpcholesky", up to 3,000 in all, else 1.
 
     Parameters
     ----------
     n_components
-        Most features.
+        Number of features.
     selection
-        As checked by `check_choice`; other than by Cholesky, one landmark is a feature.
+        As checked by `check_choice`.
     """
     if isinstance(selection, str) and selection == "rpcholesky":
         return max(1.0, min(_EACH, _MOST / n_components))
     return 1.0
 
 
-def check_trace_error(name: str, tol: float) -> None:
-    """Refuse a relative trace error that is negative or not below 1.
+def check_landmark_tol(tol: float) -> None:
+    """Refuse a tolerance of the relative trace error that is negative, or 1 or above.
 
     Parameters
     ----------
-    name
-        Of the parameter.
     tol
-        Its value.
+        The tolerance.
 
     Raises
     ------
     InputError
-        It is.
+        It is out of this range.
     """
-    if not 0 <= real_parameter(name, tol) < 1:
-        raise InputError(f"{name} must be at least 0 and below 1, but it is {tol!r}")
+    if not 0 <= real_parameter("landmark_tol", tol) < 1:
+        raise InputError(f"landmark_tol must be at least 0 and below 1, but it is {tol!r}")
 
 
 def numbered(selection: str | ArrayLike, n: int) -> str | Indices:
-    """Check numbers of landmarks among the samples.
+    """Check the indices of landmarks among the samples.
 
     Parameters
     ----------
@@ -90,12 +88,12 @@ def numbered(selection: str | ArrayLike, n: int) -> str | Indices:
     Returns
     -------
     str or Indices
-        The same.
+        The same selection, indices as an array.
 
     Raises
     ------
     InputError
-        They are no numbers, or there is no such sample.
+        They are not integers, or there is no such sample.
     """
     if isinstance(selection, str):
         return selection

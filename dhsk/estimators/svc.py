@@ -1,4 +1,4 @@
-"""The exact support vector machine with the heat kernel, as a scikit-learn classifier."""
+"""Support vector classifier with the exact heat kernel."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,79 +23,83 @@ from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
 
 FOLDS: Final = 5
-"""Folds whose decisions the sigmoids are fitted to, as in LIBSVM."""
+"""Number of folds whose held-out decisions the sigmoids are fitted to, as in LIBSVM."""
 
 
 class HeatSVC(HeatClassifier[SvcModel]):
-    """Exact support vector machine with the heat kernel on the hypersphere.
+    """C-support vector classification, by default with the exact heat kernel on the hypersphere.
 
-    One-vs-one, as `sklearn.svm.SVC`, with the same optimum; every solution comes with its KKT
-    violation and its duality gap. Kernel values are computed as the solver needs them: a pair of
-    classes whose matrix does not fit the memory is solved by parts.
+    One-vs-one, with the optimum of `sklearn.svm.SVC`. The fit reports the KKT violation and the
+    duality gap of its solution. Kernel values are computed when the solver needs them, so that the
+    matrix of a pair of classes may be larger than memory.
 
     Parameters
     ----------
     C
-        Bound of the dual coefficients.
+        Upper bound on the dual coefficients.
     time_scale
         Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
     sphere_map
-        How samples become unit vectors: "hyperspherical" (for counts), "projective" or "identity"
-        (they are used as they are). None for the kernel's own: hyperspherical for heat, parametrix
-        and cosine, identity for the others.
+        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
+        counts), "projective" (division by the length) or "identity". None for the kernel's
+        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
     zero_rows
-        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
-        the positive orthant, the limit of smoothed counts, with one warning that counts them.
-        "error": an error that names the first.
+        What to do with samples that are all zero, which have no image on the sphere. "center" maps
+        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
+        their number. "error" raises an error that names the first.
     kernel
-        Another kernel of dhsk; None for the heat kernel; or a name: "heat" and "parametrix" at
-        `time_scale`, "gaussian" with sigma=1, "polynomial" with degree=2 and offset=1, "cosine",
-        "linear".
+        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name: "heat" and
+        "parametrix" at `time_scale`, "gaussian" with sigma=1, "polynomial" with degree=2 and
+        offset=1, "cosine", "linear".
     tol
-        Greatest KKT violation. In float64, pairs of classes of up to 2,048 samples go on to 1e-10
-        if four times as many steps are enough for it: then decisions do not depend on how a problem
-        is put, by weights or by repetition, in this order of samples or another.
+        Tolerance of the KKT violation. In float64, pairs of classes of up to 2,048 samples are
+        solved to 1e-10 if that takes at most four times as many steps again: decisions then do not
+        depend on the order of the samples, nor on weights in place of repeated samples.
     class_weight
         Factors of C by label, or "balanced"; None for 1.
     probability
-        Whether to train for `predict_proba` too: up to five more fits on the same matrix.
+        Whether to enable `predict_proba`, which takes up to five more fits on the same matrix.
     dtype
-        Type of products and kernel values: "float64", or for spherical and linear kernels
-        "float32".
+        Type of inner products and kernel values: "float64", or "float32" for spherical and linear
+        kernels.
     memory
-        Most bytes that this process, or with a client all processes, may hold: a number, or like
-        "2GB". None for half of what is free, or what the workers have.
+        Upper bound on the memory of this process, or of all workers of `client`: a number of
+        bytes, or a string like "2GB". None for half of what is free, or for what the workers have.
     client
-        Dask client on whose workers to fit. It stays one and the same in clones, and is not
-        pickled.
+        Dask client whose workers fit the model. Clones share it, and it is not pickled.
     store
-        Folder for the Gram matrix of one fit; it is read instead if the same fit is repeated.
-        With neither this nor a client, mapped samples are held in memory and nothing is stored.
+        Folder for the Gram matrix of one fit, which is read if the same fit is repeated. With
+        neither this nor a client the mapped samples are in memory, and nothing is stored.
     random_state
-        Of the folds, if `probability`.
+        Seed, or a `RandomState`, that shuffles the folds of `probability`.
 
     Attributes
     ----------
     classes_
         Labels, (k,).
-    support_, support_vectors_, n_support_
-        Numbers of the support vectors among the samples, class by class, (n_sv,); their mapped
-        rows, (n_sv, dim); how many each class has, (k,).
+    support_
+        Indices of the support vectors, class by class, (n_sv,).
+    support_vectors_
+        Support vectors, mapped to the sphere, (n_sv, dim).
+    n_support_
+        Number of support vectors of each class, (k,).
     dual_coef_, intercept_
-        As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,): above 0 stands for the first
-        class of a pair, but of two classes alone for the second, scikit-learn's positive class.
+        As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,). Decisions above 0 are for the
+        first class of a pair; if there are only two classes, for the second one.
     kernel_
         The kernel.
-    kkt_violation_, duality_gap_
-        Greatest of all pairs; the gap is primal less dual objective, as a part of the primal.
+    kkt_violation_
+        Largest KKT violation of all pairs of classes.
+    duality_gap_
+        Largest relative duality gap of all pairs: primal less dual objective, over the primal.
     n_iter_
-        Steps of each pair, (k(k - 1)/2,).
+        Number of steps of the solver for each pair, (k(k - 1)/2,).
     converged_
         Whether the KKT violations of all pairs are at most `tol`.
     model_
-        All of it as `SvcModel`, with LIBSVM's own signs.
+        The fitted model as `SvcModel`, with LIBSVM's signs.
     n_features_in_, feature_names_in_
-        Number of features; their names, if the samples had names.
+        As in scikit-learn.
 
     References
     ----------
@@ -151,7 +155,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         self.random_state = random_state
 
     def fit_samples(self, samples: Any, y: ArrayLike, progress: OnProgress | None = None) -> Self:
-        """Train on a file, of which only what the fit needs is held in memory.
+        """Fit to samples in a file, of which only what the fit needs is in memory.
 
         Parameters
         ----------
@@ -160,25 +164,25 @@ class HeatSVC(HeatClassifier[SvcModel]):
         y
             Labels, (N,).
         progress
-            Called with a `Progress` now and then.
+            Called with `Progress` events.
 
         Returns
         -------
         Self
-            This estimator.
+            The fitted estimator.
 
         Raises
         ------
         InputError
             Parameters or samples cannot be used; a row is named.
         BudgetError
-            It does not fit the memory or the disk.
+            The fit needs more memory, or more room on disk, than there is.
         """
         opened, labels, weights = self._opened(samples, y)
         return self._fit(opened, labels, weights, progress or ignore)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of each sample, by votes of the pairs, (N,).
+        """Predicted label of each sample, by votes of the pairs of classes, (N,).
 
         Parameters
         ----------
@@ -188,7 +192,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         return self._by_blocks(X, self._fitted.predict)
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores of the classes, as `sklearn.svm.SVC` with ``decision_function_shape="ovr"``.
+        """Decision values, as `sklearn.svm.SVC` with ``decision_function_shape="ovr"``.
 
         Parameters
         ----------
@@ -210,10 +214,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, (N, k), from sigmoids fitted to decisions of samples held out.
+        """Class probabilities, (N, k), by Platt's sigmoids of cross-validated decisions.
 
-        The most probable class need not be the one that `predict` chooses, as in
-        `sklearn.svm.SVC`.
+        As in `sklearn.svm.SVC`, the most probable class may differ from that of `predict`.
 
         Parameters
         ----------
@@ -258,7 +261,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
 
     @property
     def support_vectors_(self) -> Rows:
-        """Mapped rows of the support vectors, (n_support, dim)."""
+        """Support vectors, mapped to the sphere, (n_sv, dim)."""
         return with_all_entries(self._fitted.rows)
 
     def _take(self, model: SvcModel) -> None:
