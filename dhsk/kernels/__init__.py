@@ -1,4 +1,4 @@
-"""Kernels: mathematics on arrays, without files or clusters."""
+"""Kernels: mathematics on arrays, without files or Dask."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -78,16 +78,16 @@ _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
 
 
 NAMED: Final = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
-"""Kernels that a name is enough for, as in the command line's --kernel."""
+"""Kernels that can be given by name, as in the command line's --kernel."""
 
 
 def named_family(name: object) -> type[Kernel]:
-    """Class of the kernels of a name.
+    """Kernel class of a name.
 
     Raises
     ------
     InputError
-        There is none that a name is enough for.
+        The name is not in `NAMED`.
     """
     if not isinstance(name, str) or name not in NAMED:
         raise InputError(
@@ -97,12 +97,12 @@ def named_family(name: object) -> type[Kernel]:
 
 
 def parse_kernel(kernel: Kernel | str, dim: int, time_scale: float = 1.0) -> Kernel:
-    """Take a kernel, or make that of a name, with the parameters that the commands have by default.
+    """Return a kernel, or make the one of a name with the defaults of the command line.
 
     Parameters
     ----------
     kernel
-        A kernel, returned as it is, or a name: "heat" and "parametrix" at `time_scale`, "gaussian"
+        A kernel, returned unchanged, or a name: "heat" and "parametrix" at `time_scale`, "gaussian"
         with sigma=1, "polynomial" with degree=2 and offset=1, "cosine", "linear".
     dim
         Number of features.
@@ -117,7 +117,7 @@ def parse_kernel(kernel: Kernel | str, dim: int, time_scale: float = 1.0) -> Ker
     Raises
     ------
     InputError
-        It is neither, or `dim` or `time_scale` cannot be used.
+        It is neither, or `dim` or `time_scale` is invalid.
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -134,19 +134,19 @@ def parse_kernel(kernel: Kernel | str, dim: int, time_scale: float = 1.0) -> Ker
 
 
 def one_or_several(kernels: Kernel | str | Iterable[Kernel | str]) -> list[Kernel | str]:
-    """Put one kernel, or name of one, into a list of its own.
+    """List of kernels, or names, from one or several.
 
     Raises
     ------
     InputError
-        It is neither that nor several.
+        It is neither.
     """
     if isinstance(kernels, Kernel | str):
         return [kernels]
     try:
         return list(kernels)
     except TypeError:
-        named_family(kernels)  # which says what a kernel is
+        named_family(kernels)  # raises, with the names of the kernels
         raise
 
 
@@ -161,7 +161,7 @@ def kernel_from_spec(spec: Mapping[str, Any]) -> Kernel:
     Returns
     -------
     Kernel
-        A kernel equal to the one described.
+        A kernel equal to the described one.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def kernel_from_spec(spec: Mapping[str, Any]) -> Kernel:
     if not isinstance(name, str) or name not in _FAMILIES:
         raise InputError(f"unknown kernel {name!r}: choose one of {', '.join(_FAMILIES)}")
     inner = parameters.get("kernel")
-    if isinstance(inner, Mapping):  # of a kernel made of another
+    if isinstance(inner, Mapping):  # a wrapped kernel
         parameters["kernel"] = kernel_from_spec(inner)
     try:
         return _FAMILIES[name](**parameters)

@@ -1,4 +1,4 @@
-"""What every kernel offers: values from inner products, from rows, and a JSON description."""
+"""Base class of the kernels: values of inner products and of rows, and a JSON description."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,13 +15,13 @@ from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.rows import RowsLike, as_rows, inner_product, squared_norms
 
 STRIP: Final = 16384
-"""Entries handled at a time: five such float64 arrays (640 kB) stay in a core's L2 cache."""
+"""Number of entries processed at a time: five such float64 arrays (640 kB) fit the L2 cache."""
 
 _MIRROR_BLOCK: Final = 256  # rows copied at a time: two 512 kB blocks, one of them strided
 
 
 def largest_of(dtype: str) -> float:
-    """A bound of kernel values that leaves room to add eight of them in a type."""
+    """Upper bound on kernel values such that the sum of eight of them is in the range of a type."""
     return float(np.finfo(dtype).max) / 8.0
 
 
@@ -31,14 +31,14 @@ def strips(size: int) -> Iterator[slice]:
 
 
 def real_parameter(name: str, value: object) -> float:
-    """Check a kernel parameter to be a finite number, or raise `InputError`; a float."""
+    """Check that a parameter is a finite number, or raise `InputError`; returns a float."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise InputError(f"{name} must be a finite number, but it is {value!r}")
     return float(value)
 
 
 def positive_parameter(name: str, value: object) -> float:
-    """Check a kernel parameter to be finite and above 0, or raise `InputError`; a float."""
+    """Check that a parameter is finite and above 0, or raise `InputError`; returns a float."""
     number = real_parameter(name, value)
     if number <= 0:
         raise InputError(f"{name} must be above 0, but it is {value!r}")
@@ -46,7 +46,7 @@ def positive_parameter(name: str, value: object) -> float:
 
 
 def whole_parameter(name: str, value: object, minimum: int) -> int:
-    """Check a kernel parameter to be whole and large enough, or raise `InputError`; an int."""
+    """Check that a parameter is an integer of at least `minimum`, or raise `InputError`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise InputError(f"{name} must be a whole number, at least {minimum}, but it is {value!r}")
     return int(value)
@@ -56,8 +56,8 @@ def whole_parameter(name: str, value: object, minimum: int) -> int:
 class Kernel(ABC):
     """A positive semi-definite function of two samples.
 
-    Kernels are frozen dataclasses: equal if of one class with equal parameters, and picklable.
-    Each is a function of the inner product of two rows and, for some, of their squared norms.
+    Kernels are frozen dataclasses: comparable, hashable and picklable. Most are functions of the
+    inner product of two rows and of their squared norms.
 
     Examples
     --------
@@ -75,19 +75,19 @@ class Kernel(ABC):
     spherical: ClassVar[bool] = False
     """Whether rows must be unit vectors."""
     unit_diagonal: ClassVar[bool] = False
-    """Whether K(x, x) = 1 for every x: then the diagonal is set, not computed."""
+    """Whether K(x, x) = 1 for every x, so that the diagonal is set to 1."""
     default_map: ClassVar[str] = "identity"
-    """Map that takes raw samples to rows of this kernel."""
+    """Default map of raw samples to rows of this kernel."""
 
     @property
     def row_length(self) -> int | None:
-        """Number of columns that rows must have; None if any."""
+        """Required number of columns of rows; None for any."""
         return None
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """Short human name with the parameters, for tables and plots."""
+        """Short name with the parameters, for tables and plots."""
 
     @abstractmethod
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
@@ -105,7 +105,7 @@ class Kernel(ABC):
         Returns
         -------
         Floats
-            K(x_i, y_j), (a, b); in the memory of `product` if that is C-ordered float64.
+            K(x_i, y_j), (a, b), in place if `product` is C-ordered float64.
         """
 
     def __call__(self, X: RowsLike, Y: RowsLike | None = None) -> Floats:
@@ -142,22 +142,22 @@ class Kernel(ABC):
         return self.of_rows(rows, columns)
 
     def of_rows(self, rows: Rows, columns: Rows | None = None, out: Reals | None = None) -> Floats:
-        """Kernel values of all pairs of rows that were checked before: `__call__` is this, checked.
+        """Kernel values of all pairs of rows, as `__call__` gives but without checks.
 
         Parameters
         ----------
         rows
-            Samples by row, (a, dim), finite and such that the kernel is defined. Spherical and
-            linear kernels take float32 too, and then compute in float32.
+            Samples by row, (a, dim), that were checked. Spherical and linear kernels compute in
+            float32 if the rows are float32.
         columns
             Samples by row, (b, dim); None means `rows`.
         out
-            C-ordered array, (a, b), of the rows' dtype that may be used for the result.
+            C-ordered array for the result, (a, b), of the rows' dtype; None for a new one.
 
         Returns
         -------
         Floats
-            K(x_i, y_j), (a, b), of the rows' dtype; with `columns` None symmetric bit for bit.
+            K(x_i, y_j), (a, b), of the rows' dtype; symmetric bit for bit if `columns` is None.
         """
         values = self._between(rows, rows if columns is None else columns, out)
         if columns is None:
@@ -175,15 +175,15 @@ class Kernel(ABC):
         return self.of_product(product, self.norms2(rows), self.norms2(columns))
 
     def product(self, rows: Rows, columns: Rows, out: Reals | None = None) -> Floats:
-        """Inner products of checked rows, (a, b), as `of_product` takes them; in `out` if given."""
+        """Inner products of checked rows for `of_product`, (a, b); in `out` if given."""
         return inner_product(rows, columns, out)
 
     def norms2(self, rows: Rows) -> Floats:
-        """Squared norms of rows, (a,), as `of_product` takes them: ones where it uses none."""
+        """Squared norms of rows for `of_product`, (a,)."""
         return squared_norms(rows)
 
-    def prepare(self) -> None:  # noqa: B027  # most have nothing to make
-        """Make what values are computed from, before any work: later it comes from a cache.
+    def prepare(self) -> None:  # noqa: B027  # most kernels have nothing to prepare
+        """Compute and cache the constants of the kernel, before any values are needed.
 
         Raises
         ------
@@ -192,23 +192,23 @@ class Kernel(ABC):
         """
 
     def largest_norm2(self, dtype: str = "float64") -> float:
-        """Squared norm of rows up to which all values are in the range of a type."""
+        """Largest squared norm of rows for which all values are in the range of a type."""
         del dtype
         return math.inf
 
     def check_rows(
         self, rows: Rows, first_row: int = 0, what: str = "X", dtype: str = "float64"
     ) -> None:
-        """Refuse rows that this kernel is not defined on, or whose values overflow.
+        """Refuse rows on which this kernel is not defined, or whose values overflow.
 
         Parameters
         ----------
         rows
             Samples by row, (a, dim), finite.
         first_row
-            Number of the first of these rows among all samples, for the message.
+            Index of the first of these rows among all samples, for the message.
         what
-            What the message calls the samples.
+            Name of the samples in the message.
         dtype
             Type of the kernel values.
 
@@ -236,7 +236,7 @@ class Kernel(ABC):
             )
 
     def to_spec(self) -> dict[str, Any]:
-        """Name and parameters as JSON scalars; `kernel_from_spec` reads them back exactly."""
+        """Name and parameters for JSON, as `kernel_from_spec` reads them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         inner = {key: value.to_spec() for key, value in values.items() if isinstance(value, Kernel)}
         return {"name": self.name} | values | inner

@@ -1,9 +1,9 @@
-"""Sparse rows that stand for the centre of the positive orthant, the image of a sample of zeros.
+"""CSR rows that stand for the centre of the positive orthant, the image of an all-zero sample.
 
-The centre is the unit vector with 1/sqrt(dim) in every coordinate: in a CSR row it would be dim
-entries, a gigabyte for a thousand empty texts of 100,000 words. So such a row holds one entry
-instead, NaN in the first column. No sample is mapped to that, and arithmetic that does not know of
-it gives NaN, never a wrong number. Its inner product with a row x is sum(x)/sqrt(dim).
+The centre is the unit vector with 1/sqrt(dim) in every coordinate. In a CSR row it would take dim
+entries: a gigabyte for a thousand empty texts of 100,000 words. So such a row has one entry
+instead, NaN in the first column. No other sample has this image, and arithmetic that does not
+handle it gives NaN, never a wrong number. Its inner product with a row x is sum(x)/sqrt(dim).
 """
 
 from typing import Any
@@ -17,16 +17,16 @@ from dhsk.kernels.certified.evaluate import Reals
 
 
 def with_centres(rows: Rows, numbers: Indices, *, compact: bool) -> Rows:
-    """Make some rows, which have no entries, the centre.
+    """Set rows without entries to the centre.
 
     Parameters
     ----------
     rows
-        (n, dim); a dense array is changed in place.
+        (n, dim); a dense array is modified in place.
     numbers
-        Which of them, ascending.
+        Indices of these rows, ascending.
     compact
-        Whether CSR rows are to hold one entry that stands for the centre, or all dim of them.
+        Whether CSR rows get one entry that stands for the centre, or dim entries.
 
     Returns
     -------
@@ -51,17 +51,17 @@ def with_centres(rows: Rows, numbers: Indices, *, compact: bool) -> Rows:
 
 
 def centres_of(rows: Rows) -> NDArray[np.bool_] | None:
-    """Which CSR rows stand for the centre, (n,); None if none does."""
+    """Mask of the CSR rows that stand for the centre, (n,); None if there are none."""
     if isinstance(rows, np.ndarray) or not rows.nnz:
         return None
     starts = np.minimum(rows.indptr[:-1], rows.nnz - 1)
-    # A row without entries looks at the first entry of the one behind it.
+    # For a row without entries this is the first entry of a later row.
     found: NDArray[np.bool_] = np.isnan(rows.data[starts]) & (np.diff(rows.indptr) == 1)
     return found if found.any() else None
 
 
 def without_centres(rows: Rows, centres: NDArray[np.bool_] | None) -> Rows:
-    """The same rows, but without entries where they stand for the centre."""
+    """The same rows, with no entries in those that stand for the centre."""
     if centres is None or isinstance(rows, np.ndarray):
         return rows
     kept = np.ones(rows.nnz, np.bool_)
@@ -72,7 +72,7 @@ def without_centres(rows: Rows, centres: NDArray[np.bool_] | None) -> Rows:
 
 
 def with_all_entries(rows: Rows) -> Rows:
-    """The same rows as others read them: with dim entries where they stand for the centre."""
+    """The same rows, with dim entries in those that stand for the centre."""
     centres = centres_of(rows)
     if centres is None:
         return rows
@@ -86,16 +86,16 @@ def set_products_of_centres(
     of_x: NDArray[np.bool_] | None,
     of_y: NDArray[np.bool_] | None,
 ) -> None:
-    """Set the inner products of the centre, in place.
+    """Set the inner products of rows that stand for the centre, in place.
 
     Parameters
     ----------
     product
-        (a, b).
+        Inner products, (a, b).
     X, Y
-        Rows, (a, dim) and (b, dim), of zeros where they stand for the centre.
+        Rows, (a, dim) and (b, dim), without entries in those that stand for the centre.
     of_x, of_y
-        Which do, (a,) and (b,); None for none.
+        Masks of these, (a,) and (b,); None if there are none.
     """
     entry = np.sqrt(1.0 / X.shape[1])
     if of_x is not None:

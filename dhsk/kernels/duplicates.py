@@ -1,9 +1,8 @@
-"""A hash of each row's bits: equal rows are found by it, so that their cosine can be exactly 1.
+"""Hashes of rows, which find equal rows, so that their cosine is exactly 1.
 
-The computed product of a unit row with itself is off 1 by up to 60 eps at 10,000 columns (one after
-the other, equal terms round with a bias), so no tolerance tells equal rows from near ones without
-bending the kernel for the near ones: a tolerance was tried, and made matrices of tight clusters
-indefinite in float32.
+The computed inner product of a unit row with itself is off 1 by up to 60 eps at 10,000 columns, as
+equal terms round with a bias. A tolerance cannot distinguish equal rows from near ones: when tried,
+it made matrices of tight clusters indefinite in float32.
 """
 
 from functools import cache
@@ -19,7 +18,7 @@ from dhsk.kernels.certified.evaluate import Reals
 _Marks = NDArray[np.uint64]
 
 _NEAR_ONE: Final = 1e-2
-"""Equal marks whose cosine is farther from 1 are those of different rows."""
+"""Rows with equal hashes whose cosine is farther from 1 are different."""
 
 
 def set_cosines_of_equal_rows(product: Reals, rows: Rows, columns: Rows) -> None:
@@ -32,14 +31,14 @@ def set_cosines_of_equal_rows(product: Reals, rows: Rows, columns: Rows) -> None
     rows
         Unit rows, (a, dim).
     columns
-        Unit rows, (b, dim); if they are `rows` itself, the diagonal is left alone.
+        Unit rows, (b, dim); if they are `rows` itself, the diagonal is not set.
     """
     row_marks = row_hashes(rows)
     column_marks = row_marks if columns is rows else row_hashes(columns)
     if columns is rows:
         repeated = _repeated(row_marks)
     else:
-        # Mostly there are none, and to see that takes a quarter of the time of an intersection.
+        # Usually there are none, which this finds in a quarter of the time of an intersection.
         both = _repeated(np.concatenate([row_marks, column_marks]))
         repeated = np.intersect1d(row_marks, column_marks) if both.size else both
     for mark in repeated:
@@ -49,7 +48,7 @@ def set_cosines_of_equal_rows(product: Reals, rows: Rows, columns: Rows) -> None
 
 
 def _repeated(marks: _Marks) -> _Marks:
-    """Marks that are there more than once."""
+    """Hashes that occur more than once."""
     found, counts = np.unique(marks, return_counts=True)
     return np.asarray(found[counts > 1])
 
@@ -65,7 +64,7 @@ def row_hashes(rows: Rows) -> _Marks:
     Returns
     -------
     ndarray
-        (n,). Rows that differ in one entry never have the same.
+        (n,). Rows that differ in one entry only have different hashes.
     """
     data: Any = rows if isinstance(rows, np.ndarray) else rows.data
     bits = data.view(np.uint32 if data.dtype == np.float32 else np.uint64)
@@ -80,16 +79,17 @@ def row_hashes(rows: Rows) -> _Marks:
 
 @cache
 def _compiled() -> tuple[Any, Any, Any]:
-    """Sums of folded bits times weights modulo 2^64: exact, so their order does not matter.
+    """Compile sums of folded bits times weights modulo 2^64, which are exact in any order.
 
-    Small whole numbers differ in their upper bits only, of which a product modulo 2^64 keeps few:
-    folded down they count in 45 bits of it. Zeros have types, as numba takes ``0 if ... else bits``
-    for floats; functions call none of the others, as numba would compile them in every process.
+    Small integers in float64 differ in their upper bits only, of which a product modulo 2^64 keeps
+    few, so the upper half is folded onto the lower one. Zeros are typed, as numba would make floats
+    of ``0 if ... else bits``. The functions do not call each other, as numba would then compile
+    them in every process.
     """
 
     @numba.njit(nogil=True, cache=True)
     def weights(numbers: Any) -> Any:
-        """Odd numbers that look random (the finaliser of SplitMix64, Steele et al. 2014)."""
+        """Pseudo-random odd numbers (the finaliser of SplitMix64, Steele et al. 2014)."""
         found = np.empty(numbers.size, np.uint64)
         for k in range(numbers.size):
             z = (np.uint64(numbers[k]) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)

@@ -39,7 +39,7 @@ class CosineKernel(SphericalKernel):
 
     @property
     def label(self) -> str:
-        """Short human name."""
+        """Short name."""
         return "cosine"
 
     def _evaluate(self, cosines: Floats) -> None:
@@ -62,11 +62,11 @@ class LinearKernel(Kernel):
 
     @property
     def label(self) -> str:
-        """Short human name."""
+        """Short name."""
         return "linear"
 
     def largest_norm2(self, dtype: str = "float64") -> float:
-        """By Cauchy and Schwarz no inner product is above the largest squared norm."""
+        """Largest value: no inner product is above the largest squared norm."""
         return largest_of(dtype)
 
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
@@ -84,7 +84,7 @@ class PolynomialKernel(Kernel):
     degree
         Exponent, a whole number of at least 1.
     offset
-        Number added to the inner product, at least 0 (below 0 the kernel is not positive).
+        Number added to the inner product, at least 0, as the kernel is indefinite below.
 
     Raises
     ------
@@ -112,11 +112,11 @@ class PolynomialKernel(Kernel):
 
     @property
     def label(self) -> str:
-        """Short human name with the parameters."""
+        """Short name with the parameters."""
         return f"polynomial degree={self.degree} offset={self.offset:.4g}"
 
     def largest_norm2(self, dtype: str = "float64") -> float:
-        """The root of the largest value, less the offset."""
+        """Root of the largest value, less the offset."""
         return float(largest_of(dtype) ** (1.0 / self.degree)) - self.offset
 
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
@@ -134,9 +134,8 @@ class PolynomialKernel(Kernel):
 class GaussianKernel(Kernel):
     """Gaussian of the distance, exp(-|x - y|²/(2 sigma²)).
 
-    Squared distances come from norms and inner products, so they carry an absolute error of about
-    eps (|x|² + |y|²); what falls below 0 by that is set to 0. Centre samples that lie far from
-    the origin.
+    Squared distances are computed from norms and inner products, with an absolute error of about
+    eps (|x|² + |y|²); negative ones are set to 0. Centre samples that are far from the origin.
 
     Parameters
     ----------
@@ -175,11 +174,11 @@ class GaussianKernel(Kernel):
 
     @property
     def label(self) -> str:
-        """Short human name with the width."""
+        """Short name with the width."""
         return f"gaussian sigma={self.sigma:.4g}"
 
     def largest_norm2(self, dtype: str = "float64") -> float:
-        """Squared distances are sums of two norms and twice a product, in float64."""
+        """Largest value of float64, in which squared distances are computed."""
         del dtype
         return largest_of("float64")
 
@@ -198,19 +197,19 @@ class GaussianKernel(Kernel):
         scale: float = 1.0,
         shift: float = 0.0,
     ) -> Floats:
-        """Values of scale (K - 1) + shift, (a, b), with the digits that K loses where it is near 1.
+        """Values of scale (K - 1) + shift, (a, b), without cancellation where K is nearly 1.
 
         Parameters
         ----------
         product, row_norms2, col_norms2
             As for `of_product`.
         scale, shift
-            What K - 1 is multiplied by, and what is added to that.
+            Factor of K - 1, and constant added to the product.
 
         Returns
         -------
         Floats
-            (a, b); in the memory of `product` if that is C-ordered float64.
+            (a, b), in place if `product` is C-ordered float64.
         """
         values = np.ascontiguousarray(product, dtype=np.float64)
         for strip in self._exponents(values, row_norms2, col_norms2):

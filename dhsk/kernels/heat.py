@@ -16,11 +16,11 @@ from dhsk.kernels.certified.profile import HeatProfile, heat_profile
 from dhsk.kernels.spherical import SphericalKernel
 
 TIME_SCALES: Final = (0.7, 1.0, 1.4)
-"""Scales to try first: around the sweet spot t = log(n)/n of Zhao & Song (2017), section 2.2."""
+"""Default time scales of searches, around the sweet spot of Zhao & Song (2017), section 2.2."""
 
 
-_CURVED: Final = 1e6  # where no kernel is near a linear one
-_NEGLIGIBLE: Final = 1e-3  # a bound needs no more digits
+_CURVED: Final = 1e6  # above this nonlinearity no kernel is near a linear one
+_NEGLIGIBLE: Final = 1e-3  # relative: the upper bound needs no more digits
 
 
 def time_at_scale(dim: int, time_scale: float) -> float:
@@ -56,13 +56,13 @@ class HeatKernel(SphericalKernel):
     """Exact heat kernel on the sphere S^{dim-1}, normalised to K(x, x) = 1.
 
     K(c; t) = Σ_l a_l P_l(c), with P_l the Legendre polynomials of the sphere and weights a_l that
-    are positive and sum to 1. On first use the sum is taken in ball arithmetic and compiled to a
-    short closed form with a proven error, `error_bound`: in float64 a relative error of at most
-    1e-12 wherever K >= 1e-290, and a value in [0, 1e-290] below that; in float32 an absolute error
-    of at most 4e-7. That is the error of K at the cosine given. A cosine that is itself rounded by
-    δ moves K by up to δ K'(1), where K'(1) is about 1/(2t): 6e-8/(2t) for a float32 cosine.
+    are positive and sum to 1. On first use the sum is computed in ball arithmetic and compiled to a
+    short closed form with a proven error, `error_bound`. In float64 the relative error is at most
+    1e-12 wherever K >= 1e-290, and smaller values are in [0, 1e-290]. In float32 the absolute error
+    is at most 4e-7. These are errors at the given cosine. A rounding error δ of the cosine changes
+    K by up to δ K'(1), where K'(1) is about 1/(2t): by 6e-8/(2t) for a float32 cosine.
 
-    K(1) = 1 to the bit, K never passes 1, and K does not decrease with c beyond rounding.
+    K(1) is exactly 1, K is never above 1, and K increases with c up to rounding.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class HeatKernel(SphericalKernel):
     InputError
         If dim is not a whole number of at least 2 or time not a finite number above 0.
     AccuracyError
-        On first use, if the time is too small for the proof. Proven are time scales from 0.2 up to
-        dim = 1,000,000, from 0.05 up to dim = 10,000, and times from 1e-4 up to dim = 50.
+        On first use, if the time is too small for a proof. There are proofs for time scales from
+        0.2 up to dim = 1,000,000, from 0.05 up to dim = 10,000, and times from 1e-4 up to dim = 50.
 
     References
     ----------
@@ -109,13 +109,13 @@ class HeatKernel(SphericalKernel):
 
     def __reduce__(self) -> tuple[Any, ...]:
         try:
-            # With the profile (3 kB), so that it is built once and all workers have the same bits.
+            # With the profile (3 kB): it is computed once, and all workers have the same bits.
             return _with_profile, (type(self), self.dim, self.time, self._profile)
-        except AccuracyError:  # said where the kernel is used: pickling is no place for it
+        except AccuracyError:  # raised again where the kernel is used
             return type(self), (self.dim, self.time)
 
     def prepare(self) -> None:
-        """Prove the kernel: the sum of its series, compiled to a closed form."""
+        """Sum the series, compile it to a closed form, and prove its error bound."""
         self._profile  # noqa: B018
 
     @classmethod
@@ -130,17 +130,17 @@ class HeatKernel(SphericalKernel):
 
     @property
     def row_length(self) -> int:
-        """Number of columns that rows must have."""
+        """Required number of columns of rows."""
         return self.dim
 
     @property
     def label(self) -> str:
-        """Short human name with the time."""
+        """Short name with the time."""
         return f"heat t={self.time:.4g}"
 
     @property
     def n_levels(self) -> int:
-        """Number of levels of the series that were summed."""
+        """Number of terms of the series that are summed."""
         return self._profile.levels
 
     @property
@@ -150,12 +150,12 @@ class HeatKernel(SphericalKernel):
 
     @property
     def nonlinearity(self) -> float:
-        """Bound of what K differs from a linear kernel by, as a part of 1 - K.
+        """Upper bound on the relative difference of 1 - K from that of a linear kernel.
 
         With the weights a_l of the series, 1 - K = a_1 (1 - c) (1 + δ(c)) where 0 <= δ(c) <=
-        Σ_{l>=2} a_l P_l'(1) / a_1, because 0 <= 1 - P_l <= P_l'(1) (1 - c): this sum. So squared
-        distances in feature space are those of the linear kernel up to the factor 1 + δ. It falls
-        like n^(1-s) with the time scale s.
+        Σ_{l>=2} a_l P_l'(1) / a_1, because 0 <= 1 - P_l <= P_l'(1) (1 - c). The bound is this sum:
+        squared distances in feature space are those of the linear kernel up to the factor 1 + δ. It
+        decreases like n^(1-s) with the time scale s.
         """
         n, t = self.dim, self.time
         # P_l'(1) = l(l+n-2)/(n-1); the terms rise to one peak and fall.
@@ -171,7 +171,7 @@ class HeatKernel(SphericalKernel):
         return math.inf
 
     def explain(self) -> str:
-        """Say in words how this kernel is evaluated and what is proven."""
+        """Text on how this kernel is evaluated and what is proven."""
         return self._profile.explain()
 
     @cached_value

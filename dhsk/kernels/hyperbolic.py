@@ -13,11 +13,11 @@ from dhsk.kernels.hyperbolic_profile import HyperbolicProfile, hyperbolic_profil
 from dhsk.kernels.rowwise import RowKernel
 
 MAX_DIM: Final = 11
-"""Largest dimension whose accuracy was checked."""
+"""Largest dimension for which the accuracy was measured."""
 
 SHORTEST_TIME: Final = 1e-6
 LONGEST_TIME: Final = 100.0
-"""Times between which the accuracy was checked."""
+"""Range of times in which the accuracy was measured."""
 
 SMALLEST_LOG_DENSITY: Final = -708.0
 """Logarithm of the smallest normal float64."""
@@ -31,9 +31,9 @@ class HyperbolicHeatKernel(RowKernel):
     kernel is a decreasing function of the distance rho of Fisher's geometry scaled to curvature -1,
     cosh rho = 1 + (|mu - mu'|² + (sigma - sigma')²)/(2 sigma sigma').
 
-    Given the distance, values are accurate to a relative 1e-10 wherever they are normal numbers
-    (measured below 2e-12), and smaller ones underflow gradually to 0. The distance is computed from
-    differences of the entries, so equal rows have a distance of exactly 0.
+    Given the distance, the relative error of values is at most 1e-10 (measured below 2e-12) if they
+    are normal numbers; smaller values underflow gradually to 0. The distance is computed from
+    differences of the entries, so that of equal rows is exactly 0.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class HyperbolicHeatKernel(RowKernel):
     time
         Diffusion time t, 1e-6 to 100.
     normalize
-        Whether to divide by the value at distance 0, so that K(x, x) = 1; else values are
+        Whether to divide by the value at distance 0, so that K(x, x) = 1. Otherwise values are
         transition densities with respect to the hyperbolic volume.
 
     Raises
@@ -50,7 +50,7 @@ class HyperbolicHeatKernel(RowKernel):
     InputError
         If dim is not such a number or time not a finite number above 0.
     AccuracyError
-        If the time is out of its range; on first use, if the density is too small for float64.
+        If the time is out of its range; or on first use, if the density is too small for float64.
 
     References
     ----------
@@ -67,7 +67,7 @@ class HyperbolicHeatKernel(RowKernel):
            [0.1621, 0.3035, 1.    ]])
     """
 
-    name: ClassVar[str] = "hyperbolic"  # the diagonal need not be set: its distances are 0
+    name: ClassVar[str] = "hyperbolic"  # the diagonal is 1 without being set: its distances are 0
 
     dim: int
     time: float
@@ -90,12 +90,12 @@ class HyperbolicHeatKernel(RowKernel):
 
     @property
     def row_length(self) -> int:
-        """Number of columns that rows must have."""
+        """Required number of columns of rows."""
         return self.dim
 
     @property
     def label(self) -> str:
-        """Short human name with the time."""
+        """Short name with the time."""
         return f"hyperbolic t={self.time:.4g}{'' if self.normalize else ' density'}"
 
     def check_rows(
@@ -153,7 +153,7 @@ class HyperbolicHeatKernel(RowKernel):
         return values
 
     def prepare(self) -> None:
-        """Make the profile."""
+        """Tabulate the kernel."""
         self._profile  # noqa: B018
 
     @property
@@ -180,7 +180,7 @@ def _distances(x: Floats, y: Floats) -> Floats:
     """
     left, right = x[:, -1:] ** -0.5, y[:, -1] ** -0.5
     total = np.zeros((x.shape[0], y.shape[0]))
-    with np.errstate(over="ignore"):  # infinitely far: the kernel is 0
+    with np.errstate(over="ignore"):  # at an infinite distance the kernel is 0
         for column in range(x.shape[1]):
             difference = x[:, column, None] - y[:, column]
             difference *= left

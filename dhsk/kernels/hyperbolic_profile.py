@@ -1,4 +1,4 @@
-"""The heat kernel of hyperbolic space as a function of distance, tabulated.
+"""Table of the heat kernel of hyperbolic space as a function of distance.
 
 With z = cosh rho, the closed forms of odd dimensions d = 2m + 1 are m derivatives -d/dz of
 exp(-rho²/4t), and those of even ones are integrals of the next odd one. Since q(z) = rho²/2 has
@@ -20,26 +20,26 @@ from dhsk.arrays import Floats
 from dhsk.errors import AccuracyError
 
 TOLERANCE: Final = 1e-11
-"""Largest error of the logarithm that a table may show where it is checked."""
+"""Largest error of the logarithm in the check of a table."""
 
 _SMALL: Final = 1.5
-"""Distance below which a power series, above which a recurrence gives the derivatives of q."""
+"""Distance up to which a power series gives the derivatives of q; a recurrence does beyond."""
 
 _DEGREE: Final = 15  # of the polynomial on each piece: 12^-15 for a piece of length 1
-_PIECES: Final = 32  # at least, so that log K near distance 0 is not lost in the first piece
-_SMALLEST_LOG: Final = -746.0  # of what does not underflow to 0
+_PIECES: Final = 32  # at least, to resolve log K near distance 0
+_SMALLEST_LOG: Final = -746.0  # below, exp underflows to 0
 _STEPS: Final = 256  # of the trapezoidal rule
 _CUT: Final = 45.0  # the rule ends where the integrand has fallen by exp(-45), 3e-20
 
 
 @dataclass(frozen=True, eq=False)
 class HyperbolicProfile:
-    """log K(rho)/K(0) as a polynomial on each of many pieces of equal length."""
+    """log K(rho)/K(0) as a piecewise polynomial, on pieces of equal length."""
 
     coefficients: Floats
-    """Of the powers of u in [-1, 1] on each piece, (degree + 1, pieces)."""
+    """Coefficients of the powers of u in [-1, 1] on each piece, (degree + 1, pieces)."""
     length: float
-    """Of a piece, in units of rho."""
+    """Length of a piece, in units of rho."""
     log_peak: float
     """log K(0) of the density."""
 
@@ -69,7 +69,7 @@ class HyperbolicProfile:
         return np.asarray(log)
 
 
-@lru_cache(maxsize=32)  # a worker meets the same kernel in every task
+@lru_cache(maxsize=32)  # every task of a worker needs the same kernel
 def hyperbolic_profile(dim: int, time: float) -> HyperbolicProfile:
     """Tabulate the heat kernel of H^dim at one time, and check the table.
 
@@ -83,12 +83,12 @@ def hyperbolic_profile(dim: int, time: float) -> HyperbolicProfile:
     Returns
     -------
     HyperbolicProfile
-        The table, up to where the kernel underflows.
+        The table, up to the distance at which the kernel underflows.
 
     Raises
     ------
     AccuracyError
-        If the table is off by more than `TOLERANCE` at a point between its nodes.
+        If the error of the table is above `TOLERANCE` at a point between its nodes.
     """
     peak = float(log_shape(np.zeros(1), dim, time)[0])
     log_peak = peak + _log_scale(dim, time)

@@ -16,25 +16,25 @@ from dhsk.kernels.heat import time_at_scale
 from dhsk.kernels.spherical import SphericalKernel
 
 MAX_ORDER: Final = 2
-"""Highest order of the expansion with a closed form here."""
+"""Highest order of the expansion."""
 
 _TERMS: Final = 18
-"""Terms of the series in x = (θ/π)²: they fall like 9^-k or faster, so the rest is below 1e-17."""
+"""Terms of the series in x = (θ/π)²: they decrease like 9^-k, so the remainder is below 1e-17."""
 
 _PIECE: Final = 4096
-"""Cosines expanded at a time: the twenty arrays that it takes stay in cache."""
+"""Number of cosines expanded at a time: the twenty arrays that this takes stay in cache."""
 
 
 @dataclass(frozen=True)
 class ParametrixKernel(SphericalKernel):
-    """Gaussian of the angle, exp(-θ²/(4t)) with θ = arccos c, or the expansion it comes from.
+    """Gaussian of the angle, exp(-θ²/(4t)) with θ = arccos c, or the short-time expansion.
 
-    Without an order it is the Gaussian factor alone: the kernel used in practice before the exact
-    one. With an order q it is the heat kernel's expansion at short times, scaled to 1 at θ = 0:
+    Without an order it is the Gaussian factor alone, which was used in practice before the exact
+    kernel. With an order q it is the heat kernel's expansion at short times, scaled to 1 at θ = 0:
 
         K(c) = exp(-θ²/4t) (u_0 + ... + u_q t^q)(θ) / (u_0 + ... + u_q t^q)(0)
 
-    Neither need be positive semi-definite, and the expansion is no kernel to classify with: it may
+    Neither is positive semi-definite in general. The expansion is not for classification: it may
     be negative, exceed 1 or increase with θ (u_0 alone does near 0 for t > 3/(dim - 2)), and
     diverges at θ = π for dim > 2. There, and where it overflows, values are ±inf.
 
@@ -54,8 +54,8 @@ class ParametrixKernel(SphericalKernel):
     Raises
     ------
     InputError
-        If time is not a finite number above 0, order none of None, 0, 1 and 2, or dim not a whole
-        number of at least 2 or missing for an order.
+        If time is not a finite number above 0, order is not None, 0, 1 or 2, or dim is not an
+        integer of at least 2, or missing for an order.
 
     References
     ----------
@@ -98,7 +98,7 @@ class ParametrixKernel(SphericalKernel):
 
     @classmethod
     def at_scale(cls, dim: int, time_scale: float, order: int | None = None) -> Self:
-        """Kernel at `time_scale` times the exact kernel's sweet spot log(dim)/dim."""
+        """Kernel at `time_scale` times the sweet spot log(dim)/dim of the heat kernel."""
         return cls(time_at_scale(dim, time_scale), order, None if order is None else dim)
 
     @classmethod
@@ -123,12 +123,12 @@ class ParametrixKernel(SphericalKernel):
 
     @property
     def row_length(self) -> int | None:
-        """Number of columns that rows must have; None if any."""
+        """Required number of columns of rows; None for any."""
         return self.dim
 
     @property
     def label(self) -> str:
-        """Short human name with the time, and the order of an expansion."""
+        """Short name with the time and the order."""
         order = "" if self.order is None else f" order={self.order}"
         return f"parametrix t={self.time:.4g}{order}"
 
@@ -146,7 +146,7 @@ class ParametrixKernel(SphericalKernel):
             piece[:] = _expansion(piece, self.time, self.order, self.dim)
 
     def _evaluate_less_one(self, cosines: Floats, scale: float, shift: float) -> None:
-        if self.order is not None and self.dim != 2:  # u_0 keeps an expansion from nearing 1
+        if self.order is not None and self.dim != 2:  # with u_0 the expansion is not near 1
             super()._evaluate_less_one(cosines, scale, shift)
             return
         self._exponents(cosines)
@@ -164,7 +164,7 @@ class ParametrixKernel(SphericalKernel):
 
 def _expansion(c: Floats, time: float, order: int, dim: int) -> Floats:
     """exp(-θ²/4t) Σ u_k t^k, divided by its value at θ = 0; (size,)."""
-    # The angle to the nearer pole keeps its digits; x = (θ/π)² and y = 1 - x both do, too.
+    # From the angle to the nearer pole, x = (θ/π)² and y = 1 - x have no cancellation.
     nearer = np.arccos(np.abs(c))
     theta = np.where(c < 0.0, math.pi - nearer, nearer)
     x = np.square(theta / math.pi)
@@ -198,7 +198,7 @@ def _coefficients(x: Floats, y: Floats, time: float, order: int, b: float) -> Fl
         v_2 = v_1²/2 + b(b-1) (g'/θ + (2b-1)(g + 1/3)/θ²)
 
     and Euler's series θ cot θ = 1 - 2x Σ_m 1/(m² - x) gives each part without cancellation as
-    its pole 1/y at θ = π (m = 1) and a regular rest.
+    its pole 1/y at θ = π (m = 1) and a regular remainder.
     """
     largest = order if time > 1.0 else 0
     weights = [time ** (k - largest) for k in range(order + 1)] + [0.0, 0.0]

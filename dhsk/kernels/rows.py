@@ -1,4 +1,4 @@
-"""Rows of samples as the kernels take them: checks, squared norms and inner products."""
+"""Rows of samples: checks, squared norms and inner products."""
 
 from typing import Any, Final, TypeAlias
 
@@ -20,36 +20,36 @@ UNIT_NORM_TOLERANCE: Final = 1e-6
 """Largest |norm - 1| of a unit row: rows normalised in float32 (eps 1.2e-7) must pass."""
 
 SPARSE_MULTIPLY_COST: Final = 48.0
-"""What a multiply-add of the sparse product costs, in multiply-adds of GEMM.
+"""Cost of a multiply-add of the sparse product, in multiply-adds of GEMM.
 
-Measured with one BLAS thread on 1000 x 1000 tiles, d = 400 to 50000, where both routes take about
+Measured with one BLAS thread on 1000 x 1000 tiles, d = 400 to 50000, where both products take about
 the same time: 60 for uniform sparse rows (which break even at a density of 12 to 14 %), 38 for text
-(Zipf) rows; up to 160 at d = 400, where 10 ms are at stake. CSR times a dense block was nowhere the
-best by more than a fifth.
+(Zipf) rows, and up to 160 at d = 400, where the difference is 10 ms. CSR times a dense block was
+never faster than the better of the two by more than a fifth.
 """
 
 DENSE_BYTES: Final = 64 * 2**20
 """Largest temporary block of `inner_product`, in bytes.
 
-It holds at most three, besides copies of the size of the CSR blocks that it is given.
+At most three are in memory, and copies of the CSR blocks.
 """
 
 
 def as_rows(X: RowsLike, what: str = "X") -> Rows:
-    """Bring samples to a float64 C array or canonical CSR array, checked to be 2-D and finite.
+    """Convert samples to a float64 C array or canonical CSR array, and check them.
 
     Parameters
     ----------
     X
-        Samples by row, (rows, dim), of any real or integer dtype. It is never modified, and not
-        copied if it already has the right form.
+        Samples by row, (rows, dim), of any real or integer dtype; not modified, and copied only
+        if necessary.
     what
-        What the messages call it.
+        Name of the samples in messages.
 
     Returns
     -------
     Rows
-        The same numbers, (rows, dim).
+        The same values, (rows, dim).
 
     Raises
     ------
@@ -127,9 +127,9 @@ def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> No
     norms2
         Squared norms of the rows, (rows,).
     what
-        What the message calls the samples.
+        Name of the samples in the message.
     first_row
-        Number of the first of these rows among all samples, for the message.
+        Index of the first of these rows among all samples, for the message.
 
     Raises
     ------
@@ -152,8 +152,8 @@ def inner_product(X: Rows, Y: Rows, out: Reals | None = None) -> Floats:
     """Inner products of all pairs of rows.
 
     A CSR row may stand for the centre, see `dhsk.kernels.centre`. Two CSR blocks are multiplied as
-    sparse matrices where that takes less time than GEMM on dense strips of them, by
-    `SPARSE_MULTIPLY_COST`. Temporaries are bounded by `DENSE_BYTES`.
+    sparse matrices if that is faster than GEMM on dense strips of them, by `SPARSE_MULTIPLY_COST`.
+    Temporary arrays are bounded by `DENSE_BYTES`.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def _product(X: Rows, Y: Rows, out: Reals) -> Floats:
 
 def _product_of_csr(X: _Csr, Y: _Csr, out: Any) -> None:
     dim = X.shape[1]
-    if dim > X.nnz + Y.nnz:  # arrays of a number a column would be the largest there are
+    if dim > X.nnz + Y.nnz:  # arrays of one number per column would be the largest
         X, Y = _without_empty_columns(X, Y)
     if _sparse_is_faster(X, Y, dim):
         _sparse_product(X, Y, out)
@@ -206,12 +206,12 @@ def _product_of_csr(X: _Csr, Y: _Csr, out: Any) -> None:
 
 
 def _without_empty_columns(X: _Csr, Y: _Csr) -> tuple[_Csr, _Csr]:
-    """Both with only the columns that occur, in the same order: products keep their bits."""
+    """Both without empty columns, in the same order, so that products have the same bits."""
     columns = np.union1d(X.indices, Y.indices)
     width = max(1, len(columns))
 
     def renumbered(A: _Csr) -> _Csr:
-        # Sorted, as the old ones are: SciPy need not look again.
+        # Still sorted, so that SciPy need not check.
         parts = (A.data, np.searchsorted(columns, A.indices), A.indptr)
         return csr_array(parts, shape=(A.shape[0], width))
 
@@ -227,25 +227,25 @@ def _sparse_is_faster(X: _Csr, Y: _Csr, dim: int) -> bool:
 
 
 def sparse_is_cheaper(multiplies: float, dense_multiplies: float) -> bool:
-    """Whether a product of CSR blocks takes less time as one of sparse matrices.
+    """Whether the product of CSR blocks is faster as one of sparse matrices.
 
     Parameters
     ----------
     multiplies
-        Multiply-adds of the sparse product: Σ_c a_c b_c, of the entries in each column c.
+        Multiply-adds of the sparse product: Σ_c a_c b_c, for the entries in each column c.
     dense_multiplies
-        Multiply-adds of GEMM on the same blocks, in the same unit: in all, or an entry.
+        Multiply-adds of GEMM on the same blocks. Both are totals, or both are per entry.
 
     Returns
     -------
     bool
-        Whether `inner_product` takes the sparse path.
+        Whether `inner_product` multiplies sparse matrices.
     """
     return SPARSE_MULTIPLY_COST * multiplies < dense_multiplies
 
 
 def _sparse_product(X: _Csr, Y: _Csr, out: Floats) -> None:
-    # It adds one term after the other, so in float32 too many digits would go.
+    # It adds the terms one by one, which would lose too many digits in float32.
     X, transposed = X.astype(np.float64), Y.T.tocsr().astype(np.float64)
     step = _rows_within_bound(Y.shape[0])  # a strip of the product may fill in
     for start in range(0, X.shape[0], step):

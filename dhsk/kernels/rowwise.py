@@ -1,4 +1,4 @@
-"""Kernels that need the rows themselves, because inner products do not give them to full digits."""
+"""Kernels that are computed from rows, because inner products do not determine them."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

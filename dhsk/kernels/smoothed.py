@@ -1,4 +1,4 @@
-"""Spherical kernels of Dirichlet-smoothed counts, which stay sparse."""
+"""Spherical kernels of Dirichlet-smoothed counts, without dense smoothed rows."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,9 +19,9 @@ from dhsk.kernels.spherical import SphericalKernel, WrappedKernel
 class SmoothedKernel(WrappedKernel, RowKernel):
     """A spherical kernel of smoothed counts: of the cosines of `multinomial_map(X, alpha)`.
 
-    It takes the counts themselves and computes the same cosines without the dense map: sparse
-    counts stay sparse. `SmoothedKernel(ParametrixKernel.multinomial(T), alpha)` is the multinomial
-    diffusion kernel with Dirichlet smoothing.
+    It computes the same cosines from the counts, so that sparse counts stay sparse.
+    `SmoothedKernel(ParametrixKernel.multinomial(T), alpha)` is the multinomial diffusion kernel
+    with Dirichlet smoothing.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class SmoothedKernel(WrappedKernel, RowKernel):
     Raises
     ------
     InputError
-        If the kernel is not spherical or alpha not a finite number of at least 0.
+        If the kernel is not spherical, or alpha is not a finite number of at least 0.
 
     References
     ----------
@@ -66,7 +66,7 @@ class SmoothedKernel(WrappedKernel, RowKernel):
 
     @property
     def label(self) -> str:
-        """Short human name: the inner kernel's, with alpha."""
+        """Short name of the inner kernel, with alpha."""
         return f"{self.kernel.label} alpha={self.alpha:.4g}"
 
     def check_rows(
@@ -100,7 +100,7 @@ def smoothed_cosines(X: Rows, Y: Rows, alpha: float) -> Floats:
 
         c = (⟨w_x, w_y⟩ + √α Σw_x + √α Σw_y + α n)/(Z_x Z_y);
 
-    no term is negative, so that c has a few rounding errors only.
+    no term is negative, so that the error of c is a few eps.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def smoothed_cosines(X: Rows, Y: Rows, alpha: float) -> Floats:
 
 
 def _offsets(counts: Rows, alpha: float) -> tuple[Rows, Floats, Floats]:
-    """Rows w/Z, and by row (√α Σw + αn/2)/Z and 1/Z: what the cosine is made of."""
+    """Rows w/Z, and for each row (√α Σw + αn/2)/Z and 1/Z: the terms of the cosine."""
     root, dim = alpha**0.5, counts.shape[1]
     scale = 1.0 / np.sqrt(counts.sum(axis=1) + alpha * dim)
     if isinstance(counts, csr_array):
@@ -141,7 +141,7 @@ def _offsets(counts: Rows, alpha: float) -> tuple[Rows, Floats, Floats]:
 
 def _root_gain(counts: Floats, alpha: float) -> Floats:
     """√(x+α) - √α without its cancellation."""
-    with np.errstate(invalid="ignore"):  # 0/0 where a zero is stored and nothing added
+    with np.errstate(invalid="ignore"):  # 0/0 for a stored zero at alpha=0
         gain = counts / (np.sqrt(counts + alpha) + alpha**0.5)
     return np.asarray(np.nan_to_num(gain, copy=False, nan=0.0))
 

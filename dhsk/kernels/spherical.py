@@ -46,7 +46,7 @@ class SphericalKernel(Kernel):
     def _evaluate_less_one(self, cosines: Floats, scale: float, shift: float) -> None:
         """Replace a 1-D strip of cosines in [-1, 1] with scale (K - 1) + shift, in place.
 
-        Families whose values come near 1 everywhere compute K - 1 itself.
+        Kernels that may be near 1 everywhere compute K - 1 directly, without cancellation.
         """
         self._evaluate(cosines)
         cosines -= 1.0
@@ -69,11 +69,11 @@ class SphericalKernel(Kernel):
         Parameters
         ----------
         cosines
-            (size,), float64 or float32, without NaN; clipped to [-1, 1].
+            Cosines, (size,), float64 or float32, without NaN; clipped to [-1, 1].
         out
-            Where the values go, (size,), rounded if it is float32; may be `cosines`.
+            Array for the values, (size,), rounded if it is float32; may be `cosines`.
         scale, shift
-            What K - 1 is multiplied by, and what is added to that.
+            Factor of K - 1, and constant added to the product.
         """
         for part in strips(cosines.size):
             strip = np.clip(cosines[part], -1.0, 1.0, dtype=np.float64)
@@ -81,10 +81,10 @@ class SphericalKernel(Kernel):
             out[part] = strip.astype(out.dtype, copy=False)
 
     def of_cosine_minus_one(self, c: ArrayLike) -> NDArray[Any]:
-        """K - 1 at given cosines, with the digits that K itself loses where it is nearly 1.
+        """K - 1 at given cosines, without the cancellation of K(c) - 1 where K is nearly 1.
 
-        Of the heat kernel, the parametrix without an order and the cosine, the relative error is
-        some eps (2e-16), given the cosine; of other kernels the absolute error.
+        For the heat kernel, the parametrix without an order and the cosine, the relative error is
+        a few eps (2e-16), given the cosine; for other kernels the absolute error is.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class SphericalKernel(Kernel):
 
     @staticmethod
     def _checked_cosines(c: ArrayLike) -> tuple[Any, Any]:
-        """Cosines in a new array, and the same memory as one strip; NaN is refused."""
+        """Copy of cosines and a flat view of it; NaN is refused."""
         cosines = np.asarray(c)
         if cosines.dtype.kind not in "iuf":
             raise InputError(f"cosines must be real numbers, but their dtype is {cosines.dtype}")
@@ -146,23 +146,23 @@ class SphericalKernel(Kernel):
         return out, flat
 
     def evaluate(self, cosines: Reals, out: Reals) -> None:
-        """Kernel values of cosines that `product` gave, in one pass over them.
+        """Kernel values of the cosines of `product`, in one pass.
 
         Parameters
         ----------
         cosines
             (a, b), C-ordered, float64 or float32; rounding beyond [-1, 1] is clipped.
         out
-            Where the values go, (a, b), C-ordered, float64 or float32; `cosines` are kept unless
-            it is the same array. Values have the accuracy of the type of `cosines`.
+            Array for the values, (a, b), C-ordered, float64 or float32; may be `cosines`. The
+            accuracy is that of the dtype of `cosines`.
         """
         self._apply(cosines.reshape(-1), out.reshape(-1))
 
     def of_product(self, product: Reals, row_norms2: Floats, col_norms2: Floats) -> Any:
         """Kernel values from the cosines of unit rows, in one pass over `product`.
 
-        The computed product of equal rows is not exactly 1: `product` sets it, so that duplicates
-        have K = 1 to the bit wherever kernels are called with rows.
+        Rounding moves the inner product of equal rows off 1. `product` sets it to 1, so that
+        duplicates have K = 1 exactly if the kernel is called with rows.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class SphericalKernel(Kernel):
         Returns
         -------
         NDArray
-            K(x_i, y_j), (a, b), of the dtype of `product`; in its memory if it is C-ordered.
+            K(x_i, y_j), (a, b), of the dtype of `product`; in place if that is C-ordered.
         """
         del row_norms2, col_norms2
         single = product.dtype == np.float32
@@ -188,7 +188,7 @@ class SphericalKernel(Kernel):
 
 @dataclass(frozen=True)
 class WrappedKernel(Kernel):
-    """A kernel made of a spherical one, which says what rows it takes.
+    """Base of kernels made of a spherical kernel, with the same number of features.
 
     Parameters
     ----------
@@ -200,12 +200,12 @@ class WrappedKernel(Kernel):
 
     @property
     def dim(self) -> int | None:
-        """Number of features, if the inner kernel fixes it."""
+        """Number of features, if the inner kernel has one."""
         return self.kernel.row_length
 
     @property
     def row_length(self) -> int | None:
-        """Number of columns that rows must have; None if any."""
+        """Required number of columns of rows; None for any."""
         return self.kernel.row_length
 
     def prepare(self) -> None:

@@ -1,9 +1,9 @@
-"""Kernels that are nearly constant, brought to the scale of their differences.
+"""Rescaling of kernels that are nearly constant.
 
-At large times, or widths, all values of a kernel are nearly 1, and what tells samples apart is in
-their last digits. A support vector machine with intercept does not change when a constant is added
-to its kernel, as its coefficients sum to 0, and C only counts in units of a factor of the kernel:
-so 1 - (1 - K)/spread serves it as well as K, and has all its digits where 1 - K has.
+At large times, or widths, all values of a kernel are nearly 1, and only their last digits differ. A
+support vector machine with intercept does not depend on a constant added to its kernel, as its
+coefficients sum to 0, and a factor of the kernel only rescales C. So it may use
+1 - (1 - K)/spread in place of K, which has as many significant digits as 1 - K.
 """
 
 from dataclasses import dataclass
@@ -20,28 +20,28 @@ from dhsk.kernels.smoothed import SmoothedKernel
 from dhsk.kernels.spherical import SphericalKernel, WrappedKernel
 
 NEARLY_CONSTANT: Final = 0.25
-"""Mean of 1 - K below which a kernel is stretched: at 1/4 two binary digits are gained."""
+"""Mean of 1 - K below which a kernel is stretched: at 1/4 this gains two binary digits."""
 
 SMALLEST_SPREAD: Final = 1e-280
-"""Mean of 1 - K below which a kernel is taken for constant: the range of float64 ends there."""
+"""Mean of 1 - K below which a kernel counts as constant, near the end of the float64 range."""
 
-_RESOLVED: Final = 1e-6  # of a unit: from there on a mean has ten digits of its own
+_RESOLVED: Final = 1e-6  # share of the unit above which a mean has ten digits
 
 
 @dataclass(frozen=True)
 class StretchedKernel(WrappedKernel, SphericalKernel):
-    """A spherical kernel K as 1 - (1 - K)/spread: its differences from 1 at a scale of their own.
+    """A spherical kernel K with its differences from 1 rescaled: 1 - (1 - K)/spread.
 
-    It is 1 on the diagonal and about 0 elsewhere, if `spread` is the mean of 1 - K. It is positive
-    semi-definite on coefficients that sum to 0, those of support vector machines with intercept,
-    but for spread < 1 not on all.
+    If `spread` is the mean of 1 - K, it is 1 on the diagonal and about 0 elsewhere. It is positive
+    semi-definite for coefficients that sum to 0, as in support vector machines with intercept, but
+    for spread < 1 not in general.
 
     Parameters
     ----------
     kernel
         The kernel K.
     spread
-        Difference from 1 that becomes 1, above 0.
+        Divisor of the differences from 1, above 0.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class StretchedKernel(WrappedKernel, SphericalKernel):
 
     @property
     def label(self) -> str:
-        """Short human name: the inner kernel's, with the spread."""
+        """Short name of the inner kernel, with the spread."""
         return f"{self.kernel.label} spread={self.spread:.4g}"
 
     def _evaluate(self, cosines: Floats) -> None:
@@ -77,7 +77,7 @@ class StretchedGaussianKernel(GaussianKernel):
     sigma
         Width of the Gaussian, above 0.
     spread
-        Difference from 1 that becomes 1, above 0.
+        Divisor of the differences from 1, above 0.
 
     Raises
     ------
@@ -95,7 +95,7 @@ class StretchedGaussianKernel(GaussianKernel):
 
     @property
     def label(self) -> str:
-        """Short human name with the width and the spread."""
+        """Short name with the width and the spread."""
         return f"{super().label} spread={self.spread:.4g}"
 
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
@@ -104,19 +104,19 @@ class StretchedGaussianKernel(GaussianKernel):
 
 
 def stretched(kernel: Kernel, spread: float) -> Kernel | None:
-    """Give a kernel whose differences from 1 are divided by a spread.
+    """Kernel whose differences from 1 are divided by a spread.
 
     Parameters
     ----------
     kernel
         Any kernel.
     spread
-        Difference from 1 that becomes 1, above 0.
+        Divisor of the differences from 1, above 0.
 
     Returns
     -------
     Kernel or None
-        1 - (1 - K)/spread; None for families that do not near 1.
+        1 - (1 - K)/spread; None for kernels that are not bounded by 1.
     """
     if isinstance(kernel, SmoothedKernel):
         return SmoothedKernel(StretchedKernel(kernel.kernel, spread), kernel.alpha)
@@ -126,7 +126,7 @@ def stretched(kernel: Kernel, spread: float) -> Kernel | None:
 
 
 def mean_difference(kernel: Kernel, rows: Rows) -> float | None:
-    """Mean of 1 - K over all pairs of some samples, to ten digits however small it is.
+    """Mean of 1 - K over all pairs of samples, to ten digits however small it is.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def mean_difference(kernel: Kernel, rows: Rows) -> float | None:
     Returns
     -------
     float or None
-        The mean, 0 below `SMALLEST_SPREAD`; None for families that do not near 1.
+        The mean, 0 below `SMALLEST_SPREAD`; None for kernels that are not bounded by 1.
     """
     unit = 1.0
     while unit > SMALLEST_SPREAD:
@@ -154,7 +154,7 @@ def mean_difference(kernel: Kernel, rows: Rows) -> float | None:
 
 
 def unit_of(kernel: Kernel, rows: Rows) -> float | None:
-    """Power of two near the mean of 1 - K over some samples, where K is nearly constant.
+    """Power of two near the mean of 1 - K over samples, if K is nearly constant.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def unit_of(kernel: Kernel, rows: Rows) -> float | None:
     Returns
     -------
     float or None
-        What to stretch the kernel by; None where that gains nothing, or all values are equal.
+        Spread to stretch the kernel by; None if that gains nothing, or all values are equal.
     """
     found = mean_difference(kernel, rows)
     if found is None or not 0.0 < found < NEARLY_CONSTANT:

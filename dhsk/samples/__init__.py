@@ -1,4 +1,4 @@
-"""Files and arrays to row blocks, maps to the sphere, fingerprints and labels."""
+"""Samples and labels from files and arrays: blocks of rows, maps to the sphere, fingerprints."""
 
 from dhsk.samples.labels import check_labels, read_labels
 from dhsk.samples.maps import (

@@ -1,4 +1,4 @@
-"""What every source of samples offers, and the checks that all readers share."""
+"""Base of all sources of samples, and the checks that readers share."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ from dhsk.samples.unchanged import SeenRows
 
 
 class Samples(ABC):
-    """Samples by row, read in consecutive blocks as often as wanted.
+    """Samples by row, read in consecutive blocks, any number of times.
 
     Attributes
     ----------
@@ -26,12 +26,12 @@ class Samples(ABC):
     is_sparse
         Whether `blocks` yields CSR arrays.
     nnz
-        Entries as stored; `None` when dense. Duplicates and explicit zeros count here, although
-        `blocks` merges and drops them.
+        Number of stored entries; `None` when dense. Duplicates and explicit zeros count here,
+        although `blocks` merges and drops them.
     indptr
-        Entries before each row, and in all, (n_samples + 1,); `None` when dense, or not known.
+        Row pointers, (n_samples + 1,), as in CSR; `None` when dense, or not known.
     feature_names
-        Names of the features, as many; `None` where the source has none.
+        Names of the features, (dim,); `None` if the source has none.
     """
 
     source: str
@@ -42,17 +42,17 @@ class Samples(ABC):
     feature_names: tuple[str, ...] | None = None
 
     def most_entries(self, rows: int) -> float:
-        """Entries that so many consecutive samples have at most, as far as is known.
+        """Largest number of entries of consecutive samples.
 
         Parameters
         ----------
         rows
-            How many.
+            Number of samples.
 
         Returns
         -------
         float
-            Of dense samples all; of sparse ones without row pointers as many as on average.
+            All entries of dense samples; the average of sparse samples without row pointers.
         """
         n_samples, dim = self.shape
         rows = min(rows, n_samples)
@@ -65,7 +65,7 @@ class Samples(ABC):
     def blocks(self, rows: int) -> Iterator[Rows]:
         """Yield consecutive row blocks, each a fresh array that the caller may change.
 
-        Rows are compared with those of earlier readings, block by block before they are given.
+        Each block is compared with earlier readings of the same rows before it is yielded.
 
         Parameters
         ----------
@@ -99,10 +99,10 @@ class Samples(ABC):
 
     @abstractmethod
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks as the source has them now, for `blocks`."""
+        """Yield row blocks as they are in the source now; `blocks` compares them."""
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, block by block as `blocks` yields them; None where there are none.
+        """Names of the samples, block by block as `blocks` yields them; None if they have none.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ def csr_block(
 
 
 class Announced(Protocol):
-    """An array that is not read yet: the header of one in numpy's format, zarr's, HDF5's."""
+    """Shape and type of an array that was not read: of a .npy header, a zarr array or HDF5."""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -19,13 +19,14 @@ def read_column(origin: Origin, root: Any) -> NDArray[Any]:
     Parameters
     ----------
     origin
-        Whose key names the column, for AnnData `obs/COLUMN`.
+        The file, and the key of the column: for AnnData `obs/COLUMN`.
     root
-        What it names it in.
+        The opened array or group.
 
     Returns
     -------
-    Labels, (n_samples,), of any type; None where one is missing.
+    ndarray
+        Labels, (n_samples,), of any type; None if one is missing.
 
     Raises
     ------
@@ -50,12 +51,12 @@ def read_index(origin: Origin, root: Any, table: str | None) -> tuple[str, ...] 
     root
         The file or folder.
     table
-        "obs", or what `features_of` says.
+        "obs", or the result of `features_of`.
 
     Returns
     -------
     tuple of str
-        One a row of the table; None if there is no such table, or it is none of AnnData's.
+        One name per row of the table; None if there is no such table, or not of AnnData.
     """
     if table is None or table not in root:
         return None

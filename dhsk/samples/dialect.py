@@ -1,7 +1,7 @@
-"""What separates the fields of a table, and whether its first row is a header.
+"""Delimiter of a table, and whether its first row is a header.
 
-`csv.Sniffer` goes by the frequency of letters, and of a table of numbers it takes a point or digit
-for the delimiter. These rules go by what the first rows are when they are parsed.
+`csv.Sniffer` counts letters, and in a table of numbers chooses a point or a digit as delimiter.
+These rules parse the first rows.
 """
 
 import csv
@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 LOOKED_AT: Final = 20
-"""Rows below the first that the rules look at."""
+"""Number of rows below the first that the rules look at."""
 
 MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Spellings of an absent value, in lower case."""
@@ -19,7 +19,7 @@ MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
 
 _FEWEST_EVEN: Final = 4
-"""Numbers at equal steps that make a header: three samples' counts may be 1, 2, 3 by chance."""
+"""Least number of evenly spaced numbers of a header: a sample may be 1, 2, 3 by chance."""
 
 
 def is_number(field: str) -> bool:
@@ -50,7 +50,7 @@ def records_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def delimiter_of(lines: Sequence[str], own: str) -> str:
-    r"""Find what separates the fields of a table.
+    r"""Find the delimiter of a table.
 
     The extension's own delimiter, unless all rows have one field by it, or numbers of fields that
     differ, or commas divide nothing but numbers such as 1,5. Then of comma, semicolon and tab that

@@ -27,7 +27,7 @@ def read_labels(
     min_classes: int = 2,
     header: bool | None = None,
 ) -> Labels:
-    """Read one class label a sample and check them (see `check_labels`).
+    """Read class labels, one per sample, and check them (see `check_labels`).
 
     Parameters
     ----------
@@ -35,24 +35,25 @@ def read_labels(
         An array, (n_samples,), or a path, `FILE` or `FILE:PART`:
 
         - `.npy`: an array;
-        - `.npz`: the array `PART` (without it the only one, or `y`, or `labels`);
-        - `.txt`: one label a line;
+        - `.npz`: the array `PART` (by default the only one, or `y`, or `labels`);
+        - `.txt`: one label per line;
         - `.h5ad` and zarr folders: the array `PART`, of AnnData `obs/COLUMN`;
-        - `.csv`, `.tsv`: the column `PART` (without it the only one);
+        - `.csv`, `.tsv`: the column `PART` (by default the only one);
         - `.svm`, `.svmlight`, `.libsvm`: the labels that begin its lines.
 
         The text formats may be compressed: `.txt.gz`. Labels in text that are all numbers are
         read as numbers.
     n_samples
-        Number of samples that the labels belong to.
+        Number of samples.
     min_classes
-        Fewest classes: 2 to train, 1 to compare with predictions.
+        Least number of classes: 2 to train, 1 to compare with predictions.
     header
-        Whether the first row of a table names its columns; None to find out.
+        Whether the first row of a table names its columns; None to detect it.
 
     Returns
     -------
-    Labels, (n_samples,), int64 or str.
+    Labels
+        (n_samples,), int64 or str.
 
     Raises
     ------
@@ -87,21 +88,22 @@ def check_labels(
     y
         (n_samples,): whole numbers of any type, or strings.
     n_samples
-        Number of samples that the labels belong to.
+        Number of samples.
     source
         Name for messages.
     min_classes
-        Fewest classes, 1 or 2.
+        Least number of classes, 1 or 2.
 
     Returns
     -------
-    Labels, (n_samples,), int64 or str.
+    Labels
+        (n_samples,), int64 or str.
 
     Raises
     ------
     InputError
-        If the labels are not one a sample, one is missing or no class, or there are fewer classes
-        than `min_classes`.
+        If there is not one label per sample, a label is missing or not a class, or there are fewer
+        classes than `min_classes`.
     """
     # As objects: numpy would turn the NaN of ["a", nan] into the class "nan".
     array = np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, dtype=object)

@@ -13,18 +13,18 @@ from dhsk.samples.memory import from_memory
 from dhsk.samples.zeros import ZeroRows, ZeroRule
 
 SphereMap: TypeAlias = Literal["hyperspherical", "projective", "identity"]
-"""How a sample becomes a point of the sphere; "identity" takes it as it is."""
+"""Name of a map to the sphere; "identity" leaves samples unchanged."""
 
 
 _JUST_BELOW: Final = 0.1
-"""Negative values down to this part of the largest are taken for what a scaler leaves of samples
-that it was not fitted to, or rounding, and not for samples of both signs."""
+"""Negative values above minus this share of the largest value are probably rounding, or samples of
+a scaler that was fitted to others; then the message advises to clip them."""
 
 _CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled like others), or "
 
 
 def parse_sphere_map(name: object) -> SphereMap:
-    """Return `name` if it is one of the maps, or say which there are."""
+    """Return `name` if it is a map, or raise `InputError`."""
     for known in get_args(SphereMap):
         if isinstance(name, str) and name == known:
             return known  # type: ignore[no-any-return]
@@ -39,14 +39,16 @@ def hyperspherical_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Ro
     X
         (n_samples, dim), non-negative; dense or sparse.
     zero_rows
-        What a row of zeros becomes. "center": the centre of the positive orthant, 1/sqrt(dim) in
-        every coordinate, with a warning that counts such rows; it is the limit of smoothed counts,
-        `multinomial_map`, at any alpha. "error": an error that names it.
+        What to do with rows that are all zero. "center" maps them to the centre of the positive
+        orthant, 1/sqrt(dim) in every coordinate, and warns of their number; it is the limit of
+        smoothed counts, `multinomial_map`, at any alpha. "error" raises an error that names the
+        first.
 
     Returns
     -------
-    Unit rows, (n_samples, dim), float64; CSR if `X` is sparse, where a row of zeros gets dim
-    entries.
+    Rows
+        Unit rows, (n_samples, dim), float64; CSR if `X` is sparse, where the centre has dim
+        entries.
 
     Raises
     ------
@@ -82,12 +84,13 @@ def projective_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:
     X
         (n_samples, dim); dense or sparse.
     zero_rows
-        What a row of zeros becomes, see `hyperspherical_map`.
+        What to do with rows that are all zero, see `hyperspherical_map`.
 
     Returns
     -------
-    Unit rows, (n_samples, dim), float64; CSR if `X` is sparse, where a row of zeros gets dim
-    entries.
+    Rows
+        Unit rows, (n_samples, dim), float64; CSR if `X` is sparse, where the centre has dim
+        entries.
 
     Raises
     ------
@@ -123,12 +126,13 @@ def multinomial_map(X: ArrayLike | Any, alpha: float) -> Rows:
     X
         (n_samples, dim), non-negative; dense or sparse.
     alpha
-        Count added to every feature, at least 0; 0 is `hyperspherical_map`. A row of zeros becomes
-        the centre of the positive orthant at any alpha.
+        Count added to every feature, at least 0; 0 is `hyperspherical_map`. At any alpha, all-zero
+        rows are mapped to the centre of the positive orthant.
 
     Returns
     -------
-    Unit rows, (n_samples, dim), float64; dense where `alpha` > 0, as no entry is zero then.
+    Rows
+        Unit rows, (n_samples, dim), float64; dense if `alpha` > 0, as no entry is zero.
 
     Raises
     ------
@@ -176,26 +180,27 @@ def apply_map(
     Parameters
     ----------
     name
-        Which map.
+        Name of the map.
     block
-        (rows, dim), dense or canonical CSR; left as it is.
+        Samples, (rows, dim), dense or canonical CSR; not modified.
     first_row
-        Number of the block's first row in the whole, for messages.
+        Index of the block's first row among all samples, for messages.
     zero_rows
-        What becomes of rows of zeros, where those are taken down; None for the centre.
+        Rule for all-zero rows, which it counts; None maps them to the centre.
     compact
-        Whether a CSR row of zeros becomes one entry that stands for the centre, as kernels take it
-        (`dhsk.kernels.centre`), or dim entries.
+        Whether the centre is one entry in a CSR row, as kernels take it (`dhsk.kernels.centre`), or
+        dim entries.
 
     Returns
     -------
-    Unit rows, (rows, dim); for "identity" the block itself. At most two more blocks of memory are
-    in use.
+    Rows
+        Unit rows, (rows, dim); for "identity" the block itself. This takes the memory of two more
+        blocks at most.
 
     Raises
     ------
     InputError
-        If the block has an entry or a row without an image.
+        If an entry or a row has no image.
     """
     zero_rows = ZeroRows() if zero_rows is None else zero_rows
     zero = check_rows(name, block, first_row, zero_rows)
@@ -212,11 +217,12 @@ def apply_map(
 
 
 def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows) -> Indices:
-    """Refuse what has no image under a map, naming the row and column (see `apply_map`).
+    """Refuse rows without an image under a map (see `apply_map`).
 
     Returns
     -------
-    Rows of zeros that the map takes for the centre, ascending, counted from the block's first.
+    Indices
+        All-zero rows of the block, ascending, which are mapped to the centre.
     """
     _refuse_nonfinite(block, first_row)
     if name == "identity":
@@ -236,7 +242,7 @@ def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows
 
 
 def map_whole(name: SphereMap, X: ArrayLike | Any, zero_rows: ZeroRows) -> Rows:
-    """Map samples in memory, rows of zeros to explicit ones, without a warning."""
+    """Map samples in memory, the centre with all its entries, without a warning."""
     return apply_map(name, _rows(X), 0, zero_rows, compact=False)
 
 
@@ -279,7 +285,7 @@ def _refuse_negative(block: Rows, first_row: int) -> None:
 
 
 def _refuse(block: Rows, position: np.intp, first_row: int, reason: str) -> NoReturn:
-    """Name the entry at a flat position of `_values`."""
+    """Refuse the entry at a flat position of `_values`."""
     if isinstance(block, csr_array):
         row = int(np.searchsorted(block.indptr, position, side="right")) - 1
         column = int(block.indices[position])
@@ -297,7 +303,7 @@ def _values(block: Rows) -> Floats:
 
 
 def _rebuilt(values: Floats, block: Rows) -> Rows:
-    """Return a block of the same structure with other values, without those that are zero."""
+    """Return a block of the same structure with other values, without zeros."""
     if not isinstance(block, csr_array):
         return values
     # Copies, because dropping the entries that underflowed moves indices in place.
@@ -308,7 +314,7 @@ def _rebuilt(values: Floats, block: Rows) -> Rows:
 
 
 def _spread(per_row: Floats, block: Rows) -> Floats:
-    """Repeat one number a row so that it combines with `_values`."""
+    """Broadcast one number per row to the shape of `_values`."""
     if isinstance(block, csr_array):
         return np.repeat(per_row, np.diff(block.indptr))
     return per_row.reshape(-1, 1)
@@ -317,7 +323,7 @@ def _spread(per_row: Floats, block: Rows) -> Floats:
 def _reduce_rows(operation: np.ufunc, values: Floats, block: Rows) -> Floats:
     """Reduce each row over its stored values, (rows,); 0 for a row that stores none.
 
-    numpy adds in pairs here, so that the error of a sum grows with log(dim), not with dim.
+    numpy sums pairwise here: the error grows with log(dim), not with dim.
     """
     if not isinstance(block, csr_array):
         return np.asarray(operation.reduce(values, axis=1), dtype=np.float64)
@@ -354,7 +360,7 @@ def _sqrt_shares(scaled: Floats, block: Rows) -> Rows:
 
 
 def _above_zero(divisors: Floats) -> Floats:
-    """Ones in place of zeros, which rows of zeros have."""
+    """The same divisors, with ones in place of the zeros of all-zero rows."""
     return np.where(divisors == 0, 1.0, divisors)
 
 

@@ -1,4 +1,4 @@
-"""Samples that are in memory already: numpy arrays and scipy sparse matrices."""
+"""Samples in memory: numpy arrays and scipy sparse matrices."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from dhsk.samples.names import names_in
 
 @dataclass(frozen=True, eq=False)
 class DenseSamples(Samples):
-    """A numpy array; each block costs its own float64 copy and nothing more."""
+    """A numpy array; each block is a float64 copy."""
 
     source: str
     shape: tuple[int, int]
@@ -33,7 +33,7 @@ class DenseSamples(Samples):
 
 @dataclass(frozen=True, eq=False)
 class CsrSamples(Samples):
-    """A CSR array; each block costs its own float64 copy and nothing more."""
+    """A CSR array; each block is a float64 copy."""
 
     source: str
     shape: tuple[int, int]
@@ -58,17 +58,17 @@ class CsrSamples(Samples):
 
 
 def is_anndata(X: Any) -> bool:
-    """Tell whether an object is AnnData's, by its parts: anndata need not be installed."""
+    """Whether an object is an AnnData, by its attributes: anndata need not be installed."""
     return all(hasattr(X, part) for part in ("X", "obs_names", "var_names"))
 
 
 def refuse_anndata(X: Any) -> None:
-    """Say which part of an AnnData object scikit-learn's contract takes.
+    """Refuse an AnnData object, which scikit-learn's contract does not take.
 
     Raises
     ------
     InputError
-        It is one.
+        `X` is an AnnData object.
     """
     if is_anndata(X):
         raise InputError(
@@ -129,7 +129,7 @@ def from_memory(
 
 
 def _from_objects(array: NDArray[Any], source: str, columns: Any) -> NDArray[np.float64]:
-    """Take objects for numbers if all are, as scikit-learn does, or name a column that is not."""
+    """Convert objects to numbers, as scikit-learn does, or refuse the first column that is not."""
     try:
         return array.astype(np.float64)
     except (ValueError, TypeError) as error:

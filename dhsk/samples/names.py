@@ -1,4 +1,4 @@
-"""Names of features: columns are put in the order of names known before, or refused by name."""
+"""Feature names: columns are put in the order of known names, or refused."""
 
 import warnings
 from collections import Counter
@@ -14,23 +14,21 @@ from dhsk.errors import InputError, InputWarning
 from dhsk.samples.base import Samples, csr_block
 
 _NAMED: Final = 5
-"""Names that a message lists, as in scikit-learn."""
+"""Largest number of names in a message, as in scikit-learn."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReorderedSamples(Samples):
-    """Samples whose columns are in another order than in their source.
-
-    Memory in use: as of the source, and one more block.
+    """Samples with their columns in another order; takes the memory of one more block.
 
     Attributes
     ----------
     samples
         The source.
     feature_names
-        Names of the features, in the order wanted.
+        Names of the features, in their new order.
     columns
-        Column of the source that holds each of them, (dim,).
+        Column of each feature in the source, (dim,).
     """
 
     samples: Samples
@@ -61,29 +59,28 @@ class ReorderedSamples(Samples):
 def in_order(
     samples: Samples, names: Sequence[str] | None, of: str, *, warn: bool = True
 ) -> Samples:
-    """Put columns in the order of names that are known already.
+    """Put columns in the order of known names.
 
     Parameters
     ----------
     samples
-        What to read.
+        The samples.
     names
-        Names of the features in the order wanted; None if they are not known.
+        Names of the features in the required order; None if they are not known.
     of
-        Who knows them, for the message.
+        Where the names come from, for the message.
     warn
-        Whether to warn where one side alone has names, as scikit-learn does.
+        Whether to warn if only one side has names, as scikit-learn does.
 
     Returns
     -------
     Samples
-        The same where they are in order, or where names are lacking on either side: then no more
-        than the number of features can be compared.
+        The same object if the columns are in order, or if either side has no names.
 
     Warns
     -----
     InputWarning
-        One side has names and the other none.
+        Only one side has names.
 
     Raises
     ------
@@ -119,7 +116,7 @@ def table_in_order(X: Any, names: Sequence[str] | None) -> Any:
     X
         A DataFrame of pandas or polars; anything else is returned as it is.
     names
-        Names in the order wanted, if there are any.
+        Names in the required order; None if they are not known.
     """
     own = names_in(getattr(X, "columns", ()))
     if own is None or names is None or own == tuple(names) or len(set(own)) < len(own):
@@ -133,7 +130,7 @@ def names_in(columns: Iterable[Any]) -> tuple[str, ...] | None:
     Parameters
     ----------
     columns
-        What the table calls them.
+        The column names of the table.
     """
     found = tuple(columns)
     return tuple(map(str, found)) if found and all(isinstance(c, str) for c in found) else None
@@ -150,7 +147,7 @@ def _warn_of_one_side(source: str, of: str, *, is_known: bool) -> None:
 
 
 def _beyond(names: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Names that there are not, or not as often, among others; in their order."""
+    """Names that are missing, or less frequent, among others; in their order."""
     left = Counter(names) - Counter(others)
     return [name for name in dict.fromkeys(names) if left[name]]
 

@@ -1,20 +1,20 @@
-"""Which columns of a table look like numbers of the samples rather than features."""
+"""Columns of a table that look like sample numbers rather than features."""
 
 from collections.abc import Sequence
 from typing import Final
 
 FEWEST_ROWS: Final = 20
-"""Rows below which different whole numbers in a column are no surprise."""
+"""Least number of rows: in fewer, distinct whole numbers are likely by chance."""
 
 MOST_ROWS: Final = 10_000
-"""Rows that are looked at, which bounds the memory: the rest may be anything."""
+"""Largest number of rows that are looked at, which bounds the memory."""
 
 MOST_COLUMNS: Final = 3
-"""Columns that may number the samples; of more, all are measurements."""
+"""Largest number of such columns; if there are more, all are features."""
 
 
 class Numbering:
-    """Columns that hold a different whole number in every row, found while rows go by."""
+    """Finds columns with a different whole number in every row, one row at a time."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -27,7 +27,7 @@ class Numbering:
         Parameters
         ----------
         row
-            Values, of every row as many.
+            Its values; all rows have the same number.
         """
         if not self._rows:
             self._width = len(row)
@@ -45,6 +45,6 @@ class Numbering:
             self._seen.clear()
 
     def found(self) -> list[int]:
-        """Return places of the columns in a row; none of a table of only such columns."""
+        """Return the positions of such columns; none if all columns are such."""
         enough = self._rows >= FEWEST_ROWS and len(self._seen) < self._width
         return sorted(self._seen) if enough else []

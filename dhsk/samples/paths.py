@@ -1,4 +1,4 @@
-"""`FILE` and `FILE:KEY` arguments: which file, which part of it, and unchanged since opened."""
+"""`FILE` and `FILE:KEY` arguments, and detection of files that change after they are opened."""
 
 import codecs
 import csv
@@ -40,14 +40,14 @@ _ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Turn what libraries raise on damaged data into an `InputError` that begins with `name`.
+    """Convert errors of libraries on damaged data to an `InputError` that begins with `name`.
 
     Raises
     ------
     InputError
         The data are damaged.
     StoreError
-        The system does not let them be read.
+        The system refuses to read them.
     """
     try:
         yield
@@ -71,7 +71,7 @@ def reading(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Origin:
-    """A file or zarr folder, as it was when it was opened, and perhaps the name of a part of it."""
+    """A file or zarr folder at the time it was opened, and the key of a part of it, if any."""
 
     path: Path
     key: str | None
@@ -82,7 +82,7 @@ class Origin:
 
     @classmethod
     def of(cls, source: str | os.PathLike[str]) -> "Origin":
-        """Take `FILE` or `FILE:KEY` apart; a file whose whole name exists wins.
+        """Parse `FILE` or `FILE:KEY`; a file whose whole name exists takes precedence.
 
         Raises
         ------
@@ -99,20 +99,20 @@ class Origin:
 
     @property
     def suffix(self) -> str:
-        """The lower-case extension, with `.gz` where the file is compressed: `.csv.gz`."""
+        """The lower-case extension, including `.gz` of compressed files: `.csv.gz`."""
         suffixes = [suffix.lower() for suffix in self.path.suffixes]
         return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn what libraries raise on a damaged file into an `InputError` that names the file.
+        """Convert errors of libraries on a damaged file to an `InputError` that names the file.
 
         Raises
         ------
         InputError
             It cannot be read.
         SamplesChangedError
-            It is not the file that was opened, or was not when it could no longer be read.
+            The file has changed since it was opened.
         """
         with reading(str(self.path)):
             self._refuse_other(self.path.stat())

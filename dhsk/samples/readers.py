@@ -1,10 +1,10 @@
-"""One door for samples: an array, a sparse matrix or a file becomes `Samples`."""
+"""Samples from any source: an array, a sparse matrix or a file."""
 
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from numpy.typing import ArrayLike
 
@@ -21,6 +21,8 @@ from dhsk.samples.zarr_folder import open_zarr
 
 __all__ = ["Samples", "open_samples"]
 
+_BINARY: Final = {".npy": open_npy, ".npz": open_npz, ".h5ad": open_h5ad}
+
 
 def open_samples(
     source: ArrayLike | Samples | str | os.PathLike[str] | Any,
@@ -30,20 +32,19 @@ def open_samples(
     id_column: str | None = None,
     n_features: int | None = None,
 ) -> Samples:
-    """Open samples, without holding them in memory where they come from a file.
+    """Open samples; those in files are not read into memory.
 
     Parameters
     ----------
     source
         An array, (n_samples, ...), whose trailing axes are flattened; a scipy sparse matrix; a
-        zarr or Dask array, (n_samples, n_features), read by chunks; `Samples`, returned as they
-        are; an AnnData object, whose
-        `X` is taken; or a path, `FILE` or `FILE:KEY`:
+        zarr or Dask array, (n_samples, n_features), read by chunks; `Samples`, returned unchanged;
+        an AnnData object, whose `X` is read; or a path, `FILE` or `FILE:KEY`:
 
         - `.npy`: an array;
-        - `.npz`: the array `KEY` (without it the only one, or `X`), or a CSR matrix as
+        - `.npz`: the array `KEY` (by default the only one, or `X`), or a CSR matrix as
           `scipy.sparse.save_npz` writes it;
-        - a zarr folder: the array at its root, or `KEY` in it (without it `X`), or a CSR group
+        - a zarr folder: the array at its root, or `KEY` in it (by default `X`), or a CSR group
           as AnnData writes it;
         - `.h5ad`: `X`, or `KEY` (`layers/NAME`, `raw/X`), dense or CSR; needs h5py;
         - `.svm`, `.svmlight`, `.libsvm`: svmlight text;
@@ -51,23 +52,24 @@ def open_samples(
 
         The text formats may be compressed: `.csv.gz`.
     drop_columns
-        Names of columns of a CSV or TSV file that are no features; in a file without a header,
-        their numbers, counted from 0.
+        Names of columns of a CSV or TSV file that are not features; without a header, their
+        numbers, counted from 0.
     header
-        Whether the first row of a CSV or TSV file names its columns; None to find out.
+        Whether the first row of a CSV or TSV file names its columns; None to detect it.
     id_column
-        Name or number, likewise, of a column that names the samples: no feature either.
+        Name or number of a column with the names of the samples, which is not a feature.
     n_features
-        Number of features of an svmlight file, which does not say it (a test set may lack the
+        Number of features of an svmlight file, which does not record it (a test set may lack the
         last features of its training set); other formats ignore it.
 
     Returns
     -------
-    Samples with `shape`, `is_sparse`, `nnz`, `feature_names`, `blocks(rows)` and `ids(rows)`. Names
-    of features are those of the columns of a DataFrame or table, of AnnData's var, or of an array
-    of strings in an archive, one a feature, called `feature_names`, `features`, `genes`, `words`,
-    `vocabulary`, `columns` or `var_names`; ids likewise of AnnData's obs, or of such an array,
-    `sample_names`, `samples`, `ids`, `cells`, `documents`, `index` or `obs_names`.
+    Samples
+        With `shape`, `is_sparse`, `nnz`, `feature_names`, `blocks(rows)` and `ids(rows)`. Feature
+        names are those of the columns of a DataFrame or table, of AnnData's var, or of an array of
+        strings in an archive that is called `feature_names`, `features`, `genes`, `words`,
+        `vocabulary`, `columns` or `var_names`; ids are those of AnnData's obs, or of an array
+        `sample_names`, `samples`, `ids`, `cells`, `documents`, `index` or `obs_names`.
 
     Raises
     ------
@@ -101,20 +103,16 @@ def open_samples(
         )
     if origin.path.is_dir():
         return open_zarr(origin)
-    match origin.suffix:
-        case ".npy":
-            return open_npy(origin)
-        case ".npz":
-            return open_npz(origin)
-        case ".h5ad":
-            return open_h5ad(origin)
-        case suffix if suffix in SVMLIGHT:
-            return open_svmlight(origin, n_features)
-        case suffix if suffix in TABLES:
-            return open_table(origin, drop_columns, header, id_column)
+    suffix = origin.suffix
+    if suffix in _BINARY:
+        return _BINARY[suffix](origin)
+    if suffix in SVMLIGHT:
+        return open_svmlight(origin, n_features)
+    if suffix in TABLES:
+        return open_table(origin, drop_columns, header, id_column)
     known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *SVMLIGHT, *TABLES))
     raise InputError(
-        f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "
+        f"{origin.path} is in an unknown format ({suffix or 'no extension'}): "
         f"samples are read from {known}"
     )
 

@@ -1,4 +1,4 @@
-"""One pass over all samples before any work: it checks every row and fingerprints the whole."""
+"""One pass over all samples before any work: it checks every row and computes a fingerprint."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _VERSION = "dhsk samples 2"
 
 @dataclass(frozen=True)
 class Scan:
-    """What one pass over the samples found."""
+    """Result of one pass over the samples."""
 
     n_samples: int
     dim: int
@@ -35,11 +35,11 @@ class Scan:
     fingerprint: str
     """32 hexadecimal digits."""
     zero_rows: int = 0
-    """Samples of zeros, which the map takes for the centre."""
+    """Number of all-zero samples, which are mapped to the centre."""
 
     @property
     def mapped_nnz(self) -> int | None:
-        """Entries of the mapped samples: the centre takes one, see `dhsk.kernels.centre`."""
+        """Number of entries of the mapped samples; the centre has one, see `kernels.centre`."""
         return None if self.nnz is None else self.nnz + self.zero_rows
 
 
@@ -51,27 +51,27 @@ def scan(
     on_rows: Callable[[int], None] | None = None,
     zero_rows: ZeroRows | None = None,
 ) -> Scan:
-    """Read all samples once, refuse what the map would refuse, and fingerprint the rest.
+    """Read all samples once, check them, and compute their fingerprint.
 
-    The fingerprint is of the values as float64, before the map: it changes with any value, the
-    shape and the order of rows, and not with the file format or the block size. 0.0 and -0.0 are
-    equal, as the kernels treat them so. Dense and CSR samples of the same values differ on
-    purpose, because their products may differ in the last bit.
+    The fingerprint is a hash of the values as float64, before the map. It depends on every value,
+    the shape and the order of the rows, but not on the file format or the block size. 0.0 and -0.0
+    are equal, as for the kernels. Dense and CSR samples of the same values have different
+    fingerprints, because their inner products may differ in the last bit.
 
     Parameters
     ----------
     samples
-        What to read, in blocks of about 16 MiB; memory in use: about five of them.
+        The samples, read in blocks of about 16 MiB. About five blocks are in memory.
     sphere_map
-        The map whose conditions to check.
+        The map that the samples must have an image under.
     unit
         Whether the rows must be unit vectors under the identity map.
     check
-        Called with each block and the number of its first row; raises for rows not to be used.
+        Called with each block and the index of its first row; raises if a row cannot be used.
     on_rows
         Called after each block with the number of rows read so far.
     zero_rows
-        What becomes of samples of zeros, where those are taken down; None for the centre.
+        Rule for all-zero samples, which it counts; None maps them to the centre.
 
     Raises
     ------
@@ -105,9 +105,9 @@ def scan(
 
 
 def rows_within(samples: Samples, n_bytes: int) -> int:
-    """Return how many rows, at least one, any block of `n_bytes` holds, the fullest ones too.
+    """Return the number of rows, at least one, of which every block fits `n_bytes`.
 
-    Where the entries of each row are not known, they are taken to have as many as on average.
+    If the row pointers are not known, rows are assumed to have the average number of entries.
     """
     n_samples, dim = samples.shape
     row_bytes = 8 * dim if samples.nnz is None else 12 * samples.nnz / n_samples + 4
@@ -124,7 +124,7 @@ def rows_within(samples: Samples, n_bytes: int) -> int:
 
 
 class _Fingerprint:
-    """A hash of rows that does not depend on how they are cut into blocks."""
+    """Hash of rows that does not depend on the block size."""
 
     def __init__(self, is_sparse: bool, shape: tuple[int, int]) -> None:
         self._title = f"{_VERSION} {'csr' if is_sparse else 'dense'} {shape[0]} {shape[1]}"
@@ -134,7 +134,7 @@ class _Fingerprint:
         self._streams = [sha256() for _ in range(3 if is_sparse else 1)]
 
     def update(self, block: Rows) -> None:
-        """Take in the next block."""
+        """Add the next block."""
         if isinstance(block, csr_array):
             parts = [
                 block.data.astype("<f8"),

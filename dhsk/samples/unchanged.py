@@ -1,4 +1,4 @@
-"""Samples are read several times: every row must be the one that was read first."""
+"""Detection of samples that change between readings."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -14,11 +14,11 @@ _UNREAD: Final = np.uint32(0)
 
 
 class SeenRows:
-    """Hashes of rows as they were first read, four bytes a row.
+    """Hashes of rows at their first reading, four bytes per row.
 
-    A row that comes again with another hash has changed. Of rows that did change, one in 2^32 is
-    not noticed. A hash of each row, not of all, because passes may end early and take blocks of any
-    size; and so that not one row of other samples gets into a result.
+    A row whose hash differs later has changed; of changed rows, one in 2^32 is missed. Each row has
+    its own hash, because passes may end early and have blocks of any size, and so that a changed
+    row is found before it is used.
 
     Parameters
     ----------
@@ -30,12 +30,12 @@ class SeenRows:
         self._seen: NDArray[np.uint32] = np.zeros(n, np.uint32)  # pages of it cost when written
 
     def readable(self, blocks: Iterator[Rows]) -> Iterator[Rows]:
-        """The same blocks.
+        """Yield the same blocks.
 
         Raises
         ------
         SamplesChangedError
-            They cannot be read, and once they could.
+            They cannot be read any more.
         """
         before = bool(self._seen[-1] != _UNREAD)
         try:
@@ -49,7 +49,7 @@ class SeenRows:
             ) from error
 
     def check(self, source: str, block: Rows, first: int) -> None:
-        """Note rows that are read for the first time, and compare the others.
+        """Record the hashes of rows that are read for the first time, and compare the others.
 
         Parameters
         ----------
@@ -58,12 +58,12 @@ class SeenRows:
         block
             Dense or canonical CSR, (rows, dim).
         first
-            Number of its first row.
+            Index of its first row.
 
         Raises
         ------
         SamplesChangedError
-            A row is not what it was.
+            A row has changed.
         """
         seen = self._seen[first : first + block.shape[0]]
         now = _folded(row_hashes(block))
@@ -78,6 +78,6 @@ class SeenRows:
 
 
 def _folded(hashes: Any) -> NDArray[np.uint32]:
-    """32 bits of hashes, none of them the mark of a row that was not read."""
+    """Hashes folded to 32 bits, none of which is `_UNREAD`."""
     folded: NDArray[np.uint32] = (hashes ^ (hashes >> np.uint64(32))).astype(np.uint32)
     return np.maximum(folded, np.uint32(1))

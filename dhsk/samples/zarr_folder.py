@@ -1,4 +1,4 @@
-"""Samples and labels in zarr folders, format 2 or 3; Gram stores are the business of `gram`."""
+"""Samples and labels in zarr folders, of format 2 or 3, other than Gram stores."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from dhsk.samples.paths import Origin
 
 
 def is_gram_store(folder: Path) -> bool:
-    """Tell whether a folder is a Gram store that dhsk has made, by its zarr attributes."""
+    """Whether a folder is a Gram store of dhsk, by its zarr attributes."""
     try:
         return "dhsk" in parse_json((folder / "zarr.json").read_text())["attributes"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""What becomes of samples of zeros, which no map to the sphere has an image for, and how many."""
+"""Samples that are all zero, which have no image on the sphere: the rule, a count, a warning."""
 
 import sys
 import warnings
@@ -11,14 +11,14 @@ from dhsk.arrays import Indices
 from dhsk.errors import InputError, ZeroRowsWarning
 
 ZeroRule: TypeAlias = Literal["center", "error"]
-"""A sample of zeros becomes the centre of the positive orthant, or is refused."""
+"""All-zero samples are mapped to the centre of the positive orthant, or refused."""
 
 _OWN: Final = ("dhsk", "sklearn", "click", "contextlib", "joblib", "concurrent")
 """Packages whose frames a warning is not attributed to."""
 
 
 def parse_zero_rule(name: object) -> ZeroRule:
-    """Return `name` if it is one of the rules, or say which there are."""
+    """Return `name` if it is a rule, or raise `InputError`."""
     for known in get_args(ZeroRule):
         if isinstance(name, str) and name == known:
             return known  # type: ignore[no-any-return]
@@ -26,10 +26,9 @@ def parse_zero_rule(name: object) -> ZeroRule:
 
 
 class ZeroRows:
-    """The rule, and the samples of zeros that were met under it.
+    """The rule, and the all-zero samples that were found.
 
-    Samples may be read in several passes, by several threads, in blocks of any size: each counts
-    once.
+    Each sample counts once, in however many passes, threads and blocks it is read.
 
     Parameters
     ----------
@@ -48,24 +47,24 @@ class ZeroRows:
         self._lock = Lock()
 
     def __reduce__(self) -> Any:
-        """A copy in another process counts for itself."""
+        """Pickle the rule only: a copy has its own count."""
         return ZeroRows, (self.rule,)
 
     def __eq__(self, other: object) -> bool:
-        """Of the same rule."""
+        """Whether the rule is the same."""
         return isinstance(other, ZeroRows) and self.rule == other.rule
 
     def __hash__(self) -> int:
-        """Of the rule."""
+        """Hash of the rule."""
         return hash(self.rule)
 
     def add(self, numbers: Indices) -> None:
-        """Take down numbers of samples.
+        """Record all-zero samples.
 
         Parameters
         ----------
         numbers
-            Among all samples, ascending.
+            Their indices among all samples, ascending.
         """
         if numbers.size:
             with self._lock:
@@ -73,21 +72,21 @@ class ZeroRows:
 
     @property
     def count(self) -> int:
-        """How many samples there were."""
+        """Number of all-zero samples."""
         return len(self._numbers)
 
     def warn(self, source: str, n_samples: int) -> None:
-        """Say how many, once for all, if there were any; see `warn_of_zero_rows`."""
+        """Warn if there were any; see `warn_of_zero_rows`."""
         warn_of_zero_rows([(source, self.count, n_samples)])
 
 
 def warn_of_zero_rows(found: list[tuple[str, int, int]]) -> None:
-    """Warn of samples of zeros that became the centre, at the line that called this package.
+    """Warn of all-zero samples, at the line that called this package.
 
     Parameters
     ----------
     found
-        Source, number of such samples, and of all, of each side of a matrix.
+        Source, number of all-zero samples and number of samples, for the rows and the columns.
     """
     counts = [f"{count:,} of {n:,} samples of {source}" for source, count, n in found if count]
     if counts:
@@ -101,7 +100,7 @@ def warn_of_zero_rows(found: list[tuple[str, int, int]]) -> None:
 
 
 def frames_inside() -> int:
-    """Frames from the caller of this to the first outside of this package and scikit-learn's."""
+    """Stack level, for `warnings.warn`, of the first frame outside this package and its callers."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and _package_of(frame) in _OWN:
         frame, level = frame.f_back, level + 1
