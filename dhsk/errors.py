@@ -1,8 +1,8 @@
-"""One tree of exceptions: catch `DhskError` to catch everything the project raises on purpose."""
+"""Exceptions and warnings; all exceptions are `DhskError`."""
 
 
 class DhskError(Exception):
-    """Base of every error that dhsk raises on purpose.
+    """Base of all exceptions of dhsk.
 
     Examples
     --------
@@ -16,7 +16,7 @@ class DhskError(Exception):
 
 
 class InputError(DhskError, ValueError):
-    """Samples, labels or parameters that cannot be used; also a `ValueError`.
+    """Samples, labels or parameters are invalid; also a `ValueError`.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class InputError(DhskError, ValueError):
 
 
 class BudgetError(DhskError):
-    """The work does not fit the memory or the disk it was given.
+    """A computation needs more memory, or more room on disk, than there is.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class BudgetError(DhskError):
 
 
 class AccuracyError(DhskError):
-    """A kernel cannot be evaluated to its promised accuracy at these parameters.
+    """A kernel cannot be evaluated to its guaranteed accuracy at these parameters.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class AccuracyError(DhskError):
 
 
 class SamplesChangedError(DhskError):
-    """Samples are not what they were when they were first read.
+    """Samples have changed since they were first read.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class StoreMismatchError(StoreError):
 
 
 class IncompleteStoreError(StoreError):
-    """A store lacks tiles: the computation that fills it has not finished.
+    """A store lacks tiles: its computation has not finished.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class CorruptTileError(StoreError):
 
 
 class InputWarning(UserWarning):
-    """Samples or labels can be used, but perhaps not in the way that was meant.
+    """Samples or labels are valid, but perhaps not used as intended.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class InputWarning(UserWarning):
 
 
 class ZeroRowsWarning(InputWarning):
-    """Samples are all zero, and take the centre of the positive orthant as their image.
+    """Samples are all zero, and are mapped to the centre of the positive orthant.
 
     Examples
     --------

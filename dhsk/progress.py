@@ -1,4 +1,4 @@
-"""Progress as typed events: rooms that work for long report, whoever called decides how to show."""
+"""Progress as typed events: long computations report them, and the caller shows them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Progress:
-    """How far one stage of a computation has come.
+    """Progress of one stage of a computation.
 
     Attributes
     ----------
     stage
-        What is being done, for people: "tiles", "fits".
+        Name of the stage, such as "tiles" or "fits".
     done
-        Units finished.
+        Number of finished units.
     total
-        Units in all; the stage has ended when `done` reaches it.
+        Number of units; the stage has ended when `done` is `total`.
 
     Examples
     --------
@@ -34,26 +34,26 @@ class Progress:
 
 
 OnProgress: TypeAlias = Callable[[Progress], None]
-"""Receives every event, on the thread that called the computation."""
+"""Called with every event, on the thread that called the computation."""
 
 
 def ignore(_: Progress) -> None:
-    """Show nothing."""
+    """Ignore the event."""
 
 
 def counter(report: OnProgress, what: str, total: int, each: int = 1) -> Callable[[int], None]:
-    """Give what tells of steps as they are finished.
+    """Function that reports finished steps.
 
     Parameters
     ----------
     report
-        Receives progress.
+        Called with `Progress` events.
     what
         Name of the steps.
     total
-        How many there are.
+        Number of steps.
     each
-        Calls that make a step.
+        Number of calls per step.
     """
     done = 0
 

@@ -1,4 +1,4 @@
-"""Gram matrices: planned, computed by tiles on Dask, stored in zarr, read as needed."""
+"""Gram matrices, computed by tiles with Dask, stored in zarr, and read as needed."""
 
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.matrices import GramMatrices

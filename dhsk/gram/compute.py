@@ -1,4 +1,4 @@
-"""Gram matrices by tiles on dask.distributed: check, plan, stage the samples, compute, record."""
+"""Computation of Gram matrices by tiles on Dask: check, plan, stage samples, compute, record."""
 
 import shutil
 from collections import deque
@@ -33,11 +33,11 @@ from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule, warn_of_z
 from dhsk.units import parse_bytes
 
 Task: TypeAlias = tuple[TileSource, Group]
-"""What workers are given to compute."""
+"""Input of a task: where values come from, and for which tiles."""
 
 
 class GramOptions(TypedDict, total=False):
-    """Options of `compute_gram`, for its two signatures: of one kernel, and of several."""
+    """Options of `compute_gram`, for its signatures with one kernel and with several."""
 
     sphere_map: SphereMap | None
     zero_rows: ZeroRule | ZeroRows
@@ -77,8 +77,8 @@ def compute_gram(
 ) -> GramMatrix | GramMatrices:
     """Compute the Gram matrix of samples, tile by tile, into a zarr store.
 
-    Interrupted at any moment, the same call computes only the tiles that are missing, and the
-    finished store is the same to the last bit.
+    If this call is interrupted, the same call computes only the missing tiles, and the finished
+    store is the same to the last bit.
 
     Parameters
     ----------
@@ -86,56 +86,59 @@ def compute_gram(
         Samples by row, (N, dim): an array, a CSR array, a path ``FILE`` or ``FILE:KEY``, or
         `Samples`.
     kernel
-        For instance `HeatKernel`; or several kernels, whose tiles come from one product. A name
-        gives the kernel of the command line's defaults: "heat" and "parametrix" at time_scale=1,
-        "gaussian" with sigma=1, "polynomial" with degree=2 and offset=1, "cosine", "linear".
+        A kernel, for instance `HeatKernel`, or a list of kernels, which share the inner products.
+        A name stands for a kernel with the defaults of the command line: "heat" and "parametrix" at
+        time_scale=1, "gaussian" with sigma=1, "polynomial" with degree=2 and offset=1, "cosine",
+        "linear".
     Y
-        Other samples, (M, dim), for the rectangular matrix of all pairs; None for X with itself.
+        Samples of the columns, (M, dim), for a rectangular matrix; None for those of X.
     sphere_map
-        How samples become unit vectors: "hyperspherical" (square roots of proportions, for counts),
-        "projective" (division by the length) or "identity" (they are used as they are). None takes
-        the kernel's own: hyperspherical for heat, parametrix and cosine, identity for the others.
+        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
+        counts), "projective" (division by the length) or "identity". None for the kernel's
+        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
     zero_rows
-        What becomes of samples of zeros, which have no image on the sphere. "center": the centre of
-        the positive orthant, the limit of smoothed counts; the store says how many there were.
-        "error": an error that names the first. Kernels of unmapped samples are defined on them.
+        What to do with samples that are all zero, which have no image on the sphere. "center" maps
+        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
+        their number. "error" raises an error that names the first. Kernels of unmapped samples are
+        defined on them.
     store
-        Folder for the result, on a disk that all workers see. None stores nothing: tiles are
-        computed whenever they are asked for, from mapped samples in a temporary folder.
+        Folder for the result, on a disk that all workers can access. None stores no tiles: they are
+        computed on demand, from mapped samples in a temporary folder.
     dtype
-        "float64" or "float32": type of the entries.
+        Type of the entries, "float64" or "float32".
     product_dtype
-        Type in which the samples are held, multiplied and evaluated. With "float32", for spherical
-        and linear kernels, a product takes half the time; cosines are then off by some 1e-7, and
-        entries by that times the kernel's slope, which is about 1/(2 time) next to cosine 1.
+        Type of the mapped samples and inner products. "float32", for spherical and linear kernels,
+        halves the time of a product. The error of cosines is then about 1e-7, and that of entries
+        this times the slope of the kernel, which is about 1/(2 time) near cosine 1.
     tile
-        Edge of a tile; None chooses by the memory.
+        Number of rows and columns of a tile; None chooses by the memory.
     memory
-        Most bytes that all processes together may hold, as a number or like "2GB"; None for what
-        the workers have.
+        Upper bound on the memory of all processes together: a number of bytes, or a string like
+        "2GB". None for what the workers have.
     client
-        Where to compute; None takes dask's current client, but not within a Dask task, or threads
-        of this process.
+        Dask client; None for the current one, if this is not a Dask task, or else for threads of
+        this process.
     layout
-        "triangle" stores the upper tiles only; "full" both halves, for other readers of zarr.
+        "triangle" stores the upper tiles only; "full" stores both triangles, for other software
+        that reads zarr.
     progress
         Called with a `Progress` after every tile.
 
     Returns
     -------
     GramMatrix or GramMatrices
-        (N, N) or (N, M), read from the store as needed; of several kernels a list of them.
+        (N, N) or (N, M), read from the store as needed; a sequence of matrices for several kernels.
 
     Raises
     ------
     InputError
-        Samples or parameters cannot be used; the message names row and column.
+        Samples or parameters are invalid; the message names row and column.
     BudgetError
-        It does not fit the memory or the disk.
+        The computation needs more memory, or more room on disk, than there is.
     StoreMismatchError
-        The store is of other samples or of another kernel.
+        The store has other samples or another kernel.
     SamplesChangedError
-        Samples changed while they were read; a store that this call has made is removed.
+        Samples changed while they were read; a store that this call created is removed.
     StoreError
         The store cannot be written, or another process writes to it.
 
@@ -210,20 +213,20 @@ def compute_gram(
 
 
 def _check_layout(layout: object) -> None:
-    """Refuse what is no name of a layout."""
+    """Refuse an unknown layout."""
     if not isinstance(layout, str) or layout not in ("triangle", "full"):
         raise InputError(f"layout must be triangle or full, got {layout!r}")
 
 
 def _place(store: str | Path | None, plan: GramPlan) -> tuple[Path, TemporaryFolder | None]:
-    """Where the store goes, with room for it; a folder that ends with its last user if unnamed."""
+    """Path of the store, with room for it, and its temporary folder if it has one."""
     plan.check()
     folder = TemporaryFolder() if store is None else None
     if "://" in str(store):
         raise InputError(f"{store}: object stores are not supported yet, give a local folder")
     path = parse_path("store", store) if folder is None else folder.path
     if is_occupied(path):
-        GramStore.open(path)  # anything else is refused before it is locked
+        GramStore.open(path)  # refuses anything else before it is locked
     else:
         parent = next(p for p in (path, *path.absolute().parents) if p.exists())
         plan.check(disk_free=shutil.disk_usage(parent).free)
@@ -250,7 +253,7 @@ def _scan(
 
 @contextmanager
 def _removed_if_samples_change(path: Path) -> Iterator[None]:
-    """Remove a store that is being made of samples that are no more; one of before stays."""
+    """Remove a new store if its samples change; an older store is kept."""
     new = not is_occupied(path)
     try:
         yield
@@ -293,22 +296,22 @@ def compute_tiles(
     plan: GramPlan,
     report: OnProgress,
 ) -> None:
-    """Compute the tiles that are missing, the first ones while samples are still being staged.
+    """Compute the missing tiles, the first ones while later samples are staged.
 
     Parameters
     ----------
     store
         The store.
     kernels
-        Its kernels, as they are to be pickled.
+        Its kernels.
     staging
-        Stages samples as it is asked for more, from `stage_samples`.
+        Stages samples when it is advanced, from `stage_samples`.
     client
-        Where the tasks run; None for threads of this process.
+        Dask client; None for threads of this process.
     plan
-        How many tiles a task computes, and how many tasks are in flight.
+        Number of tiles per task, and of tasks in flight.
     report
-        Receives progress.
+        Called with `Progress` events.
     """
     total = store.header.tiling.n_tiles
     missing = store.missing_tiles()
@@ -327,7 +330,7 @@ def compute_tiles(
     if changed:
         raise changed[0]
     deque(staging, maxlen=0)
-    store.remove_leftovers()  # of workers that were killed meanwhile
+    store.remove_leftovers()  # of workers that were killed
     store.check_complete()
     store.record()
 
@@ -335,7 +338,7 @@ def compute_tiles(
 def _when_staged(
     source: TileSource, groups: list[Group], tiling: Tiling, staging: Iterator[int]
 ) -> Iterator[Task]:
-    """Tasks by the last sample that they need, each once it is staged."""
+    """Tasks in the order of the last sample they need, each when that is staged."""
     staged = 0
     for needed, group in sorted((extent(tiling, group)[1].stop, group) for group in groups):
         while staged < needed:
@@ -344,9 +347,10 @@ def _when_staged(
 
 
 def _until_changed(tasks: Iterator[Task], changed: list[SamplesChangedError]) -> Iterator[Task]:
-    """The same tasks up to samples that have changed, which is noted.
+    """The same tasks, ending when samples have changed; the error goes to `changed`.
 
-    So the tasks before it end, and none of them writes to a store that is being removed.
+    The tasks in flight then finish before the error is raised, and none writes to a store that is
+    being removed.
     """
     try:
         yield from tasks
@@ -355,14 +359,14 @@ def _until_changed(tasks: Iterator[Task], changed: list[SamplesChangedError]) ->
 
 
 def compute_group(source: TileSource, group: Group) -> int:
-    """Compute tiles and write them: the task that workers run.
+    """Compute tiles and write them: a task of a worker.
 
     Parameters
     ----------
     source
-        Where the values come from, and of which store.
+        Source of the values.
     group
-        The tiles.
+        Indices of the tiles.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Which kernels' values follow from what a store holds."""
+"""Kernels whose values are determined by those in a store."""
 
 from dhsk.errors import InputError
 from dhsk.gram.storage.header import Header
@@ -6,23 +6,23 @@ from dhsk.kernels import CosineKernel, Kernel, LinearKernel, RowKernel
 
 
 def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed: bool) -> None:
-    """Make sure that the matrix of a kernel follows from stored values, or from staged samples.
+    """Check that stored values, or staged samples, determine the matrix of a kernel.
 
     Parameters
     ----------
     header
-        What the store holds.
+        Header of the store.
     stored
         Its first kernel.
     kernel
         The other kernel.
     computed
-        Whether its values would be computed from the samples.
+        Whether values are computed from the samples.
 
     Raises
     ------
     InputError
-        It does not.
+        They do not.
     """
     if isinstance(kernel, RowKernel):
         raise InputError(
@@ -51,7 +51,7 @@ def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed:
 
 
 def product_kernel(kernel: Kernel) -> Kernel:
-    """Kernel whose stored values determine a given one: cosines, inner products, or itself."""
+    """Kernel whose values determine the given one: cosine, linear, or the kernel itself."""
     if isinstance(kernel, RowKernel):
         return kernel
     return CosineKernel() if kernel.spherical else LinearKernel()

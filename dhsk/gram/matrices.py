@@ -13,12 +13,12 @@ from dhsk.gram.tiles import TileSource
 class GramMatrices(Sequence[GramMatrix]):
     """Gram matrices of several kernels on the same samples, with products in one pass.
 
-    Get them from `compute_gram` with a list of kernels.
+    `compute_gram` returns them for a list of kernels.
 
     Parameters
     ----------
     matrices
-        Matrices of one store.
+        Matrices on one store.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class GramMatrices(Sequence[GramMatrix]):
            [1.    , 1.    , 1.    , 1.    ]])
     """
 
-    __array_priority__ = 100  # numpy leaves `array @ grams` to this class
+    __array_priority__ = 100  # numpy defers `array @ grams` to this class
 
     def __init__(self, matrices: Sequence[GramMatrix]) -> None:
         self._matrices = list(matrices)
@@ -45,13 +45,13 @@ class GramMatrices(Sequence[GramMatrix]):
     @overload
     def __getitem__(self, index: slice) -> list[GramMatrix]: ...
     def __getitem__(self, index: int | slice) -> GramMatrix | list[GramMatrix]:
-        """Matrix of one kernel, or a list of some."""
+        """Matrix of one kernel, or a list of matrices."""
         return self._matrices[index]
 
     def __matmul__(self, V: ArrayLike) -> NDArray[Any]:
         """Product of each matrix with V, (M,) or (M, k): (kernels, N) or (kernels, N, k).
 
-        One pass: matrices that are computed on demand share each product of samples.
+        Matrices that are computed on demand share the inner products of the samples.
         """
         first, sources = self._matrices[0], [matrix.source for matrix in self._matrices]
         return multiply(TileSource.joined(sources), first.tiling, V, first.dtype)

@@ -1,4 +1,4 @@
-"""A Gram matrix as a whole: read from its store, derived from stored products, or recomputed."""
+"""Gram matrices that are read from a store, derived from stored products, or computed on demand."""
 
 import math
 from collections.abc import Sequence
@@ -29,21 +29,21 @@ from dhsk.units import human_bytes
 
 
 class GramMatrix(TiledArray):
-    """Gram matrix in a store, or computed on demand; nothing of it is held in memory.
+    """Gram matrix in a store, or computed on demand; it is never in memory as a whole.
 
-    Get one from `compute_gram` or `open_gram`. Products and means run on the workers of the current
-    client of `distributed` if there is one, else on threads of this process.
+    `compute_gram` and `open_gram` return it. Products and means run on the workers of the current
+    Dask client, or on threads of this process if there is none.
 
     Parameters
     ----------
     store
-        A store: complete, or of samples alone if tiles are computed.
+        A complete store, or one of samples only if `compute`.
     kernel
-        Kernel of the entries: one of the store's own, or one derived from stored products.
+        Kernel of the entries: one of the store, or one that stored products determine.
     compute
-        Compute tiles from the samples whenever they are asked for.
+        Whether to compute tiles from the samples on demand.
     folder
-        Kept as long as this matrix.
+        Temporary folder of the store, which is removed with the last matrix on it.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class GramMatrix(TiledArray):
     0.7819
     """
 
-    __array_priority__ = 100  # numpy leaves `array @ G` to this class
+    __array_priority__ = 100  # numpy defers `array @ G` to this class
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class GramMatrix(TiledArray):
         self._folder = folder
 
     def __getstate__(self) -> dict[str, Any]:
-        """Where the store is, not its open handles: a worker opens it when it reads."""
+        """Path of the store: a worker opens it when it reads."""
         return {
             "path": self.path,
             "kernel": self.kernel,
@@ -93,7 +93,7 @@ class GramMatrix(TiledArray):
 
     @cached_value
     def source(self) -> TileSource:
-        """What gives the tiles, here or on a worker."""
+        """Source of the tiles, here or on a worker."""
         derived = not self._compute and self._store.index_of(self.kernel) is None
         norms2 = None if not derived or self.kernel.spherical else self._stored_norms2()
         return TileSource(self.path, [self.kernel], compute=self._compute, norms2=norms2)
@@ -105,11 +105,11 @@ class GramMatrix(TiledArray):
 
     @property
     def computed(self) -> bool:
-        """Whether tiles are computed whenever they are asked for."""
+        """Whether tiles are computed on demand."""
         return self._compute
 
     def __repr__(self) -> str:
-        """One line: shape, type, kernel, place."""
+        """One line with shape, type, kernel and path."""
         n, m = self.shape
         return f"<GramMatrix {n} x {m} {self.dtype} of {self.kernel.label}, {self.path}>"
 
@@ -132,9 +132,9 @@ class GramMatrix(TiledArray):
     def with_kernel(self, kernel: Kernel | str) -> "GramMatrix":
         """Matrix of another kernel on the same samples, without a new store.
 
-        Stored cosines serve every spherical kernel at every time; stored inner products serve
-        the Gaussian and polynomial kernels. A matrix that is computed on demand serves every
-        kernel of rows that were mapped in the same way.
+        Stored cosines determine every spherical kernel, and stored inner products the Gaussian and
+        polynomial kernels. A matrix that is computed on demand can have any kernel of samples that
+        are mapped in the same way.
 
         Parameters
         ----------
@@ -144,12 +144,12 @@ class GramMatrix(TiledArray):
         Returns
         -------
         GramMatrix
-            A view on the same store, evaluated entry by entry on reading.
+            A view of the same store, evaluated when it is read.
 
         Raises
         ------
         InputError
-            The store holds no products, or products that do not determine this kernel.
+            The store does not determine this kernel.
 
         Examples
         --------
@@ -175,7 +175,7 @@ class GramMatrix(TiledArray):
         return norms2, norms2
 
     def _tile(self, i: int, j: int) -> NDArray[Any]:
-        """Tile (i, j) of the kernel's values; of a symmetric matrix only i <= j."""
+        """Tile (i, j) of the kernel values; i <= j if the matrix is symmetric."""
         (tile,) = self.source(((i, j),))
         return tile.values
 
@@ -193,7 +193,7 @@ class GramMatrix(TiledArray):
         Returns
         -------
         ndarray or scalar
-            As numpy would give.
+            As of a numpy array.
         """
         rows, cols = key if isinstance(key, tuple) else (key, slice(None))
         if np.ndim(rows) == 1 and np.ndim(cols) == 1:
@@ -240,12 +240,12 @@ class GramMatrix(TiledArray):
         return gather(self._tile, self.tiling, pairs, dtype)
 
     def samples(self, rows: Selector = slice(None)) -> Rows:
-        """Samples as the kernel takes them: mapped, of the type in which they were multiplied.
+        """Samples after the map, in the type of the inner products.
 
         Parameters
         ----------
         rows
-            Which of the rows of the matrix: a slice, indices or booleans.
+            Rows of the matrix: a slice, indices or booleans.
 
         Returns
         -------
@@ -255,11 +255,11 @@ class GramMatrix(TiledArray):
         return with_all_entries(self.staged_rows(rows))
 
     def staged_rows(self, rows: Selector = slice(None)) -> Rows:
-        """`samples` as tasks read them: a CSR row may stand for the centre, as kernels take it."""
+        """Samples as kernels take them: a CSR row may stand for the centre."""
         return self._store.samples.take("rows", to_indices(rows, self.shape[0]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Whole matrix in memory, for numpy."""
+        """The whole matrix as a numpy array."""
         if copy is False:
             raise ValueError("a Gram matrix on disk cannot become an array without a copy")
         return self.submatrices([(slice(None), slice(None))], dtype or self.dtype)[0]
@@ -304,12 +304,12 @@ class GramMatrix(TiledArray):
         return rows if axis == 1 else float(rows.mean())
 
     def as_linear_operator(self) -> "LinearOperator[Any]":
-        """View for the iterative solvers of scipy.
+        """View for the iterative solvers of SciPy.
 
         Returns
         -------
         LinearOperator
-            Symmetric matrices only know themselves as their transpose.
+            Its transpose is itself if the matrix is symmetric.
         """
         transpose = self.__matmul__ if self.symmetric else lambda V: self.__rmatmul__(V.T).T
         return LinearOperator(
@@ -322,28 +322,28 @@ class GramMatrix(TiledArray):
         )
 
     def to_dask(self) -> da.Array:
-        """Lazy Dask array, one chunk a tile.
+        """Lazy Dask array, with one chunk per tile.
 
         Returns
         -------
         dask.array.Array
-            (N, M); workers read the store, so its disk must be theirs too.
+            (N, M). Workers read the store, so they must have access to its disk.
         """
         meta = np.empty((0, 0), self.dtype)
         return da.map_blocks(_read_block, self, chunks=self.chunks, dtype=self.dtype, meta=meta)
 
     def verify(self) -> int:
-        """Read every stored tile and test its checksum.
+        """Check the checksums of all stored tiles.
 
         Returns
         -------
         int
-            Number of tiles, all sound; 0 of a matrix that is computed on demand.
+            Number of tiles; 0 if they are computed on demand.
 
         Raises
         ------
         CorruptTileError
-            Some are damaged; the message names them.
+            Tiles are damaged; the message names them.
         """
         if self._compute:
             return 0
@@ -352,7 +352,7 @@ class GramMatrix(TiledArray):
 
 
 def open_gram(path: str | Path) -> GramMatrix:
-    """Open a finished Gram store.
+    """Open a complete Gram store.
 
     Parameters
     ----------
@@ -362,8 +362,8 @@ def open_gram(path: str | Path) -> GramMatrix:
     Returns
     -------
     GramMatrix
-        The matrix, read as needed; of a store of several kernels that of the first, from which
-        `GramMatrix.with_kernel` leads to the others.
+        The matrix, read as needed. If the store has several kernels, it is that of the first;
+        `GramMatrix.with_kernel` gives the others.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is checked before any tile is computed: kernels, maps, plan, and every row of samples."""
+"""Checks before any tile is computed: of kernels, maps, memory, and every row of samples."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ def check_kernels(
     sphere_map: str | None,
     product_dtype: str = "float64",
 ) -> SphereMap:
-    """Make sure that kernels, samples and map go together, before any row is read.
+    """Check that kernels, samples and map are compatible, before any row is read.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def check_kernels(
     sides
         The samples of rows and, if rectangular, of columns.
     sphere_map
-        The map asked for; None for the kernels' own.
+        Name of the map; None for the default of the kernels.
     product_dtype
-        Type in which samples are to be multiplied.
+        Type of the inner products.
 
     Returns
     -------
@@ -49,9 +49,9 @@ def check_kernels(
     Raises
     ------
     InputError
-        They do not.
+        They are not.
     AccuracyError
-        A kernel cannot be evaluated to its promised accuracy.
+        A kernel cannot be evaluated to its guaranteed accuracy.
     """
     if not kernels:
         raise InputError("no kernel was given: pass one, or a list of them")
@@ -69,7 +69,7 @@ def check_kernels(
 
 
 def takes_float32(kernel: Kernel) -> bool:
-    """Whether a kernel keeps its digits where samples are multiplied in float32.
+    """Whether a kernel is accurate enough with inner products in float32.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _check_kernel(
 
 
 def open_sides(X: Any, Y: Any = None) -> list[Samples]:
-    """Open the samples of rows and, if given, of columns, whose features follow those of the rows.
+    """Open the samples of rows and, if given, of columns, with features in the same order.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def open_sides(X: Any, Y: Any = None) -> list[Samples]:
     Raises
     ------
     InputError
-        They cannot be read, or have features of other names.
+        They cannot be read, or have different feature names.
     """
     rows = open_samples(X)
     if Y is None:
@@ -135,7 +135,7 @@ def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> Gram
     resources
         Workers and memory.
     **options
-        Passed to `make_plan`.
+        Options of `make_plan`.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def scan_side(
     zero_rows: ZeroRows | None = None,
     dtype: str = "float64",
 ) -> Scan:
-    """Read all samples once: refuse what the map or the kernel cannot take, and fingerprint them.
+    """Read all samples once: check them for map and kernels, and compute their fingerprint.
 
     Parameters
     ----------
@@ -172,13 +172,13 @@ def scan_side(
     kernels
         If any is spherical, samples must be unit vectors if they are not mapped.
     sphere_map
-        The map to be applied.
+        Name of the map.
     report
-        Receives progress.
+        Called with `Progress` events.
     zero_rows
-        What becomes of samples of zeros, where those are taken down; None for the centre.
+        Rule for all-zero samples, which it counts; None maps them to the centre.
     dtype
-        Type of the kernel values, whose range they must be in.
+        Type of the kernel values, which must be in its range.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""From samples to the rows that a kernel takes: checked, mapped, in the type of the products."""
+"""Map of samples to the rows that a kernel takes: checked, mapped, in the type of the products."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,23 +17,23 @@ from dhsk.samples.scan import rows_within
 from dhsk.units import human_bytes
 
 BLOCK_BYTES: Final = 16 * 2**20
-"""Samples that are mapped at a time."""
+"""Size of a block of samples that is mapped at a time, in bytes."""
 
 
 @dataclass(frozen=True)
 class RowMap:
-    """What turns samples into rows of a kernel.
+    """Map of samples to rows of a kernel.
 
     Attributes
     ----------
     kernel
-        The kernel, whose conditions rows are checked for.
+        The kernel, which checks the rows.
     sphere_map
-        How samples become unit vectors.
+        Name of the map to the sphere.
     dtype
         Type of the rows, "float64" or "float32".
     zero_rows
-        What becomes of samples of zeros, and how many there were.
+        Rule for all-zero samples, and their count.
     """
 
     kernel: Kernel
@@ -42,11 +42,11 @@ class RowMap:
     zero_rows: ZeroRows = field(default_factory=ZeroRows)
 
     def anew(self) -> Self:
-        """The same for other samples, of which none were of zeros yet."""
+        """The same map, with a new count of all-zero samples."""
         return replace(self, zero_rows=ZeroRows(self.zero_rows.rule))
 
     def warn(self, samples: Samples) -> None:
-        """Warn of samples of zeros, if there were any."""
+        """Warn of all-zero samples, if there were any."""
         self.zero_rows.warn(samples.source, samples.shape[0])
 
     def __call__(self, block: Rows, first_row: int = 0) -> Rows:
@@ -57,18 +57,18 @@ class RowMap:
         block
             Dense or canonical CSR, (rows, dim).
         first_row
-            Number of its first row in the whole, for messages.
+            Index of its first row among all samples, for messages.
 
         Returns
         -------
         Rows
-            (rows, dim), of `dtype`. A CSR row of zeros has one entry that stands for the centre,
-            see `dhsk.kernels.centre`.
+            (rows, dim), of `dtype`. A CSR row that stands for the centre has one entry, see
+            `dhsk.kernels.centre`.
 
         Raises
         ------
         InputError
-            A row has no image, or the kernel is not defined on it; the row is named.
+            A row has no image, or the kernel is not defined on it; the message names the row.
         """
         rows = apply_map(self.sphere_map, block, first_row, self.zero_rows)
         self.kernel.check_rows(rows, first_row, dtype=self.dtype)
@@ -90,20 +90,20 @@ class RowMap:
         Parameters
         ----------
         samples
-            What to read.
+            The samples.
         most_rows
-            Most rows of a block; None for what fits some 16 MiB.
+            Largest number of rows of a block; None for blocks of about 16 MiB.
         report
-            Receives progress.
+            Called with `Progress` events.
         threads
-            Blocks that are mapped at a time, while one more is read.
+            Number of blocks that are mapped at the same time, while one more is read.
         first_row
-            Number of the first of these samples in the whole, for messages.
+            Index of the first of these samples among all samples, for messages.
 
         Yields
         ------
         int
-            Number of the block's first row among these samples.
+            Index of the block's first row among these samples.
         Rows
             The block, mapped.
 
@@ -134,13 +134,13 @@ class RowMap:
         Parameters
         ----------
         samples
-            What to read.
+            The samples.
         room
-            Bytes that they may take.
+            Upper bound on their memory, in bytes.
         report
-            Receives progress.
+            Called with `Progress` events.
         instead
-            What to do where they do not fit, for the message.
+            Advice in the message if they do not fit.
         threads
             As for `blocks`.
 
@@ -164,7 +164,7 @@ class RowMap:
         return whole
 
     def some_of(self, samples: Samples, chosen: Indices) -> Rows:
-        """Map some samples only, in any order, repeats allowed: (chosen, dim)."""
+        """Map chosen samples, in any order, with repeats: (chosen, dim)."""
         ascending, back = np.unique(chosen, return_inverse=True)
         parts: list[Any] = []
         first = done = 0
@@ -178,14 +178,14 @@ class RowMap:
         return _stacked(parts)[back]
 
     def _inside(self, samples: Samples, block: Rows, first: int, inside: Indices) -> Rows:
-        """Map some rows of a block."""
+        """Map chosen rows of a block."""
         try:
             return self.anew()(block[inside], first)
-        except InputError:  # it counts the rows among these: the whole block names the right one
+        except InputError:  # names a row among these; mapping the whole block names the right one
             return self._named(samples, block, first)[inside]
 
     def _named(self, samples: Samples, block: Rows, first: int) -> Rows:
-        """Map a block; errors name the source."""
+        """Map a block; errors name the source of the samples."""
         try:
             return self(block, first)
         except InputError as error:
@@ -197,7 +197,7 @@ class RowMap:
         item = np.dtype(self.dtype).itemsize
         if samples.nnz is None:
             return item * n_samples * dim
-        return 2 * ((item + 4) * samples.nnz + 4 * n_samples)  # the blocks, and then the whole
+        return 2 * ((item + 4) * samples.nnz + 4 * n_samples)  # the blocks, and their concatenation
 
 
 def _numbered(blocks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:

@@ -1,7 +1,7 @@
-"""Values of tiles where they are needed: computed from samples, read from disk, or derived.
+"""Values of tiles: computed from samples, read from disk, or derived from stored products.
 
-A pass over a matrix goes through groups of neighbouring tiles, one task a group: the rows of a
-group are read once, its columns once, and its arrays are used again from tile to tile.
+In a pass over a matrix, a task computes a group of neighbouring tiles. It reads the rows and
+columns of the group once, and uses the same arrays for all its tiles.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +23,10 @@ Group: TypeAlias = tuple[tuple[int, int], ...]
 
 
 _Evaluate: TypeAlias = Callable[[Rows, Rows | None], Iterator[tuple[int, slice, NDArray[Any]]]]
-"""From two blocks of samples: number of a kernel, rows of the block, values."""
+"""From two blocks of samples to (index of a kernel, rows of the block, values)."""
 
 STRIP_BYTES: Final = 2 << 20
-"""Size of a strip of values. Measured: 1 MB costs more calls, 4 MB leaves the cache of a core."""
+"""Size of a strip of values. Measured: 1 MB takes more calls, 4 MB exceeds the cache of a core."""
 
 
 @dataclass(frozen=True)
@@ -36,28 +36,28 @@ class TileValues:
     i: int
     j: int
     kernel: int
-    """Number of the kernel."""
+    """Index of the kernel."""
     rows: slice
     """Rows of the matrix."""
     cols: slice
     """Columns of the matrix."""
     values: NDArray[Any]
-    """(rows, cols); overwritten after the next one was asked for."""
+    """(rows, cols); valid until the next one is yielded."""
 
 
 class TileSource:
-    """Gives the tiles of kernels on one store; cheap to pickle, workers open the store themselves.
+    """Source of the tiles of kernels on one store; it is pickled without data.
 
     Parameters
     ----------
     path
         Folder of the store.
     kernels
-        Kernels, in the order in which their values are given.
+        Kernels, in the order of their values.
     compute
-        Compute all tiles from the samples, whatever is stored.
+        Whether to compute tiles from the samples, even if they are stored.
     norms2
-        Squared norms of row and column samples, where kernels are derived from stored products of
+        Squared norms of the row and column samples, to derive kernels from stored inner products of
         samples that are not unit vectors.
     """
 
@@ -76,27 +76,27 @@ class TileSource:
 
     @classmethod
     def joined(cls, sources: Sequence["TileSource"]) -> "TileSource":
-        """One source of all the kernels of several on the same store."""
+        """One source for the kernels of several, on the same store."""
         first = sources[0]
         norms2 = next((s.norms2 for s in sources if s.norms2 is not None), None)
         kernels = [kernel for source in sources for kernel in source.kernels]
         return cls(first.path, kernels, compute=first.compute, norms2=norms2)
 
     def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
-        """Give the values of a group's tiles, for each tile one kernel after the other.
+        """Yield the values of a group of tiles: for each tile those of all kernels.
 
         Parameters
         ----------
         group
-            Tiles; of a symmetric matrix those with i <= j.
+            Indices of the tiles; i <= j if the matrix is symmetric.
         in_strips
-            Give tiles in strips of rows where that is possible, all kernels of a strip before the
-            next: then values are used while they are in the cache.
+            Whether to yield strips of rows if possible, for all kernels before the next strip, so
+            that values are used while they are in the cache.
 
         Yields
         ------
         TileValues
-            A tile, or strip, of a kernel.
+            Values of one tile, or strip, of one kernel.
         """
         store = GramStore.open(self.path)
         if self.compute:
@@ -124,14 +124,14 @@ class TileSource:
 
 
 class _Array:
-    """An array of up to some entries that is used again and again."""
+    """An array that is allocated once and used for blocks of different shapes."""
 
     def __init__(self, entries: int, dtype: Any) -> None:
         self.entries = entries
         self._flat = np.empty(entries, dtype)
 
     def take(self, shape: tuple[int, int]) -> NDArray[Any]:
-        """Give it as a C-ordered block."""
+        """The array as a C-ordered block of a shape."""
         return self._flat[: shape[0] * shape[1]].reshape(shape)
 
 
@@ -148,7 +148,7 @@ def _computed(
 
 
 def _evaluator(kernels: Sequence[Kernel], header: Header, in_strips: bool) -> _Evaluate:
-    """How the values of some kernels come from two blocks of samples."""
+    """Function that computes the values of kernels from two blocks of samples."""
     entries, same_type = header.tile**2, header.dtype == header.product_dtype
     spherical = [kernel for kernel in kernels if isinstance(kernel, SphericalKernel)]
     if len(spherical) < len(kernels):
@@ -167,7 +167,7 @@ def _evaluator(kernels: Sequence[Kernel], header: Header, in_strips: bool) -> _E
 def _apart(
     kernels: Sequence[Kernel], rows: Rows, cols: Rows | None, product: _Array, results: _Array
 ) -> Iterator[tuple[int, slice, NDArray[Any]]]:
-    """Values of each kernel from a product of its own, which they overwrite."""
+    """Values of each kernel from its own inner products, in place."""
     shape = _shape(rows, cols)
     for number, kernel in enumerate(kernels):
         values = kernel.of_rows(rows, cols, product.take(shape))
@@ -185,7 +185,7 @@ def _together(
     product: _Array,
     results: _Array,
 ) -> Iterator[tuple[int, slice, NDArray[Any]]]:
-    """Values of spherical kernels from one product, in strips of as many rows as fit a result."""
+    """Values of spherical kernels from the same cosines, in strips of rows that fit a result."""
     shape = _shape(rows, cols)
     cosines = kernels[0].product(rows, rows if cols is None else cols, product.take(shape))
     if cols is None:
@@ -198,7 +198,7 @@ def _together(
 
 
 def _strips(rows: slice, step: int) -> Iterator[slice]:
-    """Cut a slice into parts of a length, at least of one."""
+    """Cut a slice into parts of a length of at least 1."""
     step = max(1, step)
     return (slice(i, min(i + step, rows.stop)) for i in range(rows.start, rows.stop, step))
 
@@ -208,7 +208,7 @@ def _shape(rows: Rows, cols: Rows | None) -> tuple[int, int]:
 
 
 def _blocks(store: GramStore, group: Group) -> Iterator[tuple[int, int, Rows, Rows | None]]:
-    """Tiles with their samples, column by column; no columns on the diagonal of a square."""
+    """Tiles with their samples, column by column; None for the columns of a diagonal tile."""
     tiling = store.header.tiling
     above, left = extent(tiling, group)
     rows = store.samples.read("rows", above)
@@ -223,7 +223,7 @@ def _blocks(store: GramStore, group: Group) -> Iterator[tuple[int, int, Rows, Ro
 
 
 def extent(tiling: Tiling, group: Group) -> tuple[slice, slice]:
-    """Rows and columns from the first to the last that a group's tiles cover."""
+    """Range of rows and columns that a group of tiles covers."""
     rows, cols = [i for i, _ in group], [j for _, j in group]
     return (
         slice(tiling.rows(min(rows)).start, tiling.rows(max(rows)).stop),
@@ -232,5 +232,5 @@ def extent(tiling: Tiling, group: Group) -> tuple[slice, slice]:
 
 
 def within(part: slice, whole: slice) -> slice:
-    """A slice of a slice, counted from its start."""
+    """A slice relative to the start of a larger one."""
     return slice(part.start - whole.start, part.stop - whole.start)

@@ -1,4 +1,4 @@
-"""Tiles on their way to the disk: written as they are computed, flushed while others are."""
+"""Writing of tiles: each is written when it is computed, and flushed while others are."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
@@ -13,10 +13,10 @@ from dhsk.gram.tiles import TileValues
 
 
 class TileWriter:
-    """Writes the strips of tiles where they belong; a context, at whose end all are on the disk.
+    """Context that writes strips of tiles; at its end all are on the disk.
 
-    The copy to the page cache is made by the thread that computes, while a strip is in its cache;
-    only flushing, which waits, goes to another. So one processor never runs two of its threads.
+    The computing thread writes a strip to the page cache while it is in the cache of its core.
+    Another thread flushes, which only waits, so that the two do not compete for a core.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class TileWriter:
         return self
 
     def put(self, tile: TileValues) -> None:
-        """Write a strip of a tile of a kernel, from top to bottom one after the other."""
+        """Write the next strip of a tile of a kernel, from top to bottom."""
         self._append((tile.i, tile.j, tile.kernel), tile.values)
         if len(self._store.header.chunks_of(tile.i, tile.j)) > 1:
             self._append((tile.j, tile.i, tile.kernel), np.ascontiguousarray(tile.values.T))
