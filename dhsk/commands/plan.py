@@ -1,178 +1,174 @@
-"""The command `dhsk plan`: what a Gram matrix would cost, here or on a larger machine."""
+"""The command `dhsk plan`: what a Gram matrix and training would cost, here or elsewhere."""
 
-import shutil
-from dataclasses import asdict
-from itertools import chain
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
-from dhsk.commands.console import print_pairs, print_table, say, show_progress
+from dhsk.commands.console import print_pairs, say, show_progress
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     KernelOptions,
     TableOptions,
     TileOptions,
+    gathered,
     kernel_options,
     table_options,
     tile_options,
 )
-from dhsk.commands.parameters import PathParameter, WholeNumbers
+from dhsk.commands.parameters import PathParameter
+from dhsk.commands.plan_training import (
+    TrainingOptions,
+    plan_training,
+    say_training,
+    training_options,
+)
 from dhsk.execution.limits import core_count, memory_limit
+from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources
 from dhsk.gram.plan import GramPlan, make_plan
-from dhsk.planning.comparison import COLUMNS, RANKS, Comparison, compare
-from dhsk.planning.exact_cost import GridShape
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import Rates, kernel_seconds, measure_rates
 from dhsk.planning.rates_cache import cache_file, load_rates, save_rates
+from dhsk.planning.training import SamplesShape
 from dhsk.units import parse_bytes
 
 QUICK_REPEATS = 2
 """Products that are timed where no rates are kept: a quarter of a second in all."""
 
 
-class GridNumbers(WholeNumbers):
-    """Folds, values of C and kernels, separated by commas."""
+@dataclass(frozen=True)
+class PaperOptions:
+    """Samples to come, in numbers."""
 
-    name = "folds,C,kernels"
+    n: int | None
+    dim: int | None
+    density: float | None
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[int]:
-        """Parse, or fail with a usage error."""
-        numbers = super().convert(value, param, ctx)
-        if len(numbers) != 3 or min(numbers) < 1 or numbers[0] < 2:
-            self.fail(f"{value!r} is not 2 folds or more, values of C and kernels", param, ctx)
-        return numbers
+    def shape(self) -> SamplesShape:
+        """Those numbers."""
+        if self.n is None or self.dim is None:
+            raise click.UsageError("give SAMPLES, or both --n and --dim")
+        nnz = None if self.density is None else int(self.density * self.n * self.dim)
+        return SamplesShape(self.n, self.dim, nnz)
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """What may be used, and how fast it is."""
+
+    workers: int | None
+    memory: str | None
+    passes: int
+    measure: bool
+    place: Path
+
+    @property
+    def limit(self) -> int | None:
+        """Bytes for all processes; None if none were given."""
+        return parse_bytes(self.memory) if self.memory else None
+
+    @property
+    def resources(self) -> Resources:
+        """Workers of one thread each."""
+        count = self.workers or core_count()
+        return Resources(count, count, self.limit or memory_limit())
+
+
+paper_options = gathered(
+    "paper",
+    PaperOptions,
+    click.option("--n", type=click.IntRange(1), help="Number of samples, without a file."),
+    click.option("--dim", type=click.IntRange(1), help="Number of features, without a file."),
+    click.option("--density", type=click.FloatRange(0, 1), help="Share of non-zeros, if sparse."),
+)
+machine_options = gathered(
+    "machine",
+    MachineOptions,
+    click.option("--workers", type=click.IntRange(1), help="Worker processes. [default: cores]"),
+    click.option("--memory", help="Most memory for all processes together, such as 4GB."),
+    click.option(
+        "--passes",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="Times that the whole matrix will be read.",
+    ),
+    click.option("--measure", is_flag=True, help="Measure this machine, and keep the rates."),
+    click.option(
+        "--place",
+        type=PathParameter(exists=True, file_okay=False),
+        default=".",
+        show_default=True,
+        help="Folder on the disk that --measure measures, and where stores would be.",
+    ),
+)
 
 
 @click.command("plan")
 @click.argument("samples", required=False)
-@click.option("--n", type=click.IntRange(1), help="Number of samples, without a file.")
-@click.option("--dim", type=click.IntRange(1), help="Number of features, without a file.")
-@click.option("--density", type=click.FloatRange(0, 1), help="Share of non-zeros, if sparse.")
-@click.option("--workers", type=click.IntRange(1), help="Worker processes. [default: cores]")
-@click.option("--memory", help="Most memory for all processes together, such as 4GB.")
-@click.option(
-    "--passes",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Times that the whole matrix will be read.",
-)
-@click.option("--measure", is_flag=True, help="Measure this machine, and keep the rates.")
-@click.option(
-    "--place",
-    type=PathParameter(exists=True, file_okay=False),
-    default=".",
-    show_default=True,
-    help="Folder on the disk that --measure measures, and where stores would be.",
-)
-@click.option(
-    "--rank",
-    "ranks",
-    type=WholeNumbers(),
-    multiple=True,
-    help=f"Ranks to compare with exact SVMs. [default: {','.join(map(str, RANKS))}]",
-)
-@click.option("--classes", type=click.IntRange(2), default=2, show_default=True, help="Of labels.")
-@click.option(
-    "--grid",
-    type=GridNumbers(),
-    default="5,3,3",
-    show_default=True,
-    help="Folds, values of C and kernels of a cross-validation.",
-)
+@paper_options
+@machine_options
+@training_options
 @kernel_options
 @tile_options
 @table_options
 def plan(
     samples: str | None,
-    n: int | None,
-    dim: int | None,
-    density: float | None,
-    workers: int | None,
-    memory: str | None,
-    passes: int,
-    measure: bool,
-    place: Path,
-    ranks: tuple[list[int], ...],
-    classes: int,
-    grid: list[int],
-    table: TableOptions,
-    tiles: TileOptions,
+    paper: PaperOptions,
+    machine: MachineOptions,
+    training: TrainingOptions,
     kernel: KernelOptions,
+    tiles: TileOptions,
+    table: TableOptions,
 ) -> None:
     """Say what a Gram matrix would cost: tiles, bytes, arithmetic, time, memory, limits.
 
-    Then what support vector machines on it would cost, exact and of low rank. Alone, --measure
-    measures this machine for all plans to come.
+    Then the memory of exact and low-rank classifiers, and with --labels their seconds, which are
+    extrapolated from small pilot fits. Alone, --measure measures this machine for all plans to
+    come.
     """
-    rates = _measure(place) if measure else None
-    if measure and samples is None and n is None and dim is None:
+    rates = _measure(machine.place) if machine.measure else None
+    if machine.measure and (samples, paper.n, paper.dim) == (None, None, None):
         return
-    cores = core_count()
-    count = workers or cores
-    resources = Resources(count, count, parse_bytes(memory) if memory else memory_limit())
-    planned, read = _plan(samples, table, n, dim, density, resources, asdict(tiles))
-    made = kernel.make(planned.dim)
-    prediction = Prediction(
-        planned, rates or known_rates(), kernel_seconds(made, planned.product_dtype)
+    allowed = Allowance.now(machine.limit)  # before anything is read
+    if samples is None:
+        shape = paper.shape()
+    else:
+        shape = SamplesShape.of(open_samples_of(samples, table, training.labels))
+    made = kernel.make(shape.dim)
+    overlap = measured_overlap(shape.opened) if shape.opened and shape.nnz is not None else None
+    gram = make_plan(
+        shape.n,
+        shape.dim,
+        machine.resources,
+        nnz=shape.nnz,
+        fullest=None if shape.opened is None else shape.opened.most_entries,
+        overlap=None if overlap is None else overlap[0],
+        **asdict(tiles),
     )
-    disk_free = shutil.disk_usage(place).free if count <= cores else None
-    shape = GridShape(classes, *grid)
-    comparison = compare(prediction, shape, list(chain(*ranks)) or RANKS, disk_free)
-    print_pairs(
-        f"Gram matrix of {samples or 'samples to come'}, {made.label}",
-        [
-            *planned.table(),
-            *([("sparse path", f"by the first {read:,} samples")] if read else []),
-            *prediction.table(passes),
-            *prediction.limits(),
-        ],
-    )
-    if count > cores:
-        say(f"({count} workers on paper: each as fast as one of the {cores} cores here, one disk)")
-    _say_comparison(comparison)
-    planned.check()
+    planned = plan_training(shape, made, training.read(samples, table, shape), gram, allowed)
+    prediction = Prediction(gram, rates or known_rates(), kernel_seconds(made, gram.product_dtype))
+    title = f"Gram matrix of {samples or 'samples to come'}, {made.label}"
+    _say_gram(title, prediction, machine.passes, None if overlap is None else overlap[1])
+    say_training(planned, training.C)
+    gram.check()
     say(
         f"next:   dhsk gram {samples or 'SAMPLES'}{table.words} --out STORE"
-        + (f" --memory {memory}" if memory else "")
+        + (f" --memory {machine.memory}" if machine.memory else "")
     )
 
 
-def _plan(
-    source: str | None,
-    table: TableOptions,
-    n: int | None,
-    dim: int | None,
-    density: float | None,
-    resources: Resources,
-    options: dict[str, Any],
-) -> tuple[GramPlan, int]:
-    """Plan of a file or of numbers, and how many samples were read for it."""
-    nnz, overlap, fullest, read = None, None, None, 0
-    if source is not None:
-        opened = open_samples_of(source, table)
-        (n, dim), nnz = opened.shape, opened.nnz
-        if opened.is_sparse:
-            overlap, read = measured_overlap(opened)
-            fullest = opened.most_entries
-    elif n is None or dim is None:
-        raise click.UsageError("give SAMPLES, or both --n and --dim")
-    elif density is not None:
-        nnz = int(density * n * dim)
-    plan = make_plan(n, dim, resources, nnz=nnz, fullest=fullest, overlap=overlap, **options)
-    return plan, read
-
-
-def _say_comparison(found: Comparison) -> None:
-    """Print what exact SVMs and those of low rank would cost, and which to take."""
-    say(found.title)
-    print_table(COLUMNS, found.table())
-    say(f"({found.assumptions()})")
-    say(f"advice: {found.advice()}")
+def _say_gram(title: str, prediction: Prediction, passes: int, read: int | None) -> None:
+    """Print what the Gram matrix would cost."""
+    planned: GramPlan = prediction.plan
+    path = [] if read is None else [("sparse path", f"by the first {read:,} samples")]
+    rows = [*planned.table(), *path, *prediction.table(passes), *prediction.limits()]
+    print_pairs(title, rows)
+    count, cores = planned.resources.workers, core_count()
+    if count > cores:
+        say(f"({count} workers on paper: each as fast as one of the {cores} cores here, one disk)")
 
 
 def known_rates() -> Rates:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from distributed import Client
@@ -15,17 +15,14 @@ from dhsk.arrays import Floats, Rows
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, random_numbers, warn_unless_solved
 from dhsk.estimators.selection import check_choice, check_landmark_tol, numbered
-from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.low_rank import LowRankModel
+from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import RunOptions
 from dhsk.models.train_low_rank import LossName, LowRankOptions, check_loss, train_low_rank
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
-
-MOST_IN_DOUBLE: Final = 1 << 22
-"""Number of feature values up to which float64 is the default: 32 MB, whose cost is small."""
 
 
 class NystromSVC(HeatClassifier[LowRankModel]):
@@ -230,10 +227,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         return self._fit(opened, labels, weights, progress or ignore, journal)
 
     def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
-        if self.dtype is not None:
-            return self.dtype
-        many = n_samples * min(n_samples, self.n_components) > MOST_IN_DOUBLE
-        return "float32" if many and takes_float32(kernel) else "float64"
+        return self.dtype or usual_dtype(kernel, n_samples, self.n_components)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted label of each sample, that of the largest decision, (N,).

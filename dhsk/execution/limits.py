@@ -11,6 +11,8 @@ import psutil
 from dask.system import cpu_count
 from distributed.system import memory_limit as limit_of_machine
 
+from dhsk.execution.resources import LOADED_BYTES
+
 _MEBIBYTE: Final = 2**20
 """Slurm's megabyte."""
 
@@ -110,6 +112,11 @@ def share_memory(memory: int, largest: int, threads: int) -> tuple[int, int]:
     return at_once, memory // at_once
 
 
+def held_bytes() -> int:
+    """Bytes that this process holds, `LOADED_BYTES` at least."""
+    return max(LOADED_BYTES, int(psutil.Process().memory_info().rss))
+
+
 def own_room(memory: int | None) -> int:
     """Bytes that this process may still take.
 
@@ -118,7 +125,7 @@ def own_room(memory: int | None) -> int:
     memory
         Most bytes that it may hold; None for half of what is free besides what it holds now.
     """
-    held = int(psutil.Process().memory_info().rss)
+    held = held_bytes()
     if memory is None:
         free = min(psutil.virtual_memory().available, memory_limit() - held)
         return max(0, int(USABLE_MEMORY * free))

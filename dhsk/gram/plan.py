@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.resources import TASKS_PER_THREAD, WORKER_BYTES, Resources
 from dhsk.gram.memory import task_bytes
 from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
@@ -170,9 +171,16 @@ class GramPlan:
         )
 
     @property
+    def need(self) -> MemoryNeed:
+        """Predicted peak memory of the whole process tree."""
+        r = self.resources
+        parts = {"processes": r.idle_bytes, "running tasks": r.threads * self.task_bytes}
+        return MemoryNeed("a Gram matrix", parts)
+
+    @property
     def peak_bytes(self) -> int:
-        """Predicted peak memory of the whole process tree, in bytes."""
-        return self.resources.idle_bytes + self.resources.threads * self.task_bytes
+        """All of `need`, in bytes."""
+        return self.need.total
 
     @property
     def worker_bytes(self) -> int:

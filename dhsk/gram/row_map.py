@@ -193,11 +193,14 @@ class RowMap:
 
     def bytes_of(self, samples: Samples) -> int:
         """Peak memory of `all_of`, in bytes, besides a few blocks."""
-        n_samples, dim = samples.shape
-        item = np.dtype(self.dtype).itemsize
-        if samples.nnz is None:
-            return item * n_samples * dim
-        return 2 * ((item + 4) * samples.nnz + 4 * n_samples)  # the blocks, and their concatenation
+        return mapped_bytes(*samples.shape, samples.nnz, np.dtype(self.dtype).itemsize)
+
+
+def mapped_bytes(n_samples: int, dim: int, nnz: int | None, itemsize: int) -> int:
+    """Peak memory of mapping all samples, in bytes; of sparse ones twice what then stays."""
+    if nnz is None:
+        return itemsize * n_samples * dim
+    return 2 * ((itemsize + 4) * nnz + 4 * n_samples)  # the blocks, and their concatenation
 
 
 def _numbered(blocks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:

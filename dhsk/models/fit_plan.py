@@ -9,6 +9,7 @@ import numpy as np
 
 from dhsk.errors import BudgetError
 from dhsk.execution.limits import share_memory
+from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
 from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.problems import Pair
@@ -43,7 +44,8 @@ class FitPlan:
     """Bytes of the matrix of a task."""
     whole: bool
     """Whether every pair of classes fits."""
-    peak_bytes: int
+    need: MemoryNeed
+    """Of all processes together."""
     split_folds: bool
     """Whether each fold is a task of its own, so that there are enough."""
     resources: Resources
@@ -62,7 +64,7 @@ class FitPlan:
             ["memory of a matrix", f"at most {human_bytes(self.room)}"],
             [
                 "memory of the fits",
-                f"{human_bytes(self.peak_bytes)} predicted for all processes together, "
+                f"{human_bytes(self.need.total)} predicted for all processes together, "
                 f"{human_bytes(self.resources.memory)} allowed",
             ],
         ]
@@ -109,16 +111,16 @@ class FitCounts:
         )
 
     @classmethod
-    def balanced(cls, n: int, classes: int, folds: int, values_of_C: int) -> "FitCounts":
-        """Problems of n samples in classes of equal size."""
-        columns = folds * values_of_C
+    def of_classes(cls, sizes: Sequence[int], folds: int = 1, values_of_C: int = 1) -> "FitCounts":
+        """Problems of classes of these sizes, every sample in all folds."""
+        n, columns = sum(sizes), folds * values_of_C
         return cls(
             n=n,
-            pairs=math.comb(classes, 2),
-            most=min(n, 2 * math.ceil(n / classes)),
+            pairs=math.comb(len(sizes), 2),
+            most=sum(sorted(sizes)[-2:]),
             columns=columns,
             folds=folds,
-            box_bytes=8 * columns * n * (classes - 1),  # a sample is in classes - 1 pairs
+            box_bytes=8 * columns * n * (len(sizes) - 1),  # a sample is in k - 1 pairs
         )
 
     @property
@@ -195,7 +197,16 @@ def plan_counts(
         at_once=at_once,
         room=room,
         whole=room >= block,
-        peak_bytes=resources.memory - available + at_once * (room + vectors + FIT_BASE_BYTES),
+        need=MemoryNeed(
+            "exact fits",
+            {
+                "processes": _processes(resources, at_once),
+                "bounds and products": counts.client_bytes,
+                "matrices": at_once * room,
+                "vectors": at_once * vectors,
+                "code and tiles": at_once * FIT_BASE_BYTES,
+            },
+        ),
         split_folds=split,
         resources=resources,
     )

@@ -1,6 +1,8 @@
 """Where a solver gets its matrix from: an array, rows in memory, or a Gram matrix."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +12,9 @@ from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.execution.threads import Threads
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.memory import product_bytes
+from dhsk.gram.row_map import mapped_bytes
 from dhsk.kernels import Kernel
+from dhsk.samples import Samples
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import repeat_to_padded
 
@@ -102,13 +106,66 @@ class RowsSource:
         return i, j, self._kernel.of_rows(first[i], None if one else second[j])
 
 
-def evaluation_bytes(rows: Rows, edge: int) -> int:
+@dataclass(frozen=True, eq=False)
+class RowsShape:
+    """Mapped samples as far as their memory depends on them.
+
+    Attributes
+    ----------
+    n, dim
+        Samples and features.
+    itemsize
+        Bytes of an entry.
+    nnz
+        Entries of sparse samples; None if they are dense.
+    lengths
+        Entries of each sparse sample, (n,); None takes as many as on average.
+    """
+
+    n: int
+    dim: int
+    itemsize: int
+    nnz: int | None = None
+    lengths: NDArray[Any] | None = None
+
+    @classmethod
+    def of(cls, rows: Rows) -> "RowsShape":
+        """Of rows in memory."""
+        n, dim = rows.shape
+        if isinstance(rows, np.ndarray):
+            return cls(n, dim, rows.dtype.itemsize)
+        return cls(n, dim, rows.dtype.itemsize, rows.nnz, np.diff(rows.indptr))
+
+    @classmethod
+    def of_samples(cls, samples: Samples, dtype: str) -> "RowsShape":
+        """Of samples that are still to be mapped; lengths are known where row pointers are."""
+        lengths = None if samples.indptr is None else np.diff(samples.indptr)
+        return cls(*samples.shape, np.dtype(dtype).itemsize, samples.nnz, lengths)
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Peak memory while they are mapped."""
+        return mapped_bytes(self.n, self.dim, self.nnz, self.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they then take."""
+        return self.mapped_bytes if self.nnz is None else self.mapped_bytes // 2
+
+    def most_entries(self, rows: int) -> int:
+        """Entries of the longest samples, wherever they are."""
+        if self.lengths is None:
+            return math.ceil((self.nnz or 0) * rows / self.n)
+        return int(np.partition(self.lengths, self.n - rows)[self.n - rows :].sum())
+
+
+def evaluation_bytes(rows: RowsShape, edge: int) -> int:
     """Memory of a `RowsSource` for each block at a time, besides its rows and what it fills.
 
     Parameters
     ----------
     rows
-        Its rows, (N, dim).
+        Its rows.
     edge
         Samples of a block.
 
@@ -117,18 +174,16 @@ def evaluation_bytes(rows: Rows, edge: int) -> int:
     int
         Bytes.
     """
-    n, dim = rows.shape
-    edge, item = min(edge, n), rows.dtype.itemsize
+    edge, item = min(edge, rows.n), rows.itemsize
     values = 3 * item * edge**2  # of this block, of one that waits, and a temporary of the kernel
-    if isinstance(rows, np.ndarray):
-        return int(values)
-    lengths = np.diff(rows.indptr)
-    entries = int(np.partition(lengths, n - edge)[n - edge :].sum())  # of whichever are longest
-    block = (item + rows.indices.itemsize) * entries
-    return int(values + 2 * block + product_bytes(edge, dim, block, entries / edge, item))
+    if rows.nnz is None:
+        return values
+    entries = rows.most_entries(edge)
+    block = (item + 4) * entries
+    return int(values + 2 * block + product_bytes(edge, rows.dim, block, entries / edge, item))
 
 
-def edge_for(rows: Rows, allowed: int | None) -> int:
+def edge_for(rows: RowsShape, allowed: int | None) -> int:
     """Samples of a block, few enough that its evaluation takes a small part of the memory.
 
     The same for the same call: values may differ in the last bit with the size of a block.
@@ -136,7 +191,7 @@ def edge_for(rows: Rows, allowed: int | None) -> int:
     Parameters
     ----------
     rows
-        Rows of the source, (N, dim).
+        Rows of the source.
     allowed
         Most bytes that all processes together may hold; None for what there is.
     """
@@ -180,9 +235,9 @@ class ClassesSource(RowsSource):
         self._kept: dict[int, NDArray[Any]] = {}
 
     @staticmethod
-    def bytes_of(codes: Indices, itemsize: int) -> int:
-        """Bytes that are kept."""
-        return int(sum(int(n) * padded(int(n)) for n in np.bincount(codes)) * itemsize)
+    def bytes_of(sizes: Iterable[int], itemsize: int) -> int:
+        """Bytes that are kept of classes of these sizes."""
+        return sum(n * padded(n) for n in sizes) * itemsize
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Entries between some samples; of two whole classes, from what is kept."""

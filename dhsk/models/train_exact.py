@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
-import psutil
 
 from dhsk.arrays import ROWS, Floats, Indices, Rows
-from dhsk.errors import BudgetError
-from dhsk.execution.limits import core_count, own_room, share_memory
+from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.memory import Allowance
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
@@ -18,22 +16,18 @@ from dhsk.gram.compute import compute_gram
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.models.exact import Certificates, Expansion, SvcModel, pairs_of_classes
-from dhsk.models.fit_plan import PROCESS_BYTES, SMALLEST_PART, FitCounts, plan_counts
+from dhsk.models.exact_plan import plan_exact, share_of_fits
+from dhsk.models.fit_plan import FitCounts, plan_counts
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.problem import Problem, RunOptions
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, unit_for
-from dhsk.models.sources import ClassesSource, GramSource, RowsSource, edge_for, evaluation_bytes
+from dhsk.models.sources import ClassesSource, GramSource, RowsShape, RowsSource
 from dhsk.progress import OnProgress, Progress, counter
 from dhsk.samples import Samples
 from dhsk.solvers.platt import fit_sigmoid
 from dhsk.solvers.problems import make_pairs
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import Source
-from dhsk.units import human_bytes
-
-_BLOCKS_SHARE: Final = 8
-"""Part of the memory left, as a divisor, for blocks that are computed at a time besides the first
-where matrices could fill all of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,40 +141,21 @@ def fit_models(
 def _in_memory(
     problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions, counts: FitCounts
 ) -> _Training:
+    allowed = Allowance.now(options.memory)
     store_it = "have the Gram matrix stored (store=FOLDER)"
-    rows = row_map.all_of(samples, own_room(options.memory), options.report, store_it)
-    edge = edge_for(rows, options.memory)
-    evaluated = evaluation_bytes(rows, edge)
-    # The rows of a pair, a block of its matrix on the way, and its vectors.
-    beside = counts.most * row_map.bytes_of(samples) // samples.shape[0]
-    beside += evaluated + counts.vector_bytes
-    matrix = matrix_bytes(counts.most, rows.dtype)
+    rows = row_map.all_of(samples, allowed.room, options.report, store_it)
+    sizes = np.bincount(problem.codes[problem.codes >= 0]).tolist()
+    plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
     kernel = kernel_in(row_map.kernel, unit)
-    all_at_once = core_count() * (matrix + beside)
-    kept = ClassesSource.bytes_of(problem.codes, rows.dtype.itemsize)
-    left = max(0, own_room(options.memory) - PROCESS_BYTES)
-    keep = counts.pairs > 1 and kept + all_at_once <= left
-    if not keep:
-        kept = 0
-    room, at_once = _share(left - kept, matrix, beside)
-    at_once = min(at_once, counts.pairs)
-    # Blocks that each task computes at a time, of which one is counted already: of what is left
-    # beside whole matrices, or of a small part of what there is.
-    spare = max(left - kept - at_once * (min(room, matrix) + beside), left // _BLOCKS_SHARE)
-    more = at_once * evaluated
-    threads = max(1, min(core_count() // at_once, 1 + spare // more))
-    room = min(room, (left - kept - (threads - 1) * more) // at_once - beside)
-    source: Source = RowsSource(rows, kernel, threads, edge)
-    if keep:
-        source = ClassesSource(rows, kernel, problem.codes, threads, edge)
-    planned = psutil.Process().memory_info().rss + PROCESS_BYTES + kept
-    planned += at_once * (min(room, matrix) + beside) + (threads - 1) * more
+    source: Source = RowsSource(rows, kernel, plan.threads, plan.edge)
+    if plan.keep:
+        source = ClassesSource(rows, kernel, problem.codes, plan.threads, plan.edge)
     return _Training(
         MatrixProblem(source, (problem.C,), unit),
-        Placement(Threads(at_once), room),
+        Placement(Threads(plan.at_once), plan.room),
         lambda chosen: rows[chosen],
-        planned,
+        plan.need.total,
     )
 
 
@@ -208,7 +183,7 @@ def _on_gram(
     )
     if options.client is None:
         left = own_room(options.memory)
-        room, at_once = _share(left, matrix_bytes(counts.most, G.dtype), 0)
+        room, at_once = share_of_fits(left, matrix_bytes(counts.most, G.dtype), 0, core_count())
         executor: Executor = Threads(at_once)
     else:
         resources = resources_of(options.client, options.memory)
@@ -217,32 +192,6 @@ def _on_gram(
     return _Training(
         MatrixProblem(GramSource(G), (problem.C,), unit), Placement(executor, room), rows_of
     )
-
-
-def _share(left: int, matrix: int, beside: int) -> tuple[int, int]:
-    """Bytes for the matrix of a task, and tasks at a time in this process.
-
-    Parameters
-    ----------
-    left
-        Bytes that this process may still take.
-    matrix, beside
-        Bytes of the largest matrix, and of what a task holds besides.
-
-    Raises
-    ------
-    BudgetError
-        Not even a small part of a matrix fits.
-    """
-    cores = core_count()
-    least = min(matrix, SMALLEST_PART**2 * 8) + beside
-    if left < least:
-        raise BudgetError(
-            f"an exact fit needs {human_bytes(least)} beside its samples but "
-            f"{human_bytes(left)} of memory are left: allow more"
-        )
-    at_once, each = share_memory(left, matrix + beside, cores)
-    return each - beside, at_once
 
 
 # Probabilities

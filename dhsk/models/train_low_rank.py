@@ -5,12 +5,12 @@ from math import ceil
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import psutil
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
+from dhsk.execution.memory import Allowance
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import computing
 from dhsk.gram.prepare import check_kernels, scan_side
@@ -21,9 +21,10 @@ from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
 from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
 from dhsk.linear.warm_start import solve_columns
-from dhsk.models.fit_plan import FIT_BASE_BYTES
 from dhsk.models.low_rank import LowRankCertificates, LowRankModel
+from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank, solver_bytes
 from dhsk.models.problem import Problem, RunOptions
+from dhsk.models.sources import RowsShape
 from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples
@@ -100,27 +101,24 @@ def train_low_rank(
     check_factors([problem.C], problem.weights)
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
     with one_blas_thread() if options.client is None else computing(options.client):
-        before = int(psutil.Process().memory_info().rss)
-        room = _room_of_solver(problem, row_map, options, how)
-        found = _approximation(samples, row_map, options, how, room)
+        plan, room = _plan(problem, samples, row_map, options, how)
+        found = _approximation(samples, row_map, options, how, plan)
         steps = _steps(problem, samples, row_map, options, how, found)
         solver = _Solver(problem, how, found, steps, options.report)
-        room = solver.room_of(room)
-        model = _model(problem, row_map, how, found, solver.solve(room))
-    planned = None
-    if options.client is None:
-        planned = before + FIT_BASE_BYTES + found.plan.planned + room
-    notes = {"planned_bytes": planned}
+        solution = solver.solve(solver.room_of(room))
+        model = _model(problem, row_map, how, found, solution)
+    notes = {"planned_bytes": None if plan is None else plan.need.total}
     return replace(model, feature_names=samples.feature_names, notes=notes)
 
 
 def _approximation(
-    samples: Samples, row_map: RowMap, options: RunOptions, how: LowRankOptions, room: int
+    samples: Samples,
+    row_map: RowMap,
+    options: RunOptions,
+    how: LowRankOptions,
+    plan: LowRankPlan | None,
 ) -> Approximation:
     """Features, made in what the solver leaves of the memory of this process."""
-    memory = options.memory
-    if memory is not None and options.client is None:
-        memory -= room
     return approximate(
         samples,
         row_map,
@@ -129,23 +127,30 @@ def _approximation(
         tol=how.landmark_tol,
         oversampling=how.oversampling,
         seed=how.seed,
-        memory=memory,
+        memory=options.memory,
         client=options.client,
+        plan=None if plan is None else plan.features,
         report=options.report,
         journal=options.journal,
     )
 
 
-def _room_of_solver(
-    problem: Problem, row_map: RowMap, options: RunOptions, how: LowRankOptions
-) -> int:
-    """Bytes for the second derivatives of all columns, but no more than a quarter of the memory."""
-    columns, n = columns_of(problem), len(problem.codes)
+def _plan(
+    problem: Problem,
+    samples: Samples,
+    row_map: RowMap,
+    options: RunOptions,
+    how: LowRankOptions,
+) -> tuple[LowRankPlan | None, int]:
+    """Memory of this process, None where samples are on workers; and the solver's part."""
+    n, rows = samples.shape[0], RowsShape.of_samples(samples, row_map.dtype)
     chosen = isinstance(how.selection, str)
     m = ceil(min(n, how.oversampling * how.rank)) if chosen else len(how.selection)
-    item = np.dtype(row_map.dtype).itemsize
-    each = Factors.bytes_of(columns.only([0]), min(m, n), item) + n * item  # and curvatures
-    return min(len(columns) * each, own_room(None if options.client else options.memory) // 4)
+    keys = len(columns_of(problem))
+    if options.client is None:
+        plan = plan_low_rank(rows, m, keys, Allowance.now(options.memory))
+        return plan, plan.solver
+    return None, min(solver_bytes(n, min(m, n), rows.itemsize, keys), own_room(None) // 4)
 
 
 def check_loss(loss: object) -> None:

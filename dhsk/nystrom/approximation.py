@@ -26,7 +26,13 @@ from dhsk.nystrom.cholesky import ComputedFactor, HeldFactor
 from dhsk.nystrom.components import components, squared_length, turned, write_features
 from dhsk.nystrom.landmarks import rp_cholesky, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
-from dhsk.nystrom.room import Need, Plan, Tier, plan_here, plan_on_workers
+from dhsk.nystrom.room import (
+    ApproximationNeed,
+    ApproximationPlan,
+    Tier,
+    plan_here,
+    plan_on_workers,
+)
 from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.progress import OnProgress, ignore
@@ -71,7 +77,7 @@ class Approximation:
     values: NDArray[Any] | None
     trace_error: float
     trace: float
-    plan: Plan
+    plan: ApproximationPlan
 
     @property
     def width(self) -> int:
@@ -95,7 +101,7 @@ def approximate(
     seed: int = 0,
     memory: int | None = None,
     client: Client | None = None,
-    threads: int | None = None,
+    plan: ApproximationPlan | None = None,
     report: OnProgress = ignore,
     journal: Path | None = None,
 ) -> Approximation:
@@ -129,8 +135,8 @@ def approximate(
         half of what is free.
     client
         Workers for the passes; samples go to a temporary folder that all of them must see.
-    threads
-        Most threads of this process; None for one a core.
+    plan
+        What is in memory, of a caller that has divided it; None to plan by `memory`.
     report
         Receives progress.
     journal
@@ -156,15 +162,16 @@ def approximate(
     """
     n = samples.shape[0]
     m = ceil(min(n, oversampling * k)) if isinstance(selection, str) else len(selection)
-    need, what = Need.of(samples, row_map, m), f"{m} landmarks of {n} samples"
+    need = ApproximationNeed.of(n, row_map.bytes_of(samples), np.dtype(row_map.dtype).itemsize, m)
+    what = f"{m} landmarks of {n} samples"
     with ExitStack() as stack:
         # One thread and several give the same bits only with BLAS on one thread in both.
         stack.enter_context(one_blas_thread())
-        if client is None:
-            plan = plan_here(need, what, own_room(memory), threads or core_count())
-        else:
+        if client is not None:
             stack.enter_context(borrow_client(client))
             plan = plan_on_workers(need, what, own_room(None), memory, client)
+        elif plan is None:
+            plan = plan_here(need, what, own_room(memory), core_count())
         placed = _placed(samples, row_map, plan, memory, client, report)
         making = _Making(placed, plan.tier == "features held", seed, report)
         pivoted = isinstance(selection, str) and selection == "rpcholesky"
@@ -190,7 +197,7 @@ def approximate(
 def _placed(
     samples: Samples,
     row_map: RowMap,
-    plan: Plan,
+    plan: ApproximationPlan,
     memory: int | None,
     client: Client | None,
     report: OnProgress,
@@ -219,7 +226,7 @@ def _rounds(
     samples: Samples,
     row_map: RowMap,
     placed: Placed,
-    plan: Plan,
+    plan: ApproximationPlan,
     parameters: list[Any],
     folder: Path | None,
 ) -> Rounds:

@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import numpy as np
 from distributed import Client
 
 from dhsk.errors import BudgetError
 from dhsk.execution.workers import resources_of
 from dhsk.gram.row_map import BLOCK_BYTES as READ_BYTES
-from dhsk.gram.row_map import RowMap
 from dhsk.nystrom.landmarks import block_of
 from dhsk.nystrom.spans import BLOCK_BYTES, span_rows
-from dhsk.samples import Samples
 from dhsk.units import human_bytes
 
 Tier = Literal["features held", "samples held", "samples read in every pass", "on workers"]
@@ -32,7 +29,7 @@ _READING: Final = 4
 
 
 @dataclass(frozen=True)
-class Need:
+class ApproximationNeed:
     """Memory of an approximation, in bytes.
 
     Attributes
@@ -56,20 +53,29 @@ class Need:
     span: int
 
     @classmethod
-    def of(cls, samples: Samples, row_map: RowMap, m: int) -> "Need":
-        """Arithmetic for m landmarks."""
-        n, _ = samples.shape
-        item = np.dtype(row_map.dtype).itemsize
-        held = row_map.bytes_of(samples)
-        row = held / n
+    def of(cls, n: int, mapped: int, item: int, m: int) -> "ApproximationNeed":
+        """Arithmetic for m landmarks of n samples, which take so many bytes when mapped.
+
+        Parameters
+        ----------
+        n
+            Number of samples.
+        mapped
+            Bytes of all mapped samples.
+        item
+            Bytes of a kernel value.
+        m
+            Number of landmarks.
+        """
+        row = mapped / n
         block = min(BLOCK_BYTES, item * n * max(m, block_of(m)))
         small = 8 * (_VECTORS * n + _SQUARES * m * m) + int(3 * row * m)
         span = min(int(row * span_rows(n, row)), int(row * n))
         task = _COPIES * block + int(row * m) + item * m * m
-        return cls(held, item * n * m, small, task, span)
+        return cls(mapped, item * n * m, small, task, span)
 
-    def bytes_in(self, tier: Tier, threads: int) -> int:
-        """Bytes that this process takes.
+    def parts(self, tier: Tier, threads: int) -> dict[str, int]:
+        """Bytes that this process takes, by part.
 
         Parameters
         ----------
@@ -79,16 +85,22 @@ class Need:
             Tasks at a time.
         """
         if tier == "on workers":
-            return self.small
-        passes = self.small + threads * self.task
+            return {"landmarks": self.small}
+        passes = {"landmarks": self.small, "running tasks": threads * self.task}
         if tier == "samples read in every pass":
-            return passes + (threads + 2) * min(self.span, READ_BYTES) + _READING * READ_BYTES
-        return passes + self.samples + (self.factor if tier == "features held" else 0)
+            read = (threads + 2) * min(self.span, READ_BYTES) + _READING * READ_BYTES
+            return passes | {"samples as they are read": read}
+        features = {"features": self.factor} if tier == "features held" else {}
+        return passes | {"samples": self.samples} | features
+
+    def bytes_in(self, tier: Tier, threads: int) -> int:
+        """Bytes of all parts."""
+        return sum(self.parts(tier, threads).values())
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Where it is made.
+class ApproximationPlan:
+    """Where an approximation is made.
 
     Attributes
     ----------
@@ -105,7 +117,7 @@ class Plan:
     planned: int
 
 
-def plan_here(need: Need, what: str, room: int, threads: int) -> Plan:
+def plan_here(need: ApproximationNeed, what: str, room: int, threads: int) -> ApproximationPlan:
     """Hold as much as fits: features, else mapped samples, else neither.
 
     Parameters
@@ -129,14 +141,16 @@ def plan_here(need: Need, what: str, room: int, threads: int) -> Plan:
         for at_once in sorted({threads, 1}, reverse=True):
             planned = need.bytes_in(tier, at_once)
             if planned <= room:
-                return Plan(tier, at_once, planned)
+                return ApproximationPlan(tier, at_once, planned)
     raise BudgetError(
         f"{what} take {human_bytes(planned)}, samples read anew in every pass, but "
         f"{human_bytes(room)} of memory are left: allow more, or take fewer landmarks"
     )
 
 
-def plan_on_workers(need: Need, what: str, room: int, memory: int | None, client: Client) -> Plan:
+def plan_on_workers(
+    need: ApproximationNeed, what: str, room: int, memory: int | None, client: Client
+) -> ApproximationPlan:
     """Leave samples and passes to workers.
 
     Parameters
@@ -165,4 +179,4 @@ def plan_on_workers(need: Need, what: str, room: int, memory: int | None, client
                 f"{what} take {human_bytes(wanted)} of {where}, but {human_bytes(left)} are left: "
                 "allow more, or take fewer landmarks"
             )
-    return Plan("on workers", 2 * resources.threads, planned)
+    return ApproximationPlan("on workers", 2 * resources.threads, planned)

@@ -11,6 +11,7 @@ import numpy as np
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
+from dhsk.execution.memory import Allowance
 from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -20,14 +21,16 @@ from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.passes import sums
 from dhsk.models.journal import Journal
 from dhsk.models.low_rank import LowRankModel
+from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
 from dhsk.models.problem import RunOptions
+from dhsk.models.sources import RowsShape
 from dhsk.models.train_low_rank import LossName, LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
 from dhsk.validation.cells import Cells, names_of
 from dhsk.validation.exact import CvOptions
-from dhsk.validation.fold_fits import FoldFits
+from dhsk.validation.fold_fits import FoldFits, positives
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
 from dhsk.validation.result import remove_rows, write_rows
@@ -211,7 +214,8 @@ class LowRankEngine:
     def _fit(self, row_map: RowMap, rank: int, scale_C: bool) -> dict[str, Any]:
         """Fit all folds and C of a kernel; what the journal keeps."""
         begin, grid = perf_counter(), self._grid
-        made = self._approximate(row_map, rank)
+        plan = self._planned(row_map, rank)
+        made = self._approximate(row_map, rank, plan)
         C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)
         check_factors(C, grid.weights)
         self.prepared += perf_counter() - begin
@@ -222,7 +226,7 @@ class LowRankEngine:
             Z=made.features,
             grid=grid,
             loss=LOSSES[self._low_rank.loss],
-            room=own_room(self._options.memory),
+            room=own_room(self._options.memory) if plan is None else plan.solver,
             seed=self._seed,
             threads=made.plan.threads,
             report=self._options.report,
@@ -230,7 +234,20 @@ class LowRankEngine:
         cells = fits.cells(C, names, grid.C if scale_C else None)
         return {"rows": cells.rows, "predicted": cells.predicted, "C": C, "trace": made.trace}
 
-    def _approximate(self, row_map: RowMap, rank: int) -> Approximation:
+    def _planned(self, row_map: RowMap, rank: int) -> LowRankPlan | None:
+        """Memory of this process; None where samples are on workers."""
+        if self._options.client is not None:
+            return None
+        grid, n = self._grid, self._samples.shape[0]
+        return plan_low_rank(
+            RowsShape.of_samples(self._samples, row_map.dtype),
+            ceil(min(n, self._low_rank.oversampling * rank)),
+            len(positives(len(grid.classes))) * len(grid.C),
+            Allowance.now(self._options.memory),
+            len(grid.folds),
+        )
+
+    def _approximate(self, row_map: RowMap, rank: int, plan: LowRankPlan | None) -> Approximation:
         made = approximate(
             self._samples,
             row_map,
@@ -240,9 +257,12 @@ class LowRankEngine:
             seed=self._seed,
             memory=self._options.memory,
             client=self._options.client,
+            plan=None if plan is None else plan.features,
             report=self._options.report,
         )
         self._plan = [["features", made.tier]]
+        if plan is not None:
+            self._plan.append(["memory", plan.need.words])
         return made
 
     def refit(self, winner: Tried, C: float) -> tuple[LowRankModel, dict[str, Any]]:

@@ -384,15 +384,15 @@ def test_plan_past_this_machine(run: Any) -> None:
     assert "on paper" in out
 
 
-def test_plan_compares_exact_with_low_rank(run: Any) -> None:
-    """A row for each rank, asked for once or several times, and one sentence of advice."""
+def test_plan_says_the_memory_of_classifiers(run: Any) -> None:
+    """A row for each rank, asked for once or several times, and how to get seconds."""
     code, out, _ = run("plan", "--n", 5000, "--dim", 50, "--rank", "100,300", "--rank", 9000,
                        "--classes", 10, "--grid", "4,2,3", cluster=False)  # fmt: skip
     assert code == DONE
-    assert "SVMs of 10 classes, a grid of 4 folds x 2 C x 3 kernels" in out
-    names = re.findall(r"^(exact, \w+|rank [\d,]+)  ", out, re.MULTILINE)
-    assert names == ["exact, stored", "exact, recomputed", "rank 100", "rank 300", "rank 5,000"]
-    assert re.search(r"^advice: take exact, \w+ \(about ", out, re.MULTILINE)
+    assert "10 classes: one model, and a grid of 4 folds x 2 C x 3 kernels" in out
+    names = re.findall(r"^(exact|rank [\d,]+)  ", out, re.MULTILINE)
+    assert names == ["exact", "rank 100", "rank 300", "rank 5,000"]
+    assert "for seconds give labels: dhsk plan FILE --labels L" in out
     assert "rank 2,000  " in run("plan", "--n", 5000, "--dim", 50, cluster=False)[1]
 
 

@@ -108,7 +108,7 @@ def test_low_rank_in_any_place(
         plan = here(need, what, left, threads)
         return type(plan)(**{**vars(plan), "tier": tier})
 
-    monkeypatch.setattr("dhsk.nystrom.approximation.plan_here", planned)
+    monkeypatch.setattr("dhsk.models.low_rank_plan.plan_here", planned)
     model = dhsk.NystromSVC(10, 3.0, time_scale=0.7, selection=selection, tol=1e-10, random_state=0)
     with pytest.warns(ZeroRowsWarning, match="^4 of 60") as caught:
         found = clone(model).fit(form(X), y)

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.models.sources import RowsSource, edge_for, evaluation_bytes
+from dhsk.models.sources import RowsShape, RowsSource, edge_for, evaluation_bytes
 
 KERNEL = dhsk.HeatKernel.at_scale(2_000, 0.6)
 
@@ -52,12 +52,12 @@ def test_what_a_block_takes_is_known_before(kind: str, edge: int) -> None:
     source.block(np.arange(2))  # what is loaded once
     copy = rows.nbytes if kind == "dense" else rows.data.nbytes + rows.indices.nbytes
     beside = traced_peak(lambda: source.block(np.arange(n))) - 8 * n * 1_216 - copy
-    assert beside <= evaluation_bytes(rows, edge)
+    assert beside <= evaluation_bytes(RowsShape.of(rows), edge)
 
 
 def test_blocks_are_smaller_where_memory_is_short() -> None:
     """So that most of it is left for the matrix."""
-    rows = rows_of("even", 3_000)
+    rows = RowsShape.of(rows_of("even", 3_000))
     edges = [edge_for(rows, allowed) for allowed in (1 << 20, 200 << 20, 1 << 40, None)]
     assert edges == [256, 512, 1024, 1024]
 

@@ -19,6 +19,7 @@ from dhsk.models.fit_plan import (
     FitPlan,
     plan_fits,
 )
+from dhsk.planning.training import equal_classes
 from dhsk.solvers.problems import make_pairs
 from dhsk.solvers.smo import matrix_bytes
 
@@ -70,7 +71,7 @@ def test_never_above_the_memory(n: int, classes: int, dtype: Any, **given: Any) 
     except dhsk.BudgetError:
         return
     block = matrix_bytes(largest(n, classes), np.dtype(dtype))
-    assert found.peak_bytes <= given["memory"]
+    assert found.need.total <= given["memory"]
     assert 1 <= found.at_once <= max(1, given["threads"])
     assert found.room <= block
     assert found.room >= min(block, matrix_bytes(SMALLEST_PART, np.dtype(dtype)))
@@ -82,14 +83,14 @@ def test_never_above_the_memory(n: int, classes: int, dtype: Any, **given: Any) 
     assert found.at_once <= found.window <= TASKS_PER_THREAD * given["threads"]
     # What is in the peak: all tasks with their matrices, and the processes.
     used = found.at_once * (found.room + FIT_BASE_BYTES) + found.resources.idle_bytes
-    assert found.peak_bytes > used
+    assert found.need.total > used
 
 
 @pytest.mark.parametrize(("n", "classes"), [(2000, 2), (2000, 4), (60, 3)])
 def test_classes_of_equal_size_are_counted_without_samples(n: int, classes: int) -> None:
     """What a plan on paper counts is what there is."""
     pairs = make_pairs(np.arange(n) % classes, np.ones((5, n)), [1.0, 2.0, 3.0])
-    assert FitCounts.balanced(n, classes, 5, 3) == FitCounts.of(pairs, n)
+    assert FitCounts.of_classes(equal_classes(n, classes), 5, 3) == FitCounts.of(pairs, n)
 
 
 def test_threads_are_used_where_memory_is_ample() -> None:
@@ -166,4 +167,4 @@ def test_workers_keep_what_they_loaded_for_fits() -> None:
     found = plan(16_000, folds=2, values=1, memory=2.5 * GB, workers=4)
     assert found.at_once == 1
     used = found.resources.idle_bytes + found.room + FIT_BASE_BYTES + 3 * KEPT_BYTES
-    assert used < found.peak_bytes <= 2.5 * GB
+    assert used < found.need.total <= 2.5 * GB

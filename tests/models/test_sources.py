@@ -202,7 +202,7 @@ def test_kept_classes_give_the_same_blocks(sparse: bool) -> None:
         atol = TOLERANCE[expected.dtype]
         np.testing.assert_allclose(kept.block(members), expected, rtol=0, atol=atol)
     sizes = np.bincount(codes)
-    assert ClassesSource.bytes_of(codes, 8) >= 8 * (sizes**2).sum()
+    assert ClassesSource.bytes_of(sizes.tolist(), 8) >= 8 * (sizes**2).sum()
 
 
 @pytest.mark.parametrize("sparse", [False, True])

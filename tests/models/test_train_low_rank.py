@@ -15,6 +15,7 @@ import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.gram.row_map import RowMap
 from dhsk.models.low_rank import LowRankModel
+from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
 from dhsk.models.problem import Problem, RunOptions
 from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import approximate
@@ -114,8 +115,16 @@ CURVATURES = 500 * 8
 
 def small_room(monkeypatch: pytest.MonkeyPatch, factors: int) -> None:
     """Leave room for the factors of some columns only, and four matrices besides."""
-    room = (factors + 4) * 41**2 * 8 + factors * CURVATURES
-    monkeypatch.setattr("dhsk.models.train_low_rank._room_of_solver", lambda *_: room)
+    leave(monkeypatch, (factors + 4) * 41**2 * 8 + factors * CURVATURES)
+
+
+def leave(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Leave the solver so many bytes."""
+
+    def short(*words: Any) -> LowRankPlan:
+        return replace(plan_low_rank(*words), solver=room)
+
+    monkeypatch.setattr("dhsk.models.train_low_rank.plan_low_rank", short)
 
 
 @pytest.mark.parametrize(("factors", "batches"), [(1, 10), (3, 4), (9, 2), (10, 1)])
@@ -144,24 +153,6 @@ def test_not_even_one_column_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     small_room(monkeypatch, 0)
     with pytest.raises(BudgetError, match=r"second derivatives of 40 features take .* but .* left"):
         trained(*digits(10))
-
-
-def test_features_leave_room_for_second_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all columns, as far as they take a quarter of what is left."""
-    X, y = digits(10)
-    given = []
-
-    def watched(*words: Any, memory: int | None, **options: Any) -> Any:
-        given.append(memory)
-        return approximate(*words, memory=memory, **options)
-
-    monkeypatch.setattr("dhsk.models.train_low_rank.approximate", watched)
-    memory, each = 10**11, 5 * 41**2 * 8 + CURVATURES
-    monkeypatch.setattr("dhsk.models.train_low_rank.own_room", lambda _: 10**10)
-    train_low_rank(problem_of(X, y), open_samples(X), row_map(), TIGHT, RunOptions(memory))
-    monkeypatch.setattr("dhsk.models.train_low_rank.own_room", lambda _: 8 * each)
-    train_low_rank(problem_of(X, y), open_samples(X), row_map(), TIGHT, RunOptions(memory))
-    assert given == [memory - 10 * each, memory - 2 * each]
 
 
 # Going on
@@ -209,7 +200,7 @@ def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
     X, y = many() if request.param == "many" else digits(4, 300)
     how = replace(TIGHT, rank=20)
     if request.param == "in batches":
-        monkeypatch.setattr("dhsk.models.train_low_rank._room_of_solver", lambda *_: 6 * 21**2 * 8)
+        leave(monkeypatch, 6 * 21**2 * 8)
 
     def train(report: Any = ignore, journal: Path | None = None) -> LowRankModel:
         problem = problem_of(X, y)

@@ -1,7 +1,6 @@
 """Approximations: the same ones wherever they are made, with the error that they have."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from dhsk.gram.row_map import RowMap
 from dhsk.linear.passes import sums
 from dhsk.nystrom import approximation
 from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
-from dhsk.nystrom.room import Need, Plan, plan_here
+from dhsk.nystrom.room import ApproximationNeed, ApproximationPlan, plan_here
 from dhsk.samples import ZeroRows, open_samples
 
 SAME = 1e-9
@@ -37,7 +36,8 @@ def tier(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Sets where approximations are made."""
 
     def put(name: Any, threads: int = 2) -> None:
-        monkeypatch.setattr(approximation, "plan_here", lambda *_: Plan(name, threads, 10**9))
+        plan = ApproximationPlan(name, threads, 10**9)
+        monkeypatch.setattr(approximation, "plan_here", lambda *_: plan)
 
     return put
 
@@ -317,14 +317,13 @@ def test_a_damaged_journal_is_begun_again(X: Any, tier: Any, tmp_path: Path) -> 
 
 def test_as_much_is_held_as_fits() -> None:
     """Features, else samples, else neither; then fewer threads, and then it is refused."""
-    many: Any = SimpleNamespace(shape=(2_000_000, 500), nnz=None)
-    need = Need.of(many, row_map(np.ones((1, 500)), "float32"), 1000)
+    need = ApproximationNeed.of(2_000_000, 4 * 2_000_000 * 500, 4, 1000)
     assert need.samples == 4 * 2_000_000 * 500
     assert need.factor == 4 * 2_000_000 * 1000
     for name in TIERS:
         for threads in (2, 1):
             room = need.bytes_in(name, threads)
-            assert plan_here(need, "landmarks", room, 2) == Plan(name, threads, room)
+            assert plan_here(need, "landmarks", room, 2) == ApproximationPlan(name, threads, room)
     with pytest.raises(
         BudgetError, match=r"1,000 landmarks take .* but .* are left: allow more, or"
     ):

@@ -14,7 +14,7 @@ import dhsk
 from dhsk.gram.row_map import RowMap
 from dhsk.models.problem import Problem, RunOptions
 from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
-from dhsk.nystrom.room import Plan
+from dhsk.nystrom.room import ApproximationPlan
 from dhsk.progress import Progress
 from dhsk.samples import open_samples
 
@@ -28,8 +28,8 @@ Change = Callable[[], None]
 @pytest.fixture(autouse=True)
 def read_in_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither features nor samples are held in memory."""
-    plan = Plan("samples read in every pass", 2, 10**8)
-    monkeypatch.setattr("dhsk.nystrom.approximation.plan_here", lambda *_: plan)
+    plan = ApproximationPlan("samples read in every pass", 2, 10**8)
+    monkeypatch.setattr("dhsk.models.low_rank_plan.plan_here", lambda *_: plan)
 
 
 def train(X: Any, y: Any, report: Any, journal: Path | None = None) -> Any:

@@ -1,0 +1,129 @@
+"""Memory of exact fits in this process, on kernel values that are computed from rows in memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dhsk.errors import BudgetError
+from dhsk.execution.limits import share_memory
+from dhsk.execution.memory import Allowance, MemoryNeed
+from dhsk.models.fit_plan import PROCESS_BYTES, SMALLEST_PART, FitCounts
+from dhsk.models.sources import ClassesSource, RowsShape, edge_for, evaluation_bytes
+from dhsk.solvers.smo import matrix_bytes
+from dhsk.units import human_bytes
+
+_BLOCKS_SHARE: Final = 8
+"""Part of the memory left, as a divisor, for blocks that are computed at a time besides the first
+where matrices could fill all of it."""
+
+
+@dataclass(frozen=True)
+class ExactPlan:
+    """How exact fits divide the memory of a process; make it with `plan_exact`.
+
+    Attributes
+    ----------
+    need
+        What they take.
+    room
+        Bytes of the matrix of a task.
+    at_once
+        Tasks at a time.
+    threads
+        Blocks of kernel values that a task computes at a time.
+    edge
+        Samples of a block.
+    keep
+        Whether the matrices of single classes are kept.
+    whole
+        Whether the matrix of every pair of classes fits, or else parts of it.
+    """
+
+    need: MemoryNeed
+    room: int
+    at_once: int
+    threads: int
+    edge: int
+    keep: bool
+    whole: bool
+
+
+def plan_exact(
+    rows: RowsShape, counts: FitCounts, sizes: Sequence[int], allowed: Allowance
+) -> ExactPlan:
+    """Divide the memory of this process among the fits.
+
+    Parameters
+    ----------
+    rows
+        The mapped samples, which are held.
+    counts
+        The problems.
+    sizes
+        Samples of each class.
+    allowed
+        What this process may use.
+
+    Raises
+    ------
+    BudgetError
+        Not even a small part of a matrix fits beside the samples.
+    """
+    edge = edge_for(rows, allowed.memory)
+    evaluated = evaluation_bytes(rows, edge)
+    # The rows of a pair, a block of its matrix on the way, and its vectors.
+    beside = counts.most * rows.mapped_bytes // rows.n + evaluated + counts.vector_bytes
+    matrix = matrix_bytes(counts.most, np.dtype(f"f{rows.itemsize}"))
+    left = max(0, allowed.room - rows.nbytes - PROCESS_BYTES)
+    kept = ClassesSource.bytes_of(sizes, rows.itemsize)
+    keep = counts.pairs > 1 and kept + allowed.cores * (matrix + beside) <= left
+    if not keep:
+        kept = 0
+    room, at_once = share_of_fits(left - kept, matrix, beside, allowed.cores)
+    at_once = min(at_once, counts.pairs)
+    # Blocks that each task computes at a time, of which one is counted already: of what is left
+    # beside whole matrices, or of a small part of what there is.
+    spare = max(left - kept - at_once * (min(room, matrix) + beside), left // _BLOCKS_SHARE)
+    more = at_once * evaluated
+    threads = max(1, min(allowed.cores // at_once, 1 + spare // more))
+    room = min(room, (left - kept - (threads - 1) * more) // at_once - beside)
+    parts = {
+        "process": allowed.held + PROCESS_BYTES,
+        "samples": rows.nbytes,
+        "matrices": at_once * min(room, matrix),
+        "matrices of classes": kept,
+        "vectors and blocks": at_once * beside + (threads - 1) * more,
+    }
+    mapping = rows.mapped_bytes - sum(parts.values()) + parts["process"]
+    parts["samples as they are mapped"] = max(0, mapping)
+    need = MemoryNeed("an exact fit", parts)
+    return ExactPlan(need, room, at_once, threads, edge, keep, whole=room >= matrix)
+
+
+def share_of_fits(left: int, matrix: int, beside: int, cores: int) -> tuple[int, int]:
+    """Bytes for the matrix of a task, and tasks at a time in this process.
+
+    Parameters
+    ----------
+    left
+        Bytes that this process may still take.
+    matrix, beside
+        Bytes of the largest matrix, and of what a task holds besides.
+    cores
+        Most tasks at a time.
+
+    Raises
+    ------
+    BudgetError
+        Not even a small part of a matrix fits.
+    """
+    least = min(matrix, SMALLEST_PART**2 * 8) + beside
+    if left < least:
+        raise BudgetError(
+            f"an exact fit needs {human_bytes(least)} beside its samples but "
+            f"{human_bytes(left)} of memory are left: allow more"
+        )
+    at_once, each = share_memory(left, matrix + beside, cores)
+    return each - beside, at_once

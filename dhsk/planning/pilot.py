@@ -1,0 +1,220 @@
+"""Seconds of a fit to all samples, extrapolated from fits to small parts of them."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import vstack
+
+from dhsk.arrays import Indices, Rows
+from dhsk.errors import InputError
+from dhsk.samples import Samples
+from dhsk.samples.scan import rows_within
+from dhsk.units import human_seconds
+
+SMALLEST: Final = 256
+"""Samples of the smallest pilot fit: with fewer, calls take longer than arithmetic."""
+
+SECONDS: Final = 4.0
+"""Pilot fits grow while the next one is expected to end within this time."""
+
+SIZES: Final = 3
+"""The largest so many pilot fits are extrapolated from."""
+
+MOST_BYTES: Final = 2**28
+"""Samples that are read for pilot fits, at most."""
+
+NOISE: Final = 1.2
+"""What a time may be off by, as a factor, on a machine that does other work too."""
+
+SURE: Final = 0.5
+REPEATS: Final = 3
+"""Seconds from which a fit is timed once, and how often a shorter one is."""
+
+_STEEPER: Final = 4
+"""A fit to twice as many samples is expected to take at most so many times as long."""
+
+_READ_BYTES: Final = 2**24
+
+Fit = Callable[[Rows, NDArray[Any]], object]
+"""Fits a classifier to samples, (n, dim), and their labels, (n,)."""
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """Times of pilot fits, and what follows for other numbers of samples.
+
+    Attributes
+    ----------
+    sizes
+        Samples of each fit, ascending, two at least.
+    seconds
+        Time of each.
+    """
+
+    sizes: Sequence[int]
+    seconds: Sequence[float]
+
+    @property
+    def exponents(self) -> tuple[float, float, float]:
+        """Lowest, likely and highest p >= 0, where seconds grow like n^p.
+
+        Likely is the slope of the line through the logarithms. The others are those of neighbours,
+        and no closer than what the noise of the first and the last time makes of it.
+        """
+        x, y = np.log(self.sizes), np.log(self.seconds)
+        likely = float(np.polyfit(x, y, 1)[0])
+        noise = math.log(NOISE) / (x[-1] - x[0])
+        own = np.diff(y) / np.diff(x)
+        low, high = min(own.min(), likely - noise), max(own.max(), likely + noise)
+        return max(0.0, float(low)), max(0.0, likely), max(0.0, float(high))
+
+    def seconds_at(self, n: int) -> tuple[float, float, float]:
+        """Lowest, likely and highest seconds of a fit to n samples.
+
+        Parameters
+        ----------
+        n
+            Number of samples.
+        """
+        low, likely, high = ((n / self.sizes[-1]) ** p for p in self.exponents)
+        last = self.seconds[-1]
+        return last / NOISE * low, last * likely, last * NOISE * high
+
+    def words(self, n: int, fits: int = 1) -> str:
+        """The range of seconds of so many fits to n samples."""
+        low, _, high = (fits * seconds for seconds in self.seconds_at(n))
+        return f"{human_seconds(low)} to {human_seconds(high)}"
+
+    @property
+    def timed(self) -> str:
+        """What was timed, and how it grows."""
+        pairs = zip(self.sizes, self.seconds, strict=True)
+        low, _, high = self.exponents
+        times = ", ".join(f"{n:,} samples in {human_seconds(t)}" for n, t in pairs)
+        return f"{times}: like n^{low:.1f} to n^{high:.1f}"
+
+
+def stratified_order(labels: NDArray[Any], seed: int = 0) -> Indices:
+    """Samples in an order whose every beginning has the classes in about their proportions.
+
+    Parameters
+    ----------
+    labels
+        Of all samples, (N,).
+    seed
+        Of the order within a class.
+
+    Returns
+    -------
+    Indices
+        (N,); the first of every class come first.
+    """
+    rng = np.random.default_rng(seed)
+    place = np.empty(len(labels))
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        place[rng.permutation(own)] = np.arange(len(own)) / len(own)
+    return np.argsort(place, kind="stable")
+
+
+def check_pilot(labels: NDArray[Any], smallest: int = SMALLEST) -> None:
+    """Refuse samples that are too few for two pilot fits.
+
+    Parameters
+    ----------
+    labels
+        Of all samples, (N,).
+    smallest
+        Samples of the first.
+
+    Raises
+    ------
+    InputError
+        They are too few.
+    """
+    if len(labels) < 2 * smallest:
+        raise InputError(
+            f"pilot fits need {2 * smallest:,} samples or more, but there are {len(labels):,}: "
+            "train on all of them instead"
+        )
+
+
+def run_pilot(
+    samples: Samples,
+    labels: NDArray[Any],
+    fit: Fit,
+    smallest: int = SMALLEST,
+    clock: Callable[[], float] = perf_counter,
+) -> Pilot:
+    """Time fits to stratified parts of the samples, each twice as large, for some seconds in all.
+
+    Parameters
+    ----------
+    samples
+        All samples, which are read once.
+    labels
+        Their labels, (N,).
+    fit
+        What is timed; it is called once before, so that nothing is loaded or compiled meanwhile.
+    smallest
+        Samples of the smallest part.
+    clock
+        Tells seconds.
+
+    Raises
+    ------
+    InputError
+        There are too few samples.
+    """
+    loading = max(SMALLEST, 2 * len(np.unique(labels)))
+    smallest = max(smallest, loading)
+    check_pilot(labels, smallest)
+    most = min(len(labels), max(2 * smallest, rows_within(samples, MOST_BYTES)))
+    chosen = stratified_order(labels)[:most]
+    rows, labels = _taken(samples, chosen), labels[chosen]
+    fit(rows[:loading], labels[:loading])
+    sizes: list[int] = []
+    seconds: list[float] = []
+    for n in _doubling(smallest, most):
+        sizes.append(n)
+        seconds.append(_best_of(partial(fit, rows[:n], labels[:n]), clock))
+        if len(sizes) > 1 and sum(seconds) + _STEEPER * seconds[-1] > SECONDS:
+            break
+    return Pilot(sizes[-SIZES:], seconds[-SIZES:])
+
+
+def _best_of(work: Callable[[], object], clock: Callable[[], float]) -> float:
+    """Seconds of the fastest of several times; of one, if it is long enough to be sure."""
+    found: list[float] = []
+    while not found or (found[-1] < SURE and len(found) < REPEATS):
+        begin = clock()
+        work()
+        found.append(clock() - begin)
+    return min(found)
+
+
+def _doubling(first: int, most: int) -> Iterator[int]:
+    """First, twice as many, and so on."""
+    while first <= most:
+        yield first
+        first *= 2
+
+
+def _taken(samples: Samples, chosen: Indices) -> Rows:
+    """Some samples as the source has them, (chosen, dim), in one reading."""
+    ascending = np.sort(chosen)
+    parts: list[Any] = []
+    first = 0
+    for block in samples.blocks(rows_within(samples, _READ_BYTES)):
+        inside = np.searchsorted(ascending, (first, first + block.shape[0]))
+        parts.append(block[ascending[slice(*inside)] - first])
+        first += block.shape[0]
+    rows: Any = vstack(parts, format="csr") if samples.is_sparse else np.concatenate(parts)
+    taken: Rows = rows[np.searchsorted(ascending, chosen)]
+    return taken

@@ -1,0 +1,129 @@
+"""Pilot fits: the arithmetic of made-up times, which samples are taken, that the range holds."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import dhsk
+from dhsk.errors import InputError
+from dhsk.planning.pilot import NOISE, SECONDS, Pilot, check_pilot, run_pilot, stratified_order
+from dhsk.samples import open_samples
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.3])
+def test_a_power_law_is_found(p: float) -> None:
+    """The likely seconds are exact, the others off by the noise of two times."""
+    sizes = [500, 1000, 2000]
+    pilot = Pilot(sizes, [1e-6 * n**p for n in sizes])
+    low, likely, high = pilot.seconds_at(8000)
+    assert likely == pytest.approx(1e-6 * 8000**p)
+    spread = NOISE * 4 ** (np.log(NOISE) / np.log(4))  # of the level, and of the exponent
+    assert (likely / low, high / likely) == pytest.approx((spread, spread))
+
+
+def test_neighbours_that_differ_widen_the_range() -> None:
+    """Exponents of 1 and 2: the range has both, the likely one is between."""
+    low, likely, high = Pilot([100, 200, 400], [1.0, 2.0, 8.0]).exponents
+    assert (low, likely, high) == pytest.approx((1.0, 1.5, 2.0))
+
+
+def test_more_samples_never_take_less() -> None:
+    """Times that fall by noise are taken for constant."""
+    pilot = Pilot([100, 200], [2.0, 1.0])
+    assert pilot.exponents == (0.0, 0.0, 0.0)
+    assert pilot.seconds_at(1000) == pytest.approx((1 / NOISE, 1.0, NOISE))
+
+
+def test_words_say_the_range_and_what_was_timed() -> None:
+    """Of one fit and of several."""
+    pilot = Pilot([1000, 2000], [1.0, 2.0])
+    assert pilot.words(2000) == "1.7 s to 2.4 s"
+    assert pilot.words(2000, 10) == "17 s to 24 s"
+    assert pilot.timed == "1,000 samples in 1 s, 2,000 samples in 2 s: like n^0.7 to n^1.3"
+
+
+def test_every_beginning_is_stratified(rng: np.random.Generator) -> None:
+    """Classes keep their proportions to a sample, and the rarest one comes early."""
+    labels = rng.permutation(np.repeat(["a", "b", "c"], [600, 399, 1]))
+    order = stratified_order(labels)
+    assert sorted(order) == list(range(1000))
+    assert set(labels[order[:3]]) == {"a", "b", "c"}
+    for n in (10, 100, 500):
+        assert abs(np.count_nonzero(labels[order[:n]] == "a") - 0.6 * n) <= 1.5
+
+
+class Clock:
+    """Time as a made-up fit takes it."""
+
+    def __init__(self, seconds: Callable[[int], float]) -> None:
+        self.now = 0.0
+        self.fits: list[tuple[Any, Any]] = []
+        self._seconds = seconds
+
+    def fit(self, rows: Any, labels: Any) -> None:
+        """Take the time of so many samples."""
+        self.fits.append((rows, labels))
+        self.now += self._seconds(rows.shape[0])
+
+    def __call__(self) -> float:
+        """Seconds so far."""
+        return self.now
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_samples_go_with_their_labels(sparse: bool, rng: np.random.Generator) -> None:
+    """Every fit gets rows of the source, each with its own label."""
+    y = rng.integers(0, 3, 2000)
+    X = np.column_stack([np.arange(1.0, 2001), y + 1.0])
+    clock = Clock(lambda n: n * 1e-4)
+    run_pilot(open_samples(csr_array(X) if sparse else X), y, clock.fit, clock=clock)
+    sizes = [rows.shape[0] for rows, _ in clock.fits]
+    assert sizes == [256, *[256] * 3, *[512] * 3, *[1024] * 3]  # one to load, then the best of 3
+    for rows, labels in clock.fits:
+        dense = rows.toarray() if sparse else rows
+        np.testing.assert_array_equal(dense[:, 1], labels + 1)
+        assert len(np.unique(dense[:, 0])) == len(dense)
+
+
+def test_it_ends_within_some_seconds() -> None:
+    """Sizes double until the next fit could take too long; the three largest are kept."""
+    y = np.arange(60_000) % 2
+    clock = Clock(lambda n: 1e-7 * n**2)
+    pilot = run_pilot(open_samples(y[:, None] + 1.0), y, clock.fit, clock=clock)
+    assert len(pilot.sizes) == 3
+    assert all(b == 2 * a for a, b in pairwise(pilot.sizes))
+    assert 4 * pilot.seconds[-1] + sum(pilot.seconds) > SECONDS
+    assert sum(pilot.seconds) < SECONDS
+    assert clock.now < 3 * SECONDS
+    slow = Clock(lambda _: 100.0)
+    assert len(run_pilot(open_samples(y[:, None] + 1.0), y, slow.fit, clock=slow).sizes) == 2
+
+
+def test_too_few_samples_are_refused() -> None:
+    """Two sizes are needed, and samples of every class in both."""
+    with pytest.raises(InputError, match="need 512 samples or more, but there are 511: train on"):
+        check_pilot(np.zeros(511))
+    y = np.arange(1000)
+    with pytest.raises(InputError, match="need 4,000 samples or more, but there are 1,000"):
+        run_pilot(open_samples(y[:, None] + 1.0), y, lambda *_: None)
+
+
+@pytest.mark.parametrize("rank", [None, 60])
+def test_the_range_holds_for_twice_as_many(rank: int | None, rng: np.random.Generator) -> None:
+    """A fit to all samples, timed here too, is in the range to a factor of 3 for a busy machine."""
+    y = rng.integers(0, 2, 4096)
+    X = rng.poisson(1.0 + 0.5 * (np.arange(30) % 2 == y[:, None])) + 0.5
+    model = dhsk.HeatSVC() if rank is None else dhsk.NystromSVC(rank, random_state=0)
+    pilot = run_pilot(open_samples(X[:2048]), y[:2048], model.fit_samples)
+    assert pilot.sizes[-1] <= 2048
+    n = 2 * pilot.sizes[-1]
+    begin = perf_counter()
+    model.fit_samples(X[:n], y[:n])
+    seconds = perf_counter() - begin
+    low, _, high = pilot.seconds_at(n)
+    assert low / 3 <= seconds <= 3 * high
