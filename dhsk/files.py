@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
+from uuid import uuid4
 
 from dhsk.errors import BudgetError, DhskError, InputError, StoreError
+
+_PART: Final = ".part"
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 """What the system says of a disk without room."""
@@ -79,9 +82,10 @@ def full_disk_is_budget() -> Iterator[None]:
         raise refusal_of(error) from error
 
 
-@contextmanager
-def written_beside(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
-    """Open a file that takes the place of `path` when it is complete, and otherwise goes.
+class FileBeside:
+    """A file that takes the place of another in one step when it is complete.
+
+    Until then it is ``.NAME.RANDOM.part`` beside it, and that is what a killed process leaves.
 
     Parameters
     ----------
@@ -89,6 +93,60 @@ def written_beside(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[
         File to write.
     mode, **options
         As for `open`.
+
+    Raises
+    ------
+    OSError
+        It cannot be made; `filename` is set.
+    """
+
+    def __init__(self, path: Path, mode: str = "wb", **options: Any) -> None:
+        self.path = path
+        # Processes of several machines may write the same file: a number of one is not enough.
+        self._beside = path.with_name(f".{path.name}.{uuid4().hex[:8]}{_PART}")
+        with self.naming():
+            self.file: IO[Any] = self._beside.open(mode, **options)
+        """Open for writing."""
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Have errors name the file that was to be written: Python names no open file."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno and error.filename in (None, str(self._beside)):
+                error.filename, error.filename2 = str(self.path), None
+            raise
+
+    def commit(self, *, flush: bool = False) -> None:
+        """Put it in its place; with `flush` it is on the disk first."""
+        with self.naming():
+            if flush:
+                self.file.flush()
+                os.fsync(self.file.fileno())
+            self.file.close()
+            self._beside.replace(self.path)
+
+    def discard(self) -> None:
+        """Remove it, unless it is in its place."""
+        with suppress(OSError):  # what was still to be written is of no use
+            self.file.close()
+        with suppress(OSError):
+            self._beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def written_beside(
+    path: Path, mode: str = "wb", *, flush: bool = False, **options: Any
+) -> Iterator[IO[Any]]:
+    """Open a file that takes the place of `path` when it is complete, and otherwise goes.
+
+    Parameters
+    ----------
+    path, mode, **options
+        As for `FileBeside`.
+    flush
+        Whether it is on the disk before it takes its place.
 
     Yields
     ------
@@ -100,18 +158,20 @@ def written_beside(path: Path, mode: str = "wb", **options: Any) -> Iterator[IO[
     OSError
         It cannot be written; `filename` is set.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = FileBeside(path, mode, **options)
     try:
-        with beside.open(mode, **options) as file:
-            yield file
-        beside.replace(path)
-    except OSError as error:
-        if error.errno and error.filename in (None, str(beside)):
-            error.filename, error.filename2 = str(path), None  # Python names no open file
-        raise
+        with beside.naming():
+            yield beside.file
+        beside.commit(flush=flush)
     finally:
-        with suppress(OSError):  # where it cannot be made, it need not go
-            beside.unlink(missing_ok=True)
+        beside.discard()
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove what writes that were killed left beside their files, in all folders below one."""
+    for pattern in (f".*{_PART}", "*.partial"):  # the second of earlier versions
+        for file in folder.rglob(pattern):
+            file.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -112,7 +112,9 @@ def train(
     holds the samples in memory. With --rank what does not fit is read again in every pass, and
     training that was interrupted goes on.
     """
-    from dhsk.linear.checkpoint import remove_journal
+    from dhsk.execution.checkpoint import Checkpoint
+    from dhsk.linear.checkpoint import PREFIX as NEWTON
+    from dhsk.nystrom.checkpoint import PREFIX as LANDMARKS
 
     check_out(out, samples, labels)
     _check_rank(low_rank, fit)
@@ -128,7 +130,8 @@ def train(
     ):
         _fit(estimator.set_params(client=client), opened, y, journal)
     estimator.save(out)
-    remove_journal(journal)
+    for prefix in (NEWTON, LANDMARKS):
+        Checkpoint(journal, prefix).remove()
     _print_model(estimator.model_, perf_counter() - begin)
     planned = estimator.model_.notes.get("planned_bytes")
     if planned is not None:

@@ -14,7 +14,7 @@ from dhsk.errors import InputError, SamplesChangedError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.lock import sole_writer
 from dhsk.execution.workers import computing, executor_of, leave_slot, resources_of
-from dhsk.files import full_disk_is_budget, parse_path
+from dhsk.files import full_disk_is_budget, parse_path, remove_parts
 from dhsk.gram.matrices import GramMatrices
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.passes import grouped
@@ -330,7 +330,7 @@ def compute_tiles(
     if changed:
         raise changed[0]
     deque(staging, maxlen=0)
-    store.remove_leftovers()  # of workers that were killed
+    remove_parts(store.path)  # of workers that were killed
     store.check_complete()
     store.record()
 

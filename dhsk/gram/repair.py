@@ -9,7 +9,7 @@ from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.lock import sole_writer
 from dhsk.execution.resources import Resources
 from dhsk.execution.workers import computing, resources_of
-from dhsk.files import full_disk_is_budget, parse_path
+from dhsk.files import full_disk_is_budget, parse_path, remove_parts
 from dhsk.gram.compute import compute_tiles
 from dhsk.gram.plan import GramPlan
 from dhsk.gram.prepare import open_sides, plan_for, scan_side
@@ -122,7 +122,7 @@ def _repair(
     damaged = store.damaged_tiles()
     for tile in damaged:
         store.remove_tile(*tile)
-    store.remove_leftovers()
+    remove_parts(store.path)
     store.describe()
     for side in store.damaged_sides():
         store.samples.start(side)

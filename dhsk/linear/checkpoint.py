@@ -1,17 +1,16 @@
 """Where Newton's method stands, kept in a file after every step."""
 
-from contextlib import suppress
-from dataclasses import dataclass, fields
-from io import BytesIO
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
-from dhsk.execution.checkpoint import DAMAGE
-from dhsk.files import made_folder, written_beside
+from dhsk.execution.checkpoint import Checkpoint
+
+PREFIX: Final = "newton-"
 
 
 @dataclass
@@ -59,7 +58,7 @@ def forget(_: State) -> None:
     """Keep nothing."""
 
 
-class Steps:
+class NewtonCheckpoint:
     """Keeps the last state of each batch of problems; without a folder it keeps nothing.
 
     Parameters
@@ -71,11 +70,11 @@ class Steps:
     """
 
     def __init__(self, folder: Path | None, name: str) -> None:
-        self._folder = folder
+        self._entries = Checkpoint(folder, PREFIX)
         self._name = name
 
     def put(self, batch: int, room: int, state: State) -> None:
-        """Keep a state; it is there whole, or the one before it is.
+        """Keep a state in place of the one before.
 
         Parameters
         ----------
@@ -86,52 +85,14 @@ class Steps:
         state
             The state.
         """
-        if self._folder is None:
-            return
-        values = {f.name: getattr(state, f.name) for f in fields(State)}
-        kept = {name: value for name, value in values.items() if value is not None}
-        with made_folder(self._folder), written_beside(self._path(batch)) as file:
-            np.savez(file, room=room, **kept)
+        values = {name: value for name, value in vars(state).items() if value is not None}
+        self._entries.put(f"{self._name}-{batch}", {"room": room, **values})
 
     def get(self, batch: int) -> tuple[int, State] | None:
-        """What was put last.
-
-        Parameters
-        ----------
-        batch
-            Number of the batch.
-
-        Returns
-        -------
-        tuple of room and State
-            None if there is no whole state.
-        """
-        if self._folder is None:
-            return None
-        try:
-            whole = BytesIO(self._path(batch).read_bytes())
-            with np.load(whole, allow_pickle=False) as file:
-                values = {name: _plain(file[name]) for name in file.files}
-            return values.pop("room"), State(**values)
-        except FileNotFoundError:
-            return None
-        except (*DAMAGE, TypeError):
-            return None  # it is solved again
-
-    def _path(self, batch: int) -> Path:
-        assert self._folder is not None
-        return self._folder / f"newton-{self._name}-{batch}.npz"
+        """Room and state that were put last for a batch; None if there is no whole state."""
+        return self._entries.get(f"{self._name}-{batch}", _room_and_state)
 
 
-def _plain(value: NDArray[Any]) -> Any:
-    """Numbers as Python's."""
-    return value if value.ndim else value.item()
-
-
-def remove_journal(folder: Path) -> None:
-    """Remove what a training that has ended kept, and the folder if nothing else is in it."""
-    for kind in ("landmarks", "newton"):
-        for file in (*folder.glob(f"{kind}-*.npz"), *folder.glob(f".{kind}-*.part")):
-            file.unlink(missing_ok=True)
-    with suppress(OSError):
-        folder.rmdir()
+def _room_and_state(kept: dict[str, Any]) -> tuple[int, State]:
+    room = kept.pop("room")
+    return room, State(**kept)

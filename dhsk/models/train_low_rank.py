@@ -15,7 +15,7 @@ from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import computing
 from dhsk.gram.prepare import check_kernels, scan_side
 from dhsk.gram.row_map import RowMap
-from dhsk.linear.checkpoint import Steps
+from dhsk.linear.checkpoint import NewtonCheckpoint
 from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
 from dhsk.linear.passes import Columns
@@ -176,15 +176,17 @@ def _steps(
     options: RunOptions,
     how: LowRankOptions,
     found: Approximation,
-) -> Steps:
+) -> NewtonCheckpoint:
     """File of the solver's steps, named by all that they depend on."""
     if options.journal is None:
-        return Steps(None, "")
+        return NewtonCheckpoint(None, "")
     kernel, sphere_map = row_map.kernel, row_map.sphere_map
     scan = scan_side(samples, [kernel], sphere_map, options.report, row_map.zero_rows)
     made_from = [scan.fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
     key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed]
-    return Steps(options.journal, digest_of(key, problem.codes, problem.weights, found.root))
+    return NewtonCheckpoint(
+        options.journal, digest_of(key, problem.codes, problem.weights, found.root)
+    )
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ class _Solver:
     problem: Problem
     how: LowRankOptions
     found: Approximation
-    steps: Steps
+    steps: NewtonCheckpoint
     report: OnProgress
 
     def room_of(self, left: int) -> int:

@@ -21,7 +21,7 @@ from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
-from dhsk.nystrom.checkpoint import Rounds
+from dhsk.nystrom.checkpoint import LandmarkCheckpoint
 from dhsk.nystrom.cholesky import ComputedFactor, HeldFactor
 from dhsk.nystrom.components import components, squared_length, turned, write_features
 from dhsk.nystrom.landmarks import rp_cholesky, uniform
@@ -229,16 +229,16 @@ def _rounds(
     plan: ApproximationPlan,
     parameters: list[Any],
     folder: Path | None,
-) -> Rounds:
+) -> LandmarkCheckpoint:
     """Where the state of a choice is kept: under a name of all that determines it."""
     if folder is None:
-        return Rounds(None, "")
+        return LandmarkCheckpoint(None, "")
     kernel, sphere_map, dtype = row_map.kernel, row_map.sphere_map, row_map.dtype
     print_ = placed.fingerprint
     if print_ is None:
         print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
     key = [kernel.to_spec(), print_, sphere_map, dtype, plan.tier, *parameters]
-    return Rounds(folder, digest_of("landmarks", key))
+    return LandmarkCheckpoint(folder, digest_of("landmarks", key))
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +271,9 @@ class _Making:
         """Its sum."""
         return float(self.diagonal.sum())
 
-    def by(self, selection: str | Indices, m: int, tol: float, rounds: Rounds) -> _Found:
+    def by(
+        self, selection: str | Indices, m: int, tol: float, rounds: LandmarkCheckpoint
+    ) -> _Found:
         """Landmarks as they were asked for."""
         if not isinstance(selection, str):
             return self.by_inverse(self.placed.take(selection), selection)
@@ -282,7 +284,7 @@ class _Making:
             return self.by_inverse(kmeans(self.placed, m, self.seed), None)
         return self.by_cholesky(m, tol, rounds)
 
-    def by_cholesky(self, m: int, tol: float, rounds: Rounds) -> _Found:
+    def by_cholesky(self, m: int, tol: float, rounds: LandmarkCheckpoint) -> _Found:
         """Landmarks by randomly pivoted Cholesky, whose factor is the features."""
         last = rounds.last()
         begun, root = (None, None) if last is None else last

@@ -24,7 +24,7 @@ from dhsk.errors import (
     StoreError,
     StoreMismatchError,
 )
-from dhsk.files import REFUSED, refusal_of
+from dhsk.files import REFUSED, refusal_of, remove_parts
 from dhsk.gram.storage.chunks import write_chunk
 from dhsk.gram.storage.descriptions import (
     DESCRIPTION,
@@ -220,8 +220,7 @@ class FeatureStore:
             )
         if not self._is_described():
             raise CorruptTileError(_DAMAGED.format(self.path))
-        for file in self.path.rglob("*.partial"):  # of writes that were killed
-            file.unlink(missing_ok=True)
+        remove_parts(self.path)
 
     def _is_described(self) -> bool:
         """Whether the description follows from the header and the shape; what it says is kept."""

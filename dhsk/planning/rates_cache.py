@@ -8,10 +8,9 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from dhsk.execution.limits import core_count
-from dhsk.files import parse_json
+from dhsk.files import parse_json, written_beside
 from dhsk.planning.rates import Line, Rates
 
 
@@ -54,9 +53,8 @@ def save_rates(rates: Rates) -> None:
     file = cache_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(_read(file) | {_key(): dataclasses.asdict(rates)}, indent=1)
-    partial = file.with_name(f"{file.name}.{uuid4().hex}")
-    partial.write_text(text)
-    partial.replace(file)
+    with written_beside(file, "w") as opened:
+        opened.write(text)
 
 
 def _key() -> str:

@@ -117,7 +117,7 @@ def attempt(room, kept):
     assert "what is finished is kept: make room and run" in sentences[0]
     assert kept[0] <= tiles() <= kept[1], (kept, tiles())
     left = [str(f) for f in Path("disk/g").rglob("*")]
-    assert not [f for f in left if f.endswith((".partial", ".lock"))], left
+    assert not [f for f in left if f.endswith((".part", ".lock"))], left
     os.unlink("disk/ballast")
     code, said = command(*words, "disk/g")
     assert code == 0, said
@@ -191,6 +191,6 @@ except dhsk.BudgetError as error:
 done = subprocess.run([sys.executable, "-c", program], text=True, check=False, capture_output=True)
 assert (done.returncode, done.stderr) == (0, ""), done
 assert (done.stdout.startswith("the disk is full: "), done.stdout.count("\\n")) == (True, 1), done
-assert not [f for f in Path("disk").rglob("*.partial")]
+assert not [f for f in Path("disk").rglob(".*.part")]
 """
     run_with_mounts(tmp_path, script)

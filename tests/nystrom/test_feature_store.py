@@ -246,7 +246,7 @@ def test_half_a_block_is_made_again(
     model.write(X, tmp_path / "z")
     whole = contents(tmp_path / "z")
     chunk = tmp_path / "z" / "c" / "3" / "0"
-    chunk.rename(chunk.with_name("0.abc.partial"))
+    chunk.rename(chunk.with_name(".0.abc.part"))
     cut = tmp_path / "z" / "c" / "5" / "0"
     cut.write_bytes(cut.read_bytes()[:-1])
     computed.clear()

@@ -9,7 +9,6 @@ import errno
 import math
 import os
 import sys
-import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +17,9 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.arrays import blocks
 from dhsk.errors import CorruptTileError, IncompleteStoreError
+from dhsk.files import FileBeside
 
 CHECKSUM_BYTES: Final = 4
 
@@ -42,10 +43,9 @@ class ChunkWriter:
 
     def __init__(self, path: Path, shape: tuple[int, int], dtype: Any) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.path, self.shape = path, shape
+        self.shape = shape
         self._dtype = np.dtype(dtype).newbyteorder("<")
-        self._partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
-        self._file = self._partial.open("wb", buffering=0)
+        self._beside = FileBeside(path, buffering=0)
         self._checksum = 0
         self.rows = 0
         """Rows written so far."""
@@ -54,8 +54,8 @@ class ChunkWriter:
     def append(self, values: NDArray[Any]) -> None:
         """Write the next rows, (a, b), C-ordered; what lacks of the width is filled with NaN."""
         step = max(1, _STRIP_BYTES // (self.shape[1] * self._dtype.itemsize))
-        for start in range(0, len(values), step):
-            strip = values[start : start + step]
+        for part in blocks(len(values), step):
+            strip = values[part]
             if strip.shape[1] < self.shape[1]:
                 padded = np.full((len(strip), self.shape[1]), np.nan, self._dtype)
                 padded[:, : strip.shape[1]] = strip
@@ -69,7 +69,7 @@ class ChunkWriter:
         """Give the file its size first: that takes a quarter off the time to write it on ext4."""
         # A disk without room says so again when the file is written.
         with suppress(OSError):
-            os.posix_fallocate(self._file.fileno(), 0, chunk_size(self.shape, self._dtype))
+            os.posix_fallocate(self._beside.file.fileno(), 0, chunk_size(self.shape, self._dtype))
 
     def finish(self) -> None:
         """Fill up the rows that lack, and write the checksum."""
@@ -81,30 +81,19 @@ class ChunkWriter:
     def commit(self) -> None:
         """Flush what was written to the disk, and put it in its place."""
         try:
-            os.fsync(self._file.fileno())
-            self._file.close()
-            self._partial.replace(self.path)
-        except OSError as error:
+            self._beside.commit(flush=True)
+        finally:
             self.discard()
-            raise self._named(error) from None
 
     def discard(self) -> None:
         """Remove what was written, unless it is in its place."""
-        self._file.close()
-        self._partial.unlink(missing_ok=True)
+        self._beside.discard()
 
     def _write(self, strip: NDArray[Any]) -> None:
         rest = memoryview(strip.reshape(-1).view(np.uint8).data)
-        try:
+        with self._beside.naming():
             while rest:
-                rest = rest[self._file.write(rest) :]
-        except OSError as error:
-            raise self._named(error) from None
-
-    def _named(self, error: OSError) -> OSError:
-        if error.errno and not error.filename:
-            error.filename = str(self.path)  # Python names no file where it was opened before
-        return error
+                rest = rest[self._beside.file.write(rest) :]
 
 
 def write_chunk(path: Path, values: NDArray[Any], shape: tuple[int, int]) -> None:

@@ -1,8 +1,6 @@
 """What zarr writes of arrays and groups, zarr.json: derived from what they hold, compared whole."""
 
 import json
-import os
-import uuid
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +9,7 @@ import zarr
 from zarr.codecs import Crc32cCodec
 from zarr.storage import MemoryStore
 
-from dhsk.files import parse_json
+from dhsk.files import parse_json, written_beside
 
 DESCRIPTION: Final = "zarr.json"
 
@@ -98,15 +96,8 @@ def attributes_of(folder: Path) -> dict[str, Any]:
 def write_description(folder: Path, text: bytes) -> None:
     """Write the description of a folder, in one step."""
     folder.mkdir(parents=True, exist_ok=True)
-    beside = folder / f"{DESCRIPTION}.{uuid.uuid4().hex}.partial"
-    try:
-        with beside.open("wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(folder / DESCRIPTION)
-    finally:
-        beside.unlink(missing_ok=True)
+    with written_beside(folder / DESCRIPTION, flush=True) as file:
+        file.write(text)
 
 
 def checksum_of(described: object) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from dhsk.errors import CorruptTileError
-from dhsk.files import parse_json
+from dhsk.files import parse_json, written_beside
 
 NAMES_FILE: Final = "feature_names.json"
 
@@ -22,9 +22,8 @@ def digest_of_names(names: Sequence[str] | None) -> str | None:
 
 def write_names(store: Path, names: Sequence[str]) -> None:
     """Write names into the folder of a store, in one step."""
-    part = store / f"{NAMES_FILE}.partial"
-    part.write_bytes(_encoded(names))
-    part.replace(store / NAMES_FILE)
+    with written_beside(store / NAMES_FILE) as file:
+        file.write(_encoded(names))
 
 
 def read_names(store: Path, digest: str | None) -> tuple[str, ...] | None:

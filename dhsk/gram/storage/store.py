@@ -30,7 +30,7 @@ from dhsk.errors import (
     StoreMismatchError,
 )
 from dhsk.execution.lock import LOCK_NAME
-from dhsk.files import REFUSED, parse_json, refusal_of
+from dhsk.files import REFUSED, parse_json, refusal_of, remove_parts
 from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.descriptions import (
     DESCRIPTION,
@@ -111,7 +111,7 @@ class GramStore:
         else:
             store = cls(path, header)
             write_description(path, store._group_text())
-        store.remove_leftovers()
+        remove_parts(path)
         store.ensure_names(feature_names)
         for array in store.arrays:
             array.begin()
@@ -168,11 +168,6 @@ class GramStore:
                 shutil.rmtree(folder)
         (self.path / NAMES_FILE).unlink(missing_ok=True)
         (self.path / "zarr.json").unlink()
-
-    def remove_leftovers(self) -> None:
-        """Delete what writes that were killed left beside the chunks."""
-        for file in self.path.rglob("*.partial"):
-            file.unlink(missing_ok=True)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
