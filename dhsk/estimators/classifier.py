@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
@@ -34,6 +36,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Names of the parameters that a model file keeps.
     _model_type
         Type of `model_`.
+    _with_probabilities
+        Parameter, and its value, that enable `predict_proba`.
     """
 
     C: float
@@ -41,6 +45,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     _kept: ClassVar[tuple[str, ...]]
     _model_type: ClassVar[Any]
+    _with_probabilities: ClassVar[tuple[str, Any]]
     model_: Model
 
     @abstractmethod
@@ -82,6 +87,65 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         weights = sample_factors(sample_weight, X.shape[0])
         with in_scikit_words(self):
             return self._fit(self._samples(X), np.asarray(y), weights, ignore)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicted label of each sample, (N,).
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim).
+        """
+        return self._by_blocks(X, self._fitted.predict)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Decision values of the classes: of `HeatSVC` those of `sklearn.svm.SVC`.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim).
+
+        Returns
+        -------
+        Floats
+            (N, k); for two classes (N,), above 0 for the second.
+        """
+        model = self._fitted
+        return self._by_blocks(X, lambda rows: model.scores_of(model.decisions(rows)))
+
+    def _has_probabilities(self) -> bool:
+        name, needed = self._with_probabilities
+        given = getattr(self, name)
+        if given != needed:
+            raise AttributeError(f"predict_proba is not available when {name}={given!r}")
+        return True
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities, (N, k), as in `sklearn.svm.SVC` or a one-vs-rest logistic model.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim).
+        """
+        if not self._fitted.has_probabilities:
+            name, needed = self._with_probabilities
+            raise NotFittedError(f"predict_proba needs a fit with {name}={needed!r}")
+        return self._by_blocks(X, self._fitted.probabilities)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of `predict_proba`, (N, k).
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim).
+        """
+        logarithms: Floats = np.log(self.predict_proba(X))
+        return logarithms
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file of arrays and JSON, without pickles.

@@ -8,8 +8,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.classifier import HeatClassifier
@@ -62,7 +60,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         them to the centre of the positive orthant, the limit of smoothed counts, and warns of
         their number. "error" raises an error that names the first.
     loss
-        "squared_hinge", or "logistic", which gives probabilities.
+        "squared_hinge", or "logistic", which enables `predict_proba`. With several classes the
+        one-vs-rest probabilities are scaled to sum to 1.
     tol
         Tolerance of the gradient, relative to that at 0 and to the share of the samples that are
         in the smaller class, as in LIBLINEAR.
@@ -151,6 +150,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         "tol", "landmark_tol", "class_weight", "dtype",
     )  # fmt: skip
     _model_type = LowRankModel
+    _with_probabilities = ("loss", "logistic")
     _dtypes = ("float32", "float64", None)
 
     def __init__(
@@ -228,64 +228,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
         return self.dtype or usual_dtype(kernel, n_samples, self.n_components)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predicted label of each sample, that of the largest decision, (N,).
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
-        """
-        return self._by_blocks(X, self._fitted.predict)
-
-    def decision_function(self, X: Any) -> Floats:
-        """Decision values, one class against the rest.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
-
-        Returns
-        -------
-        Floats
-            (N, k); for two classes (N,), above 0 for the second.
-        """
-        return self._fitted.scores_of(self._by_blocks(X, self._fitted.decisions))
-
-    def _has_probabilities(self) -> bool:
-        if self.loss != "logistic":
-            raise AttributeError(f"predict_proba is not available when loss={self.loss!r}")
-        return True
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
-    def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, (N, k), if the loss is logistic.
-
-        With several classes the one-vs-rest probabilities are scaled to sum to 1, as in
-        `sklearn.multiclass.OneVsRestClassifier`.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
-        """
-        if not self._fitted.has_probabilities:
-            raise NotFittedError("predict_proba needs a fit with loss='logistic'")
-        return self._by_blocks(X, self._fitted.probabilities)
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of `predict_proba`, (N, k).
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
-        """
-        logarithms: Floats = np.log(self.predict_proba(X))
-        return logarithms
 
     def _check(self, *positive: str) -> None:
         super()._check(*positive)

@@ -5,11 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.classifier import HeatClassifier
@@ -29,9 +26,9 @@ FOLDS: Final = 5
 class HeatSVC(HeatClassifier[SvcModel]):
     """C-support vector classification, by default with the exact heat kernel on the hypersphere.
 
-    One-vs-one, with the optimum of `sklearn.svm.SVC`. The fit reports the KKT violation and the
-    duality gap of its solution. Kernel values are computed when the solver needs them, so that the
-    matrix of a pair of classes may be larger than memory.
+    One-vs-one, with the optimum and the decisions of `sklearn.svm.SVC`. The fit reports the KKT
+    violation and the duality gap of its solution. Kernel values are computed when the solver needs
+    them, so that the matrix of a pair of classes may be larger than memory.
 
     Parameters
     ----------
@@ -58,7 +55,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
     class_weight
         Factors of C by label, or "balanced"; None for 1.
     probability
-        Whether to enable `predict_proba`, which takes up to five more fits on the same matrix.
+        Whether to enable `predict_proba`, by Platt's sigmoids of cross-validated decisions. This
+        takes up to five more fits on the same matrix. As in `sklearn.svm.SVC`, the most probable
+        class may differ from that of `predict`.
     dtype
         Type of inner products and kernel values: "float64", or "float32" for spherical and linear
         kernels.
@@ -122,6 +121,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "probability", "dtype",
     )  # fmt: skip
     _model_type = SvcModel
+    _with_probabilities = ("probability", True)
 
     def __init__(
         self,
@@ -180,64 +180,6 @@ class HeatSVC(HeatClassifier[SvcModel]):
         """
         opened, labels, weights = self._opened(samples, y)
         return self._fit(opened, labels, weights, progress or ignore)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predicted label of each sample, by votes of the pairs of classes, (N,).
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
-        """
-        return self._by_blocks(X, self._fitted.predict)
-
-    def decision_function(self, X: Any) -> Floats:
-        """Decision values, as `sklearn.svm.SVC` with ``decision_function_shape="ovr"``.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
-
-        Returns
-        -------
-        Floats
-            (N, k); for two classes (N,), above 0 for the second.
-        """
-        model = self._fitted
-        return self._by_blocks(X, lambda rows: model.scores_of(model.decisions(rows)))
-
-    def _has_probabilities(self) -> bool:
-        if not self.probability:
-            raise AttributeError("predict_proba is not available when probability=False")
-        return True
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
-    def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, (N, k), by Platt's sigmoids of cross-validated decisions.
-
-        As in `sklearn.svm.SVC`, the most probable class may differ from that of `predict`.
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
-        """
-        if self._fitted.sigmoids is None:
-            raise NotFittedError("predict_proba needs a fit with probability=True")
-        return self._by_blocks(X, self._fitted.probabilities)
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of `predict_proba`, (N, k).
-
-        Parameters
-        ----------
-        X
-            Samples by row, (N, dim).
-        """
-        logarithms: Floats = np.log(self.predict_proba(X))
-        return logarithms
 
     def _fit(
         self, samples: Samples, y: NDArray[Any], sample_weights: Floats, report: OnProgress

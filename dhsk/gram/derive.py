@@ -29,7 +29,7 @@ def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed:
             f"a {kernel.name} kernel cannot be derived from stored values, it needs the "
             "samples: compute its matrix with compute_gram"
         )
-    dim, needed = getattr(kernel, "dim", None), product_kernel(kernel).name
+    dim, needed = kernel.row_length, product_kernel(kernel).name
     if dim is not None and dim != header.dim:
         raise InputError(f"the kernel is for dim {dim}, the samples have dim {header.dim}")
     if computed:

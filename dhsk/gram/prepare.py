@@ -98,7 +98,7 @@ def _check_kernel(
             f"{sides[0].source} has {sides[0].shape[1]} features but "
             f"{sides[1].source} has {sides[1].shape[1]}: both sides need the same"
         )
-    dim = getattr(kernel, "dim", None)
+    dim = kernel.row_length
     if dim is not None and dims != {dim}:
         raise InputError(
             f"the kernel is for dim {dim} but {sides[0].source} has {sides[0].shape[1]} features: "

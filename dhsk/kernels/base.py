@@ -81,8 +81,9 @@ class Kernel(ABC):
 
     @property
     def row_length(self) -> int | None:
-        """Required number of columns of rows; None for any."""
-        return None
+        """Required number of columns of rows: the kernel's `dim`, if it has one; None for any."""
+        found: int | None = getattr(self, "dim", None)
+        return found
 
     @property
     @abstractmethod

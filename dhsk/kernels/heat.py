@@ -129,11 +129,6 @@ class HeatKernel(SphericalKernel):
         return self.time * self.dim / math.log(self.dim)
 
     @property
-    def row_length(self) -> int:
-        """Required number of columns of rows."""
-        return self.dim
-
-    @property
     def label(self) -> str:
         """Short name with the time."""
         return f"heat t={self.time:.4g}"

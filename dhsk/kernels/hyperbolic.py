@@ -89,11 +89,6 @@ class HyperbolicHeatKernel(RowKernel):
             )
 
     @property
-    def row_length(self) -> int:
-        """Required number of columns of rows."""
-        return self.dim
-
-    @property
     def label(self) -> str:
         """Short name with the time."""
         return f"hyperbolic t={self.time:.4g}{'' if self.normalize else ' density'}"

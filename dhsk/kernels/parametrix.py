@@ -122,11 +122,6 @@ class ParametrixKernel(SphericalKernel):
         return cls(positive_parameter("time", time) / 4.0)
 
     @property
-    def row_length(self) -> int | None:
-        """Required number of columns of rows; None for any."""
-        return self.dim
-
-    @property
     def label(self) -> str:
         """Short name with the time and the order."""
         order = "" if self.order is None else f" order={self.order}"

@@ -203,11 +203,6 @@ class WrappedKernel(Kernel):
         """Number of features, if the inner kernel has one."""
         return self.kernel.row_length
 
-    @property
-    def row_length(self) -> int | None:
-        """Required number of columns of rows; None for any."""
-        return self.kernel.row_length
-
     def prepare(self) -> None:
         """Prepare the inner kernel."""
         self.kernel.prepare()
