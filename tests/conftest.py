@@ -104,6 +104,18 @@ def _weights(dim: int, time: float) -> list[float]:
 
 
 @pytest.fixture
+def nystrom_oracle() -> Callable[..., Any]:
+    """Nyström features of mapped rows by numpy, of full rank; what is left turns them only."""
+
+    def features(kernel: Any, rows: Any, landmarks: Any) -> Any:
+        rows, landmarks = (np.asarray(A, dtype=np.float64) for A in (rows, landmarks))
+        values, vectors = np.linalg.eigh(kernel(landmarks))
+        return kernel(rows, landmarks) @ (vectors / np.sqrt(values))
+
+    return features
+
+
+@pytest.fixture
 def client() -> Any:
     """A cluster of two threads in this process."""
     with Client(

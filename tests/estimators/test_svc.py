@@ -111,14 +111,17 @@ def test_balanced_weights_do_not_count_samples_of_weight_zero() -> None:
 
 
 def test_float32_is_close() -> None:
-    """Rows, kernel values and files are half as large; decisions are off by what cosines are."""
+    """Rows, kernel values and files are half as large; decisions are off by what cosines are.
+
+    The kernel's slope is below 7, so each of its values is off by 8 eps of float32 at most.
+    """
     X, y = digits(10)
-    exact, single = heat().fit(X, y), heat(dtype="float32", tol=1e-4).fit(X, y)
+    exact, single = heat().fit(X, y), heat(dtype="float32", tol=1e-6).fit(X, y)
     assert single.support_vectors_.dtype == np.float32
     np.testing.assert_allclose(
         single.model_.decisions(single.model_.row_map(X)),
         exact.model_.decisions(exact.model_.row_map(X)),
-        atol=1e-3,
+        atol=8 * np.finfo(np.float32).eps * np.abs(exact.dual_coef_).sum(axis=1).max(),
     )
 
 
@@ -165,7 +168,7 @@ def test_a_fit_that_does_not_fit_memory_goes_in_rounds(monkeypatch: pytest.Monke
     monkeypatch.setattr(pairs_module, "largest_block", lambda *_: 128)
     found = heat(tol=1e-6).fit(X, y)
     assert found.kkt_violation_ <= 1e-6
-    np.testing.assert_allclose(found.decision_function(X), expected, atol=1e-4)
+    np.testing.assert_allclose(found.decision_function(X), expected, atol=CLOSE)
 
 
 # Probabilities

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import SVC
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
@@ -46,12 +47,21 @@ def client() -> Any:
 
 
 def test_it_works_in_pipelines_and_searches() -> None:
-    """Grid search over C and time, behind another step, and cross-validation."""
+    """Grid search over C and time, behind another step, and cross-validation: LIBSVM's scores."""
     X, y = digits(3)
+
+    def scores(X: Any, C: float, scale: float) -> Any:
+        K = dhsk.HeatKernel.at_scale(64, scale)(dhsk.hyperspherical_map(X))
+        return cross_val_score(SVC(C=C, kernel="precomputed"), K, y, cv=3)
+
     pipeline = make_pipeline(FunctionTransformer(lambda X: X + 1), dhsk.HeatSVC())
     grid = {"heatsvc__C": [0.1, 10.0], "heatsvc__time_scale": [0.3, 1.0]}
-    assert GridSearchCV(pipeline, grid, cv=3).fit(X, y).best_score_ > 0.97
-    assert cross_val_score(dhsk.HeatSVC(10.0), X, y, cv=3).mean() > 0.97
+    found = GridSearchCV(pipeline, grid, cv=3).fit(X, y).cv_results_["mean_test_score"]
+    expected = [scores(X + 1, C, scale).mean() for C in (0.1, 10.0) for scale in (0.3, 1.0)]
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    np.testing.assert_array_equal(
+        cross_val_score(dhsk.HeatSVC(10.0), X, y, cv=3), scores(X, 10.0, 1.0)
+    )
 
 
 def test_clones_share_the_client(client: Client) -> None:
@@ -170,10 +180,13 @@ def test_smoothed_counts_take_rows_of_zeros(counts: Any) -> None:
     X[20:, :2] += 9
     X[3] = 0
     y = np.arange(40) // 20
-    model = dhsk.HeatSVC(
-        10.0, sphere_map=None, kernel=dhsk.SmoothedKernel(dhsk.HeatKernel.at_scale(6, 1.0), 0.5)
-    ).fit(X, y)
-    assert model.score(X, y) > 0.9
+    kernel = dhsk.SmoothedKernel(dhsk.HeatKernel.at_scale(6, 1.0), 0.5)
+    model = dhsk.HeatSVC(10.0, sphere_map=None, kernel=kernel, tol=1e-9).fit(X, y)
+    peer = SVC(C=10.0, kernel="precomputed", tol=1e-9).fit(kernel(X), y)
+    rounding = 6e-8 * np.abs(peer.dual_coef_).sum()  # LIBSVM keeps its matrix as float32
+    np.testing.assert_allclose(
+        model.decision_function(X), peer.decision_function(kernel(X)), atol=rounding
+    )
     X[4, 2] = -1
     with pytest.raises(InputError, match=r"row 4 of X .* negative"):
         model.predict(X)
