@@ -125,6 +125,14 @@ def client() -> Any:
 
 
 @pytest.fixture
+def contents() -> Callable[[Path], dict[str, bytes]]:
+    """Reader of every file in a folder."""
+    return lambda path: {
+        str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()
+    }
+
+
+@pytest.fixture
 def data_dir() -> Path:
     """Folder with the real data sets; tests that need it are skipped without it."""
     folder = os.environ.get("DHSK_DATA")

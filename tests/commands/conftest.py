@@ -6,10 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from distributed import Client
 
 from dhsk.__main__ import main
+from dhsk.planning.rates import measure_rates
+from dhsk.planning.rates_cache import save_rates
 
 
 @pytest.fixture
@@ -50,3 +53,30 @@ def start(hears_interrupts: None) -> "Callable[[Path, list[str]], subprocess.Pop
         cwd=folder, start_new_session=True, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def kept_rates(tmp_path_factory: Any) -> Path:
+    """A cache folder with the rates of this machine, measured once."""
+    folder = tmp_path_factory.mktemp("caches")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        save_rates(measure_rates(None, repeats=1, cores=1))
+    return Path(folder)
+
+
+@pytest.fixture
+def own_cache(kept_rates: Path, monkeypatch: Any) -> None:
+    """Commands see these rates, and leave the user's alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept_rates))
+
+
+@pytest.fixture
+def samples(tmp_path: Path, counts: Any, monkeypatch: Any) -> Any:
+    """Two classes of 40 counts, and their labels, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    X = counts(80, 12)
+    X[40:, :4] += 3
+    np.save("x.npy", X)
+    Path("y.txt").write_text("\n".join(["up"] * 40 + ["down"] * 40) + "\n")
+    return X

@@ -19,41 +19,14 @@ from scipy.sparse import csr_array, save_npz
 import dhsk
 from dhsk.__main__ import BAD_INPUT, BAD_STORE, DONE, INTERRUPTED, TOO_BIG
 from dhsk.execution.lock import sole_writer
-from dhsk.planning.rates import measure_rates
-from dhsk.planning.rates_cache import save_rates
 
-
-@pytest.fixture(scope="module")
-def kept_rates(tmp_path_factory: Any) -> Path:
-    """A cache folder with the rates of this machine, measured once for the module."""
-    folder = tmp_path_factory.mktemp("caches")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        save_rates(measure_rates(None, repeats=1, cores=1))
-    return Path(folder)
-
-
-@pytest.fixture(autouse=True)
-def own_cache(kept_rates: Path, monkeypatch: Any) -> None:
-    """Commands see these rates, and leave the user's alone."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(kept_rates))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture
 def run(run: Any, address: str) -> Callable[..., tuple[int, str, str]]:
     """Run a command, on the cluster that stays up unless it takes none."""
     return lambda *words, cluster=True: run(*words, *(("--cluster", address) if cluster else ()))
-
-
-@pytest.fixture
-def samples(tmp_path: Path, counts: Any, monkeypatch: Any) -> Any:
-    """Two classes of 40 counts, and their labels, in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    X = counts(80, 12)
-    X[40:, :4] += 3
-    np.save("x.npy", X)
-    Path("y.txt").write_text("\n".join(["up"] * 40 + ["down"] * 40) + "\n")
-    return X
 
 
 @pytest.mark.slow
@@ -327,114 +300,6 @@ def test_absent_store(run: Any, samples: Any, command: list[str]) -> None:
     """A store that is not there is exit code 4."""
     code, _, err = run(*command, "nowhere", cluster=command == ["verify"])
     assert (code, "nowhere does not exist" in err) == (BAD_STORE, True)
-
-
-def test_plan_without_samples(run: Any) -> None:
-    """Counts alone make a plan: the numbers are those of the arithmetic."""
-    code, out, _ = run("plan", "--n", 20000, "--dim", 393, "--workers", 2, cluster=False)
-    assert code == DONE
-    assert "20,000 x 20,000 float64, upper triangle, dim 393" in out
-    assert "55 of 2,000 x 2,000" in out
-    assert "next:   dhsk gram" in out
-
-
-def test_plan_that_does_not_fit(run: Any) -> None:
-    """Shown all the same, and exit code 3 with the numbers."""
-    code, out, err = run("plan", "--n", 20000, "--dim", 393, "--memory", "300MB", cluster=False)
-    assert code == TOO_BIG
-    assert "20,000 x 20,000" in out
-    assert "300 MB are allowed" in err
-
-
-def test_plan_of_a_file(run: Any, samples: Any) -> None:
-    """Counts are taken from the file; without either there is nothing to plan."""
-    assert "80 x 80" in run("plan", "x.npy", cluster=False)[1]
-    code, _, err = run("plan", cluster=False)
-    assert (code, "give SAMPLES, or both --n and --dim" in err) == (BAD_INPUT, True)
-
-
-def test_plan_of_a_table_goes_on_with_its_options(run: Any, tmp_path: Path) -> None:
-    """The command that comes next reads the table as this one did."""
-    path = tmp_path / "x.csv"
-    path.write_text("".join(f"s{i},k,{i % 3 + 1},{i % 5}\n" for i in range(9)))
-    words = ("--id", "0", "--drop-column", "1", "--no-header")
-    code, out, _ = run("plan", path, *words, "--memory", "1GB", cluster=False)
-    assert code == DONE
-    expected = f"{path} --drop-column 1 --id-column 0 --no-header --out STORE --memory 1GB"
-    assert f"next:   dhsk gram {expected}" in out
-
-
-def test_plan_of_a_sparse_file_names_its_path(run: Any, samples: Any) -> None:
-    """Two entries a row in one of 1000 columns: the products are sparse, and so are the flops."""
-    X = csr_array((np.ones(200), np.arange(200) % 1000, np.arange(0, 201, 2)), shape=(100, 1000))
-    save_npz("x.npz", X)
-    out = run("plan", "x.npz", cluster=False)[1]
-    assert "sparse, 0 multiply-adds an entry where GEMM has 1,000" in out
-    assert "by the first 100 samples" in out
-
-
-def test_plan_past_this_machine(run: Any) -> None:
-    """A million samples on 64 workers, on paper: which limits it meets."""
-    code, out, _ = run("plan", "--n", 10**6, "--dim", 400, "--workers", 64, "--memory", "256GB",
-                       "--passes", 3, cluster=False)  # fmt: skip
-    assert code == DONE
-    assert "3 passes: stored" in out
-    for row in ("scheduler  ", "disk  ", "files  ", "worker memory  "):
-        assert f"\n  {row}" in out
-    assert "on paper" in out
-
-
-def test_plan_says_the_memory_of_classifiers(run: Any) -> None:
-    """A row for each rank, asked for once or several times, and how to get seconds."""
-    code, out, _ = run("plan", "--n", 5000, "--dim", 50, "--rank", "100,300", "--rank", 9000,
-                       "--classes", 10, "--grid", "4,2,3", cluster=False)  # fmt: skip
-    assert code == DONE
-    assert "10 classes: one model, and a grid of 4 folds x 2 C x 3 kernels" in out
-    names = re.findall(r"^(exact|rank [\d,]+)  ", out, re.MULTILINE)
-    assert names == ["exact", "rank 100", "rank 300", "rank 5,000"]
-    assert "for seconds give labels: dhsk plan FILE --labels L" in out
-    assert "rank 2,000  " in run("plan", "--n", 5000, "--dim", 50, cluster=False)[1]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--rank", "0"), "the rank must be at least 1, got 0"),
-        (("--rank", "many"), "'many' is not a list of whole numbers"),
-        (("--classes", "1"), "1 is not in the range"),
-        (("--grid", "1,3,3"), "'1,3,3' is not 2 folds or more"),
-        (("--grid", "5,3"), "'5,3' is not 2 folds or more"),
-    ],
-)
-def test_plan_of_bad_ranks(run: Any, words: tuple[str, str], message: str) -> None:
-    """Exit code 2 before anything is shown."""
-    code, out, err = run("plan", "--n", 9, "--dim", 9, *words, cluster=False)
-    assert (code, out) == (BAD_INPUT, "")
-    assert message in err
-
-
-@pytest.mark.slow
-def test_measured_rates_are_kept_and_used(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """--measure alone measures; the plans after it say that these are the rates."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    assert "assumed: dhsk plan --measure" in run("plan", "--n", 9, "--dim", 9, cluster=False)[1]
-    code, out, _ = run("plan", "--measure", "--place", tmp_path, cluster=False)
-    assert code == DONE
-    assert "GEMM float32" in out
-    assert f"kept in {tmp_path / 'caches' / 'dhsk' / 'rates.json'}" in out
-    assert f"disk of {tmp_path}" in run("plan", "--n", 9, "--dim", 9, cluster=False)[1]
-
-
-@pytest.mark.slow
-def test_cache_that_cannot_be_written(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """One line of warning, and the plan all the same."""
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    code, out, err = run("plan", "--measure", "--n", 9, "--dim", 9, "--place", tmp_path,
-                         cluster=False)  # fmt: skip
-    assert (code, "9 x 9" in out) == (DONE, True)
-    assert err.strip().count("\n") == 0 or "measuring" in err
-    assert "the rates cannot be kept" in err.strip().splitlines()[-1]
 
 
 def outcome_of(out: str) -> dict[str, list[str]]:

@@ -44,14 +44,9 @@ def wait_for_tiles(process: "subprocess.Popen[str]", store: Path, count: int) ->
         time.sleep(0.005)
 
 
-def contents(store: Path) -> dict[str, bytes]:
-    """Every file of a store."""
-    return {str(f.relative_to(store)): f.read_bytes() for f in store.rglob("*") if f.is_file()}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_killed_process_tree_resumes(start: Start, folder: Path, seed: int) -> None:
+def test_killed_process_tree_resumes(contents: Any, start: Start, folder: Path, seed: int) -> None:
     """SIGKILL to all processes, twice; what was finished is not computed again."""
     rng = np.random.default_rng(seed)
     store, reference = folder / "killed", folder / "whole"
@@ -97,7 +92,9 @@ def wait_until_alone(session: int) -> None:
 
 
 @pytest.mark.slow
-def test_interrupted_command_says_so_and_resumes(start: Start, tmp_path: Path, counts: Any) -> None:
+def test_interrupted_command_says_so_and_resumes(
+    contents: Any, start: Start, tmp_path: Path, counts: Any
+) -> None:
     """Ctrl-C and SIGTERM, which workers hear too: 130, one sentence, nobody left, resumable."""
     np.save(tmp_path / "x.npy", counts(2200, 64))
     store = tmp_path / "killed"

@@ -140,7 +140,9 @@ def test_full_layout_opens_in_zarr(tmp_path: Path, counts: Any, client: Any) -> 
     np.testing.assert_array_equal(G[:, :], triangle[:, :])
 
 
-def test_restart_computes_only_what_is_missing(tmp_path: Path, counts: Any, client: Any) -> None:
+def test_restart_computes_only_what_is_missing(
+    contents: Any, tmp_path: Path, counts: Any, client: Any
+) -> None:
     """Tiles that are there are not touched; the rest is made again, bit for bit."""
     X, path = counts(60, DIM), tmp_path / "g"
     dhsk.compute_gram(X, KERNEL, tile=16, store=path, client=client)
@@ -158,7 +160,9 @@ def test_restart_computes_only_what_is_missing(tmp_path: Path, counts: Any, clie
     assert tiles == [(7, 10), (8, 10), (9, 10), (10, 10)]
 
 
-def test_half_staged_samples_are_staged_again(tmp_path: Path, counts: Any, client: Any) -> None:
+def test_half_staged_samples_are_staged_again(
+    contents: Any, tmp_path: Path, counts: Any, client: Any
+) -> None:
     """A run killed while it put samples into the store does not poison the next."""
     X, path = counts(60, DIM), tmp_path / "g"
     dhsk.compute_gram(X, KERNEL, tile=16, store=path, client=client)
@@ -172,13 +176,9 @@ def test_half_staged_samples_are_staged_again(tmp_path: Path, counts: Any, clien
     assert contents(path) == whole
 
 
-def contents(path: Path) -> dict[str, bytes]:
-    """Every file of a store."""
-    files = (f for f in path.rglob("*") if f.is_file())
-    return {str(f.relative_to(path)): f.read_bytes() for f in files}
-
-
-def test_tile_task_needs_only_the_store(tmp_path: Path, counts: Any, client: Any) -> None:
+def test_tile_task_needs_only_the_store(
+    contents: Any, tmp_path: Path, counts: Any, client: Any
+) -> None:
     """A task needs the store alone: it fetches nothing from another."""
     path = tmp_path / "g"
     dhsk.compute_gram(counts(60, DIM), KERNEL, tile=16, store=path, client=client)
@@ -190,7 +190,9 @@ def test_tile_task_needs_only_the_store(tmp_path: Path, counts: Any, client: Any
     assert contents(path) == whole
 
 
-def test_other_samples_or_kernel_are_refused(tmp_path: Path, counts: Any, client: Any) -> None:
+def test_other_samples_or_kernel_are_refused(
+    contents: Any, tmp_path: Path, counts: Any, client: Any
+) -> None:
     """A store is never filled with tiles of something else."""
     X, path = counts(30, DIM), tmp_path / "g"
     dhsk.compute_gram(X, KERNEL, store=path, client=client)

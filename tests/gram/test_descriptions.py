@@ -20,12 +20,6 @@ KERNEL = dhsk.HeatKernel.at_scale(dim=DIM, time_scale=0.7)
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def contents(path: Path) -> dict[str, bytes]:
-    """Every file of a store."""
-    files = (f for f in path.rglob("*") if f.is_file())
-    return {str(f.relative_to(path)): f.read_bytes() for f in files}
-
-
 def times(path: Path) -> dict[str, int]:
     """When every chunk was written."""
     files = (f for f in path.rglob("c/**/*") if f.is_file())
@@ -64,7 +58,9 @@ def test_every_description_of_a_store_is_looked_at(made: tuple[Path, Any]) -> No
 
 
 @pytest.mark.slow
-def test_any_flipped_bit_is_found_and_put_right(made: tuple[Path, Any], rng: Any) -> None:
+def test_any_flipped_bit_is_found_and_put_right(
+    contents: Any, made: tuple[Path, Any], rng: Any
+) -> None:
     """Whatever it makes of a description, shape or not; chunks are not touched by it."""
     path, _ = made
     before, written = contents(path), times(path)
@@ -105,7 +101,7 @@ Edit = Callable[[dict[str, Any]], Any]
     ],
 )
 def test_more_or_else_than_follows_is_damage(
-    tmp_path: Path, X: Any, client: Any, name: str, edit: Edit
+    contents: Any, tmp_path: Path, X: Any, client: Any, name: str, edit: Edit
 ) -> None:
     """Keys beside those of the header, at any depth; repair writes the descriptions alone."""
     path = tmp_path / "g"
@@ -123,7 +119,9 @@ def test_more_or_else_than_follows_is_damage(
 
 
 @pytest.mark.parametrize("name", ["schema-1", "schema-2"])
-def test_stores_of_earlier_versions_are_described_as_they_are(tmp_path: Path, name: str) -> None:
+def test_stores_of_earlier_versions_are_described_as_they_are(
+    contents: Any, tmp_path: Path, name: str
+) -> None:
     """They have no record, and lack nothing."""
     store = GramStore.open(GOLDEN / name)
     store.check_sound()
@@ -146,7 +144,7 @@ def test_other_versions_of_zarr_may_leave_out_defaults(tmp_path: Path, X: Any, c
 
 
 def test_a_damaged_description_of_samples_does_not_reach_a_tile(
-    tmp_path: Path, X: Any, client: Any
+    contents: Any, tmp_path: Path, X: Any, client: Any
 ) -> None:
     """How samples lie in their chunks follows from the header."""
     path = tmp_path / "g"
@@ -173,7 +171,7 @@ def swap(path: Path, one: str, other: str) -> None:
 @pytest.mark.parametrize("layout", ["triangle", "full"])
 @pytest.mark.parametrize("kernel", [0, 1])
 def test_swapped_tiles_are_found_and_repaired(
-    tmp_path: Path, X: Any, client: Any, layout: str, kernel: int
+    contents: Any, tmp_path: Path, X: Any, client: Any, layout: str, kernel: int
 ) -> None:
     """Both are sound for themselves, of equal size, and of one matrix."""
     path, name = tmp_path / "g", ("gram", "gram-1")[kernel]
@@ -192,7 +190,9 @@ def test_swapped_tiles_are_found_and_repaired(
     assert contents(path) == before
 
 
-def test_swapped_samples_are_found_and_staged_again(tmp_path: Path, X: Any, client: Any) -> None:
+def test_swapped_samples_are_found_and_staged_again(
+    contents: Any, tmp_path: Path, X: Any, client: Any
+) -> None:
     """Chunks of dense samples."""
     path = tmp_path / "g"
     dhsk.compute_gram(X, KERNEL, tile=TILE, store=path, client=client)
@@ -210,7 +210,7 @@ def test_swapped_samples_are_found_and_staged_again(tmp_path: Path, X: Any, clie
 
 @pytest.mark.slow
 def test_swapped_entries_are_found(
-    tmp_path: Path, X: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+    contents: Any, tmp_path: Path, X: Any, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CSR samples are three arrays of chunks."""
     monkeypatch.setattr("dhsk.gram.storage.staged.CSR_CHUNK", 16)
@@ -261,7 +261,7 @@ def compute_without_record(
 
 
 def test_a_run_killed_before_the_record_goes_on(
-    tmp_path: Path, X: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+    contents: Any, tmp_path: Path, X: Any, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All tiles are there without it: it is made from them, and the store has the same bits."""
     path = tmp_path / "g"
@@ -300,7 +300,7 @@ def test_tiles_that_are_made_again_leave_the_record_first(
 
 
 def test_a_store_of_before_gets_a_record_when_it_is_taken_up(
-    tmp_path: Path, X: Any, client: Any
+    contents: Any, tmp_path: Path, X: Any, client: Any
 ) -> None:
     """The same command again makes it, of the tiles as they are; nothing else is written."""
     path = tmp_path / "g"
@@ -320,7 +320,7 @@ def test_a_store_of_before_gets_a_record_when_it_is_taken_up(
     assert GramStore.open(path).damaged_tiles() == [(0, 3), (1, 4)]
 
 
-def test_a_damaged_record_is_put_right(tmp_path: Path, X: Any, client: Any) -> None:
+def test_a_damaged_record_is_put_right(contents: Any, tmp_path: Path, X: Any, client: Any) -> None:
     """A digit costs a tile, which is made again; a word of another length the record."""
     path = tmp_path / "g"
     dhsk.compute_gram(X, KERNEL, tile=TILE, store=path, client=client)

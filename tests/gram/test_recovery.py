@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,12 +30,6 @@ DIM, TILE = 12, 8
 KERNEL = dhsk.HeatKernel.at_scale(dim=DIM, time_scale=0.7)
 
 
-def contents(path: Path) -> dict[str, bytes]:
-    """Every file of a store."""
-    files = (f for f in path.rglob("*") if f.is_file())
-    return {str(f.relative_to(path)): f.read_bytes() for f in files}
-
-
 @pytest.fixture
 def X(counts: Any) -> Any:
     """Samples of 45 tiles."""
@@ -54,7 +47,9 @@ def path(tmp_path: Path, X: Any, client: Any) -> Path:
 
 
 @pytest.mark.slow
-def test_second_writer_is_refused_readers_are_not(path: Path, X: Any, client: Any) -> None:
+def test_second_writer_is_refused_readers_are_not(
+    contents: Any, path: Path, X: Any, client: Any
+) -> None:
     """Whoever else would write hears who does and since when; reading goes on."""
     before = contents(path)
     held = rf"is being written by process {os.getpid()} on \S+ since 20.* UTC: wait until"
@@ -71,7 +66,9 @@ def test_second_writer_is_refused_readers_are_not(path: Path, X: Any, client: An
     assert contents(path) == before
 
 
-def test_lock_of_a_killed_process_is_taken_over(path: Path, X: Any, client: Any) -> None:
+def test_lock_of_a_killed_process_is_taken_over(
+    contents: Any, path: Path, X: Any, client: Any
+) -> None:
     """SIGKILL leaves a file and no lock: the next writer needs no help, and removes the file."""
     before = contents(path)
     code = (
@@ -89,44 +86,6 @@ def test_lock_of_a_killed_process_is_taken_over(path: Path, X: Any, client: Any)
     (path / "gram/c/0/3").unlink()
     dhsk.compute_gram(X, KERNEL, store=path, client=client)
     assert contents(path) == before
-
-
-@pytest.mark.slow
-def test_never_two_at_a_time(tmp_path: Path) -> None:
-    """The file comes and goes with its holders, and no two ever hold it."""
-    inside, most, turns = 0, 0, 0
-    guard = threading.Lock()
-
-    def work() -> None:
-        nonlocal inside, most, turns
-        deadline = time.monotonic() + 1.5
-        while time.monotonic() < deadline:
-            try:
-                with sole_writer(tmp_path):
-                    with guard:
-                        inside, turns = inside + 1, turns + 1
-                        most = max(most, inside)
-                    time.sleep(0)
-                    with guard:
-                        inside -= 1
-            except dhsk.StoreError:
-                time.sleep(0)
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert turns > 20
-    assert most == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_lock_leaves_no_folder_behind(tmp_path: Path) -> None:
-    """Folders that were made for the lock go with it if nothing came into them."""
-    with sole_writer(tmp_path / "a" / "b"):
-        assert (tmp_path / "a" / "b" / LOCK_NAME).exists()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_file_system_without_locks_is_said(
@@ -155,7 +114,7 @@ def flip(file: Path, rng: np.random.Generator) -> None:
 
 @pytest.mark.slow
 def test_random_damage_is_found_and_only_it_is_repaired(
-    tmp_path: Path, counts: Any, client: Any, rng: np.random.Generator
+    contents: Any, tmp_path: Path, counts: Any, client: Any, rng: np.random.Generator
 ) -> None:
     """Flipped, cut, emptied and lost tiles of several kernels: no other chunk is touched."""
     X, path = counts(9 * TILE - 3, DIM), tmp_path / "g"
@@ -197,7 +156,7 @@ def named(name: str, tiles: list[tuple[int, int]]) -> bool:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
 @pytest.mark.parametrize("how", ["flipped", "cut", "gone"])
 def test_damaged_samples_are_found_and_staged_again(
-    tmp_path: Path, X: Any, client: Any, rng: Any, sparse: bool, how: str
+    contents: Any, tmp_path: Path, X: Any, client: Any, rng: Any, sparse: bool, how: str
 ) -> None:
     """Samples in the store are checked like tiles; a missing chunk is not taken for zeros."""
     path, samples = tmp_path / "g", csr_array(X) if sparse else X
@@ -245,7 +204,7 @@ def test_no_flipped_bit_changes_what_a_store_says_it_is(path: Path) -> None:
 @pytest.mark.slow(beyond=2)
 @pytest.mark.parametrize("change", [(b"69", b"68"), (b"crc32c", b"crc32d"), (b"{", b"[")])
 def test_damaged_array_description_is_found_and_repaired(
-    path: Path, X: Any, client: Any, change: tuple[bytes, bytes]
+    contents: Any, path: Path, X: Any, client: Any, change: tuple[bytes, bytes]
 ) -> None:
     """Other programs read it, so it is looked after as well."""
     before = contents(path)
@@ -257,7 +216,9 @@ def test_damaged_array_description_is_found_and_repaired(
     assert contents(path) == before
 
 
-def test_rectangular_store_is_repaired_with_both(tmp_path: Path, counts: Any, client: Any) -> None:
+def test_rectangular_store_is_repaired_with_both(
+    contents: Any, tmp_path: Path, counts: Any, client: Any
+) -> None:
     """One set of samples is not enough, and the message says what is."""
     X, Y, path = counts(30, DIM), counts(20, DIM), tmp_path / "g"
     dhsk.compute_gram(X, KERNEL, Y, tile=TILE, store=path, client=client)
@@ -290,7 +251,7 @@ def test_unreadable_sector_is_damage(path: Path, monkeypatch: Any) -> None:
 @pytest.mark.usefixtures("hears_interrupts")
 @pytest.mark.parametrize("stage", ["reading", "staging", "tiles"])
 def test_ctrl_c_in_a_library_call_is_resumable(
-    tmp_path: Path, path: Path, X: Any, client: Any, stage: str
+    contents: Any, tmp_path: Path, path: Path, X: Any, client: Any, stage: str
 ) -> None:
     """The user's client lives on without tasks, and the same call ends with the same bits."""
     again = tmp_path / "again"
@@ -319,14 +280,14 @@ def wait_until(true: Any) -> None:
 # Lost workers
 
 
-def reference(X: Any, folder: Path) -> dict[str, bytes]:
+def reference(contents: Any, X: Any, folder: Path) -> dict[str, bytes]:
     """The store of an undisturbed run."""
     dhsk.compute_gram(X, KERNEL, tile=TILE, store=folder)
     return contents(folder)
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_survived(tmp_path: Path, X: Any) -> None:
+def test_a_killed_worker_is_survived(contents: Any, tmp_path: Path, X: Any) -> None:
     """One of two processes dies of SIGKILL: its tasks run again, the store has the same bits."""
     killed: list[int] = []
     with (
@@ -348,7 +309,7 @@ def test_a_killed_worker_is_survived(tmp_path: Path, X: Any) -> None:
         assert G.verify() == 45
     assert killed
     assert killed[0] < 45
-    assert contents(tmp_path / "g") == reference(X, tmp_path / "reference")
+    assert contents(tmp_path / "g") == reference(contents, X, tmp_path / "reference")
 
 
 @contextmanager
@@ -364,7 +325,9 @@ def scheduler_alone() -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_loss_of_all_workers_ends_in_words(tmp_path: Path, X: Any, monkeypatch: Any) -> None:
+def test_loss_of_all_workers_ends_in_words(
+    contents: Any, tmp_path: Path, X: Any, monkeypatch: Any
+) -> None:
     """Nobody restarts them: an error after a while, not a wait for ever, and tiles are kept."""
     monkeypatch.setattr(workers, "PATIENCE_SECONDS", 1.0)
     path = tmp_path / "g"
@@ -389,7 +352,7 @@ def test_loss_of_all_workers_ends_in_words(tmp_path: Path, X: Any, monkeypatch: 
             with pytest.raises(dhsk.DhskError, match="no workers left: finished tiles are kept"):
                 dhsk.compute_gram(X, KERNEL, tile=TILE, store=path, client=client, progress=kill)
     assert 0 < len(GramStore.open(path).missing_tiles()) <= 42
-    assert reference(X, path) == reference(X, tmp_path / "reference")
+    assert reference(contents, X, path) == reference(contents, X, tmp_path / "reference")
 
 
 @pytest.mark.slow

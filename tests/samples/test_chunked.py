@@ -153,50 +153,6 @@ def test_unsorted_and_duplicate_entries_are_merged(write: Any, tmp_path: Path) -
     np.testing.assert_array_equal(block.toarray(), [[0, 0, 200], [5, 0, 0]])
 
 
-class CountingArray:
-    """An array that counts how often each of its chunks is read."""
-
-    def __init__(self, values: Any, chunks: tuple[int, ...]) -> None:
-        self.values, self.chunks = values, chunks
-        self.shape, self.dtype = values.shape, values.dtype
-        self.reads = np.zeros(-(-len(values) // chunks[0]), dtype=int)
-        self.most = 0
-
-    def __getitem__(self, part: slice) -> Any:
-        rows = self.values[part]
-        self.most = max(self.most, len(rows))
-        self.reads[part.start // self.chunks[0] : -(-part.stop // self.chunks[0])] += 1
-        return rows
-
-
-@pytest.mark.parametrize("rows", [1, 4, 5, 7, 100])
-def test_no_chunk_is_read_twice(rows: int) -> None:
-    """Blocks that end inside of chunks take the rest from memory; opening reads no values."""
-    array = CountingArray(X, (5, 3))
-    samples = open_samples(array)
-    assert not array.reads.any()
-    for _ in samples.blocks(rows):
-        pass
-    assert array.reads.tolist() == [1] * 5
-    assert array.most == 5
-
-
-def test_many_small_chunks_are_read_at_once(monkeypatch: Any) -> None:
-    """A piece takes as many whole chunks as fit into it."""
-    monkeypatch.setattr(chunked, "_PIECE_BYTES", 11 * DIM * 8)
-    array = CountingArray(X, (2, DIM))
-    assert np.concatenate(list(open_samples(array).blocks(3))).shape == X.shape
-    assert array.most == 10
-
-
-def test_wide_rows_of_chunks_are_read_by_parts(monkeypatch: Any) -> None:
-    """Where the chunks side by side exceed the memory for them, they are read more than once."""
-    monkeypatch.setattr(chunked, "_BAND_BYTES", 10 * DIM * 8)
-    array = CountingArray(X, (N_SAMPLES, 1))
-    np.testing.assert_array_equal(np.concatenate(list(open_samples(array).blocks(6))), X)
-    assert (array.most, array.reads.tolist()) == (10, [3])
-
-
 BAD_CSR = {
     "indices outside": ({"indices": np.full(np.count_nonzero(X), 9)}, "row 0 .* column 9, .* 7 co"),
     "short indptr": ({"indptr": np.arange(3)}, r"shape \(3,\), but 23 rows need \(24,\)"),
@@ -356,15 +312,6 @@ def test_files_that_changed_are_refused(write: Any, tmp_path: Path) -> None:
     (shutil.rmtree if path.is_dir() else Path.unlink)(path)
     write(path, X[:9])
     with pytest.raises(SamplesChangedError, match="has changed since it was opened"):
-        list(samples.blocks(5))
-
-
-def test_arrays_that_shrink_are_refused() -> None:
-    """An array of the caller's that has lost rows is an error, never fewer samples."""
-    array = CountingArray(X, (5, 3))
-    samples = open_samples(array)
-    array.values = X[:9]
-    with pytest.raises(InputError, match=r"X cannot be read.*ends after 9"):
         list(samples.blocks(5))
 
 
