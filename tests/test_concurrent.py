@@ -103,6 +103,7 @@ def _as_it_was(expected: dict[str, bytes]) -> Iterator[None]:
     assert not left
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.usefixtures("_as_it_was")
 @pytest.mark.parametrize("door", [*DOORS, "all"])
 def test_threads(door: str, calls: Calls, expected: dict[str, bytes]) -> None:
@@ -121,6 +122,7 @@ def test_threads_of_joblib(calls: Calls, expected: dict[str, bytes]) -> None:
     assert dict(zip(DOORS, map(bits, found), strict=True)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_as_it_was")
 def test_processes_of_joblib(calls: Calls, expected: dict[str, bytes]) -> None:
     """As scikit-learn's searches run fits by default; with processes that know nothing of this."""
@@ -161,6 +163,7 @@ def test_tasks_may_ask_for_their_own_workers(tmp_path: Path) -> None:
             np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_as_it_was")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # that is what is tested
 @pytest.mark.parametrize("client", [False, True])

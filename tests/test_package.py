@@ -41,6 +41,7 @@ def test_importing_loads_nothing_heavy() -> None:
     assert not HEAVY & set(run.stdout.split())
 
 
+@pytest.mark.slow
 def test_every_library_that_is_imported_is_required() -> None:
     """By its own name: that another library needs it today is no promise."""
     trees = [ast.parse(file.read_text()) for file in Path(dhsk.__file__).parent.rglob("*.py")]

@@ -18,6 +18,7 @@ PAGES = [
 ]
 
 
+@pytest.mark.slow
 def test_python_of_the_readme_runs(tmp_path: Path) -> None:
     """The example is run as it stands, and the number in its comment is right."""
     code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)

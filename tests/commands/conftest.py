@@ -11,7 +11,7 @@ import pytest
 from distributed import Client
 
 from dhsk.__main__ import main
-from dhsk.planning.rates import measure_rates
+from dhsk.planning.rates import Line, Rates
 from dhsk.planning.rates_cache import save_rates
 
 
@@ -55,20 +55,12 @@ def start(hears_interrupts: None) -> "Callable[[Path, list[str]], subprocess.Pop
     )  # fmt: skip
 
 
-@pytest.fixture(scope="session")
-def kept_rates(tmp_path_factory: Any) -> Path:
-    """A cache folder with the rates of this machine, measured once."""
-    folder = tmp_path_factory.mktemp("caches")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        save_rates(measure_rates(None, repeats=1, cores=1))
-    return Path(folder)
-
-
 @pytest.fixture
-def own_cache(kept_rates: Path, monkeypatch: Any) -> None:
-    """Commands see these rates, and leave the user's alone."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(kept_rates))
+def own_cache(tmp_path_factory: Any, monkeypatch: Any) -> None:
+    """Commands see rates that were made up, and leave the user's alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("caches")))
+    products = Line(0.0, 1e-10), Line(0.0, 5e-11), Line(1e-9, 1e-9)
+    save_rates(Rates(*products, 1e-9, 0.3e9, 1e9, 0.5e-9, 200.0, "made up"))
 
 
 @pytest.fixture

@@ -50,6 +50,7 @@ def test_gram_then_info_then_verify_then_cv(run: Any, samples: Any) -> None:
     assert files == {"fits", "results.json", "results.csv", "report.html"}
 
 
+@pytest.mark.slow
 def test_gram_equals_the_library(run: Any, samples: Any) -> None:
     """The command computes what the function computes."""
     assert run("gram", "x.npy", "--out", "g", "--time-scale", 0.7, "--dtype", "float32")[0] == DONE
@@ -322,6 +323,7 @@ def test_prediction_beside_what_happened(run: Any, samples: Any) -> None:
     assert found["tiles computed"] == ["6", "1"]
 
 
+@pytest.mark.slow
 def test_products_in_float32(run: Any, samples: Any) -> None:
     """The option reaches the computation, and a kernel that loses digits refuses it."""
     words = ("gram", "x.npy", "--out", "g", "--product-dtype", "float32")

@@ -29,6 +29,7 @@ def samples(counts: Any) -> tuple[Any, Any]:
     return X, np.repeat([0, 1], 20)
 
 
+@pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("name", NAMED)
 def test_a_name_is_the_kernel_of_the_default_parameters(name: str, samples: Any) -> None:
     """Every door makes of a name the kernel that --kernel makes of it."""
@@ -53,6 +54,7 @@ def test_a_name_is_the_kernel_of_the_default_parameters(name: str, samples: Any)
         assert tags[0] == tags[1]
 
 
+@pytest.mark.slow
 def test_cross_validation_takes_names_at_every_time(samples: Any, tmp_path: Any) -> None:
     """Heat and parametrix kernels at each time, the others once; one name needs no list."""
     X, y = samples

@@ -118,6 +118,7 @@ def test_diagonal_comes_from_its_own_tiles(rng: Any, m: int) -> None:
     assert set(source.asked) == {(i, i) for i in range(tiling.n_tiles) if i * TILE < m}
 
 
+@pytest.mark.slow
 def test_sums_have_the_same_bits_wherever_they_are_made(
     counts: Any, client: Any, tmp_path: Any, monkeypatch: Any
 ) -> None:

@@ -258,6 +258,7 @@ def test_lower_bounds_of_eigenvalues_are_called_so(full: Any, page: Any) -> None
     assert "Cumulative share of the trace (lower bounds)" in full.words
 
 
+@pytest.mark.slow
 def test_the_page_of_everything_is_the_same_every_time(
     everything: Any, full_source: str, written: Any
 ) -> None:
