@@ -14,6 +14,7 @@ from distributed import LocalCluster, default_client
 
 import dhsk
 from dhsk.commands.connecting import connected
+from dhsk.commands.options import ClusterOptions
 from dhsk.execution import cluster
 
 
@@ -155,7 +156,7 @@ def test_passes_leave_nothing_in_memory(tmp_path: Path, processes: bool) -> None
 def test_a_command_leaves_dask_without_its_cluster() -> None:
     """What is computed afterwards in this process does not look for a client that has ended."""
     before = dask.config.get("scheduler", None)
-    with connected("local", 1) as client:
+    with connected(ClusterOptions("local", 1, None)) as client:
         assert default_client() is client
     assert dask.config.get("scheduler", None) == before
     with pytest.raises(ValueError, match="No clients found"):

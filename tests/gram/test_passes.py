@@ -3,12 +3,14 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dhsk
+from dhsk.execution.threads import Threads
 from dhsk.gram.passes import STRIP_ROWS, diagonal, grouped, multiply
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, TileSource, TileValues
@@ -131,9 +133,9 @@ def test_sums_have_the_same_bits_wherever_they_are_made(
     source, tiling = TileSource(tmp_path / "g", kernels), made[0].header.tiling
     V = np.random.default_rng(0).normal(size=(N, 3))
     on_workers = multiply(source, tiling, V, np.float64)
-    monkeypatch.setattr("dhsk.gram.passes.current_client", lambda: None)
     for cores in (1, 4):
-        monkeypatch.setattr("dhsk.gram.passes.core_count", lambda cores=cores: cores)
+        here_on = nullcontext(Threads(cores))
+        monkeypatch.setattr("dhsk.gram.passes.current_executor", lambda here_on=here_on: here_on)
         here = multiply(source, tiling, V, np.float64)
         np.testing.assert_array_equal(here, on_workers)
     dense = np.stack([np.asarray(G) for G in made])
