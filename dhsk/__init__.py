@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         SmoothedKernel,
     )
     from dhsk.progress import Progress
+    from dhsk.results.parts import LowRank
     from dhsk.samples import (
         hyperspherical_map,
         multinomial_map,
@@ -70,6 +71,7 @@ _HOME = {
         "LinearKernel", "ParametrixKernel", "PolynomialKernel", "SmoothedKernel",
     ],
     "progress": ["Progress"],
+    "results.parts": ["LowRank"],
     "samples": [
         "hyperspherical_map", "multinomial_map", "open_samples", "projective_map", "read_labels",
     ],
@@ -82,7 +84,7 @@ __all__ = [
     "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatKernelRidge",
     "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
     "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LinearKernel",
-    "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
+    "LowRank", "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
     "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "StoreError", "StoreMismatchError",
     "ZeroRowsWarning", "compute_gram", "connect", "cross_validate", "hyperspherical_map",
     "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",

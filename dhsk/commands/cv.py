@@ -1,7 +1,7 @@
 """The command `dhsk cv`: the grid on the command line, results in a folder, the best on screen."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -31,9 +31,11 @@ from dhsk.errors import StoreMismatchError
 from dhsk.files import check_writable, made_folder
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.kernels import Kernel
+from dhsk.results.parts import LowRank
 from dhsk.samples import Samples, is_gram_store, read_labels, scan
 
 if TYPE_CHECKING:
+    from dhsk.results.columns import Cell
     from dhsk.validation.result import CvResult
 
 
@@ -154,22 +156,20 @@ def cv(
             opened,
             y,
             **grid,
-            **low_rank,
             **options,
+            low_rank=LowRank(**low_rank) if low_rank else None,
             cv=folds,
             groups=split,
             refit=model,
             test=held_out,
             memory=cluster.memory,
             client=client,
-            store=out / "gram",
-            journal=out / "fits",
-            table=rows,
+            out=out,
             seed=seed,
             progress=progress,
         )
         result = _run(run, source, out, overwrite=overwrite)
-        result = replace(result, data={**result.data, "settings": settings})
+        result = replace(result, settings=settings)
         _write(result, out)
         if overwrite and result.model_ is None:
             (out / "model.dhsk").unlink(missing_ok=True)  # of what was overwritten
@@ -264,89 +264,86 @@ def _write(result: "CvResult", out: Path) -> None:
 
 def _print_result(result: "CvResult") -> None:
     """Print the best cells, the search, the winner, and what is to be known of it."""
-    word = result.data["scoring"].replace("_", " ")
+    word = result.scoring.replace("_", " ")
     _print_cells(result, word)
-    for stage in result.data.get("search", []):
-        scales = ", ".join(f"{scale:g}" for scale in stage["time_scales"])
-        say(f"tried:  time scales {scales} ({stage['why']})")
-    if "search_ended" in result.data:
-        say(f"search: {result.data['search_ended']}")
-    best, folds = result.best_, result.data["folds"]["n"]
+    for stage in result.search:
+        scales = ", ".join(f"{scale:g}" for scale in stage.time_scales)
+        say(f"tried:  time scales {scales} ({stage.why})")
+    if result.search_ended:
+        say(f"search: {result.search_ended}")
     say(
-        f"best:   {best['label']}, {_penalty(best)}: mean {word} {best['mean']:.4f} "
-        f"over {folds} folds"
+        f"best:   {_named(result.best)}: mean {word} {result.best.mean:.4f} "
+        f"over {result.folds.n} folds"
     )
-    choice = result.data.get("choice")  # none in older results
-    highest = best if choice is None else choice["highest"]
-    if choice and (highest["label"], highest["C"]) != (best["label"], best["C"]):
-        say(
-            f"        with {best['n_support']:.0f} support vectors the fewest within one standard "
-            f"error ({choice['standard_error']:.4f}) of the highest mean, {highest['mean']:.4f} "
-            f"({highest['label']}, {_penalty(highest)}, {highest['n_support']:.0f})"
-        )
-    unfinished = sum(not row["converged"] for row in result.results_)
+    _print_choice(result)
+    unfinished = result.unfinished(*result.summary)
     if unfinished:
-        say(f"beware: {unfinished} fits did not reach the tolerance of {result.data['tol']:g}")
+        say(f"beware: {unfinished} fits did not reach the tolerance of {result.tol:g}")
     _print_few_samples(result)
-    if "test" in result.data:
-        found = result.data["test"]
-        say(f"test:   {word} {found['score']:.4f} on {found['n']:,} samples held out")
+    if result.test is not None:
+        say(f"test:   {word} {result.test.score:.4f} on {result.test.n:,} samples held out")
+
+
+def _print_choice(result: "CvResult") -> None:
+    """Print why the best cell is not that of the highest mean, if it is not."""
+    choice, best = result.choice, result.best
+    if choice is None or choice.highest == best:
+        return
+    highest, what = choice.highest, "support vectors" if best.rank is None else "features"
+    say(
+        f"        with {best.size:.0f} {what} the fewest within one standard "
+        f"error ({choice.standard_error:.4f}) of the highest mean, {highest.mean:.4f} "
+        f"({_named(highest)}, {highest.size:.0f})"
+    )
 
 
 def _print_few_samples(result: "CvResult") -> None:
     """Print which classes were left out, and which were missing where some folds were trained."""
     from dhsk.validation.folds import sizes
 
-    dropped = result.data.get("dropped_classes", [])
+    dropped = result.dropped_classes
     if dropped:
-        found = sizes([(row["class"], row["samples"]) for row in dropped])
-        total = sum(row["samples"] for row in dropped)
+        found = sizes([(few.name, few.samples) for few in dropped])
+        total = sum(few.samples for few in dropped)
         say(f"beware: {found} too few samples: left out, {total:,} samples in all")
-    for row in result.data.get("untrained_classes", []):
+    for few in result.untrained_classes:
         say(
-            f"beware: class {row['class']} ({row['samples']:,} in all) is missing where "
-            f"{row['folds']} of {result.data['folds']['n']} folds were trained: they count it wrong"
+            f"beware: class {few.name} ({few.samples:,} in all) is missing where {few.folds} of "
+            f"{result.folds.n} folds were trained: they count it wrong"
         )
 
 
-def _penalty(row: Mapping[str, Any]) -> str:
-    """C, and what it is in units of the spread if it was chosen so."""
-    if row.get("C_scaled") is None:
-        return f"C = {row['C']:g}"
-    return f"C = {row['C']:.3g} ({row['C_scaled']:g} over the spread)"
+def _named(cell: "Cell") -> str:
+    """Kernel, rank and C, and what C is in units of the spread if it was chosen so."""
+    name = cell.label if cell.rank is None else f"{cell.label}, rank {cell.rank}"
+    if cell.C_scaled is None:
+        return f"{name}, C = {cell.C:g}"
+    return f"{name}, C = {cell.C:.3g} ({cell.C_scaled:g} over the spread)"
 
 
 def _print_cells(result: "CvResult", word: str) -> None:
     """Print the best cell of every kernel and rank, or the best cells of the only one."""
-    low_rank = "low_rank" in result.data
-    ranked = sorted(result.summary_, key=lambda row: -row["mean"])
-    best = {(row["kernel"], row.get("rank")): row for row in reversed(ranked)}
+    low_rank = result.low_rank is not None
+    ranked = sorted(result.summary, key=lambda cell: -cell.mean)
+    best = {(cell.kernel, cell.rank): cell for cell in reversed(ranked)}
     several = len(best) > 1
-    firsts = [row for row in ranked if row is best[row["kernel"], row.get("rank")]]
+    firsts = [cell for cell in ranked if cell is best[cell.kernel, cell.rank]]
     shown = firsts if several else ranked[:10]
     scores = [f"mean {word}", "std"]
     if low_rank:
         head = ["kernel", "rank", "C", *scores, "trace error", "gradient"]
     else:
         head = ["kernel", "C", *scores, "support vectors", "worst KKT"]
-    print_table(head, [_low_rank_row(row) if low_rank else _row(row) for row in shown])
+    print_table(head, [_line(cell) for cell in shown])
     if len(ranked) > len(shown):
         each = f"the best cell of each kernel{' and rank' if low_rank else ''}"
         which = each if several else "the ten best cells"
         say(f"({which}; all {len(ranked)} in results.csv)")
 
 
-def _row(row: dict[str, Any]) -> tuple[str, ...]:
-    """Cells of a line of the table."""
-    proof = (f"{row['n_support']:.0f}", f"{row['kkt']:.1e}")
-    return (row["label"], f"{row['C']:g}", *_scores(row), *proof)
-
-
-def _low_rank_row(row: dict[str, Any]) -> tuple[str, ...]:
-    label = row["label"].removesuffix(f", rank {row['rank']}")
-    proof = (f"{row['trace_error']:.2g}", f"{row['kkt']:.1e}")
-    return (label, f"{row['rank']}", f"{row['C']:g}", *_scores(row), *proof)
-
-
-def _scores(row: dict[str, Any]) -> tuple[str, str]:
-    return f"{row['mean']:.4f}", f"{row['std']:.4f}"
+def _line(cell: "Cell") -> tuple[str, ...]:
+    """Texts of a line of the table."""
+    tried = (f"{cell.C:g}", f"{cell.mean:.4f}", f"{cell.std:.4f}")
+    if cell.rank is None:
+        return (cell.label, *tried, f"{cell.size:.0f}", f"{cell.kkt:.1e}")
+    return (cell.label, f"{cell.rank}", *tried, f"{cell.trace_error:.2g}", f"{cell.gradient:.1e}")

@@ -4,7 +4,6 @@ from typing import Any
 
 from dhsk.report import figures, low_rank
 from dhsk.report.markup import Html, colour_scale, figure_row, joined, section, table, tag
-from dhsk.report.results import Cell, Results
 from dhsk.report.words import (
     brief,
     capitalised,
@@ -12,10 +11,13 @@ from dhsk.report.words import (
     duration,
     listed,
     metric,
-    penalty_words,
+    named,
     score,
+    two_digits,
     whole,
 )
+from dhsk.results.columns import Cell
+from dhsk.results.parts import HIGHEST, Results
 
 EXACT = (
     "KKT is the largest violation of the conditions of optimality, gap the largest duality gap as "
@@ -42,7 +44,7 @@ def grid(results: Results) -> Html:
     if len(results.cells) == 1:
         return section(title, "One kernel at one C was tried, so there is no choice to show.", maps)
     low, high = figures.score_range(results)
-    folds = count_of(results.n_folds, "fold")
+    folds = count_of(results.folds.n, "fold")
     shown = f"Mean {metric(results)} over {folds}{_units(results)}"
     note = f"{shown}; {_chosen(results)} {_edges(results)}"
     scale = colour_scale(figures.colours_of(figures.SCORES), score(low), score(high))
@@ -62,19 +64,18 @@ def _units(results: Results) -> str:
 def _chosen(results: Results) -> str:
     """Say what the outlined cell is."""
     choice, best = results.choice, results.best
-    if choice is None:
+    if choice is None or choice.rule == HIGHEST:
         return "the outlined cell is the best."
     error = f"one standard error ({choice.standard_error:.2g})"
     highest = choice.highest
-    if (highest.label, highest.C) == (best.label, best.C):
+    if highest == best:
         return (
             "the outlined cell has the highest mean, and no other within "
             f"{error} of it has fewer support vectors."
         )
-    cell = f"{highest.label}, {penalty_words(highest.C, highest.C_scaled)}"
     return (
         f"the outlined cell has the fewest support vectors of those within {error} of the highest "
-        f"mean, {score(highest.mean)} of {cell}."
+        f"mean, {score(highest.mean)} of {named(highest)}."
     )
 
 
@@ -109,7 +110,7 @@ def search(results: Results) -> Html:
             number,
             listed(trial.time_scales),
             f"{listed(trial.C_scaled)} over the spread" if trial.C_scaled else listed(trial.C),
-            f"{trial.best.label}, {penalty_words(trial.best.C, trial.best.C_scaled)}",
+            named(trial.best),
             score(trial.best.mean),
             trial.why,
         )
@@ -141,7 +142,7 @@ def cells(results: Results) -> Html:
     exact = results.low_rank is None
     row = _row if exact else _low_rank_row
     head: tuple[str, ...] = COLUMNS if exact else LOW_RANK_COLUMNS
-    rows = [row(cell) for cell in results.cells]
+    rows = [row(results, cell) for cell in results.cells]
     if results.best.C_scaled is not None:
         place = head.index("C") + 1
         head = (*head[:place], "C times spread", *head[place:])
@@ -162,36 +163,36 @@ def cells(results: Results) -> Html:
 
 def _order(results: Results) -> str:
     """Say how the table of cells is sorted."""
-    return "Best first" if results.choice is None else "The chosen cell first, then by mean"
+    simplest = results.choice is not None and results.choice.rule != HIGHEST
+    return "Best first" if not simplest else "The chosen cell first, then by mean"
 
 
-def _low_rank_row(cell: Cell) -> tuple[object, ...]:
+def _low_rank_row(results: Results, cell: Cell) -> tuple[object, ...]:
     return (
-        _name(cell),
+        _name(results, cell),
         whole(cell.rank or 0),
         _penalty(cell),
         score(cell.mean),
         score(cell.std),
         brief(cell.trace_error),
-        f"{cell.proof.kkt:.2g}",
-        f"{cell.proof.gap:.2g}",
-        duration(cell.proof.seconds),
+        two_digits(cell.gradient),
+        two_digits(cell.gap),
+        duration(cell.seconds),
     )
 
 
-def _row(cell: Cell) -> tuple[object, ...]:
-    proof = cell.proof
+def _row(results: Results, cell: Cell) -> tuple[object, ...]:
     return (
-        _name(cell),
+        _name(results, cell),
         _penalty(cell),
         score(cell.mean),
         score(cell.std),
-        whole(proof.n_support),
-        f"{proof.kkt:.2g}",
-        f"{proof.gap:.2g}",
-        brief(proof.vc),
-        brief(proof.effective),
-        duration(proof.seconds),
+        whole(cell.n_support or 0),
+        two_digits(cell.kkt),
+        two_digits(cell.gap),
+        brief(cell.vc),
+        brief(cell.effective),
+        duration(cell.seconds),
     )
 
 
@@ -199,8 +200,9 @@ def _penalty(cell: Cell) -> str:
     return f"{cell.C:g}" if cell.C_scaled is None else f"{cell.C:.4g}"
 
 
-def _name(cell: Cell) -> Html:
-    if cell.proof.converged:
-        return joined([cell.kernel_label])
-    words = f"{cell.unfinished} of {count_of(len(cell.folds), 'fit')} not converged"
-    return joined([cell.kernel_label, tag("small", words, class_="warning")])
+def _name(results: Results, cell: Cell) -> Html:
+    if cell.converged:
+        return joined([cell.label])
+    fits = count_of(len(results.rows_of[cell.point]), "fit")
+    words = f"{results.unfinished(cell)} of {fits} not converged"
+    return joined([cell.label, tag("small", words, class_="warning")])

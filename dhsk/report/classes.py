@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from dhsk.report import figures
 from dhsk.report.markup import Html, colour_scale, figure_row, joined, section, table
-from dhsk.report.results import Results
 from dhsk.report.words import capitalised, count_of, duration, metric, score, spread, whole
+from dhsk.results.parts import Results
 
 
 def classes(results: Results) -> Html:
@@ -14,20 +14,22 @@ def classes(results: Results) -> Html:
     note = "Best cell, each sample predicted by the fold that did not train on it."
     note += _few_samples(results)
     sizes = np.array(results.class_counts)
-    return section("Class by class", note, _table(results, results.confusion, sizes))
+    return section("Class by class", note, _table(results, np.array(results.confusion), sizes))
 
 
 def _few_samples(results: Results) -> str:
     """Say which classes some folds never saw, and which were left out."""
     note = ""
-    if results.untrained:
+    if results.untrained_classes:
         listed = ", ".join(
-            f"{c.name} ({count_of(c.samples, 'sample')}) on {c.folds} of {results.n_folds}"
-            for c in results.untrained
+            f"{c.name} ({count_of(c.samples, 'sample')}) on {c.folds} of {results.folds.n}"
+            for c in results.untrained_classes
         )
         note += f" Folds trained without a class count its samples as wrong: {listed}."
-    if results.dropped:
-        listed = ", ".join(f"{c.name} ({count_of(c.samples, 'sample')})" for c in results.dropped)
+    if results.dropped_classes:
+        listed = ", ".join(
+            f"{c.name} ({count_of(c.samples, 'sample')})" for c in results.dropped_classes
+        )
         note += f" Left out for having too few samples: {listed}."
     return note
 
@@ -38,7 +40,7 @@ def confusion(results: Results) -> Html:
         "Best cell again. Rows are true classes, columns predicted ones. Each cell holds the count "
         "and its share of the true class; empty cells are zero."
     )
-    matrix = _matrix(results, results.confusion, "Confusion matrix")
+    matrix = _matrix(results, np.array(results.confusion), "Confusion matrix")
     return section("What was taken for what", note, matrix)
 
 
@@ -53,12 +55,12 @@ def held_out(results: Results) -> Html:
         f"{duration(test.seconds)}; the folds gave {spread(results.best)}. Below, every class of "
         "these samples, and what was taken for what."
     )
-    sizes = test.confusion.sum(axis=1)
+    counts = np.array(test.confusion)
     return section(
         "Held-out test",
         note,
-        _table(results, test.confusion, sizes),
-        _matrix(results, test.confusion, "Confusion matrix of the held-out test"),
+        _table(results, counts, counts.sum(axis=1)),
+        _matrix(results, counts, "Confusion matrix of the held-out test"),
     )
 
 
@@ -72,9 +74,9 @@ def _table(results: Results, counts: NDArray[np.int64], sizes: NDArray[np.int64]
             _ratio(right[k], found[k]),
             _ratio(right[k], truth[k]),
             _ratio(2 * right[k], found[k] + truth[k]),
-            _most_mistaken(results.classes, k, counts[k]),
+            _most_mistaken(results.class_names, k, counts[k]),
         )
-        for k, name in enumerate(results.classes)
+        for k, name in enumerate(results.class_names)
     ]
     head = ("class", "samples", "precision", "recall", "F1", "most often taken for")
     return table(head, rows, class_="numbers classes")

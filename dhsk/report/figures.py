@@ -1,5 +1,6 @@
 """The figures of the page; each takes the results and returns SVG."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,18 +9,20 @@ from numpy.typing import NDArray
 from dhsk.report.axes import INK, legend, log_ticks, look, ring, short_power, widened
 from dhsk.report.drawing import drawing
 from dhsk.report.markup import Html
-from dhsk.report.results import Cell, Results
 from dhsk.report.words import (
     brief,
     capitalised,
+    label,
     metric,
-    penalty_words,
+    named,
     score,
     short_count,
     shortened,
     spread,
     whole,
 )
+from dhsk.results.columns import Cell, Row
+from dhsk.results.parts import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +62,7 @@ def _is_timed(cell: Cell) -> bool:
 def _by_rank(name: str, cells: list[Cell]) -> list[tuple[str, list[Cell]]]:
     """Return titles and cells of the maps of a family."""
     ranks = sorted({c.rank for c in cells if c.rank is not None})
-    kernels = {c.kernel_label for c in cells}
+    kernels = {c.label for c in cells}
     if not ranks:
         return [(name, cells)]
     if len(ranks) > 1 and len(kernels) == 1:
@@ -75,15 +78,15 @@ def score_range(results: Results) -> tuple[float, float]:
 
 def _rows(cells: list[Cell]) -> tuple[str, list[str], list[str]]:
     """Return what tells the rows of a map apart, their labels from the top, and their names."""
-    rows = sorted({c.label: c for c in cells}.values(), key=_order)
-    labels = [c.label for c in rows]
+    rows = sorted({label(c): c for c in cells}.values(), key=_order)
+    labels = [label(c) for c in rows]
     if len({c.rank for c in rows}) > 1:
         return "rank", labels, [whole(c.rank or 0) for c in rows]
     scales = [f"{c.time_scale:g}" for c in rows if c.time_scale is not None]
     # Two kernels of one family at one time scale (orders of the parametrix) need their labels.
     if len(set(scales)) == len(rows):
         return "time scale", labels, scales
-    return "", labels, [c.kernel_label for c in rows]
+    return "", labels, [c.label for c in rows]
 
 
 def _order(cell: Cell) -> tuple[int, float, str, float, str]:
@@ -101,7 +104,7 @@ def _grid(
     means = np.full((len(labels), len(penalties)), np.nan)
     texts = [[""] * len(penalties) for _ in labels]
     for c in cells:
-        row, column = labels.index(c.label), penalties.index(c.penalty)
+        row, column = labels.index(label(c)), penalties.index(c.penalty)
         means[row, column] = c.mean
         texts[row][column] = f"{score(c.mean)}\nC = {_short(c.C)}" if scaled else score(c.mean)
     width, height = (0.86, 0.52) if scaled else (0.74, 0.46)
@@ -114,13 +117,9 @@ def _grid(
         ax.set_xlabel("C times the spread of the samples" if scaled else "C")
         ax.set_ylabel(axis)
         if results.best in cells:
-            _outline(ax, labels.index(results.best.label), penalties.index(results.best.penalty))
-        described = [
-            f"{c.label}, {penalty_words(c.C, c.C_scaled)}: {score(c.mean)}" for c in cells[:3]
-        ]
-        return picture.svg(
-            f"Mean {metric(results)}, {name}", f"The best cells: {'; '.join(described)}."
-        )
+            _outline(ax, labels.index(label(results.best)), penalties.index(results.best.penalty))
+        described = "; ".join(f"{named(c)}: {score(c.mean)}" for c in cells[:3])
+        return picture.svg(f"Mean {metric(results)}, {name}", f"The best cells: {described}.")
 
 
 def _short(C: float) -> str:
@@ -181,7 +180,7 @@ def confusion(results: Results, counts: NDArray[np.int64], title: str) -> Html:
         [f"{short_count(n)}\n{_percent(s)}" if n else "" for n, s in zip(*row, strict=True)]
         for row in zip(counts.tolist(), shares.tolist(), strict=True)
     ]
-    rows = columns = [shortened(name, width) for name in results.classes]
+    rows = columns = [shortened(name, width) for name in results.class_names]
     if is_numbered(results):
         columns = [str(k) for k in range(1, len(rows) + 1)]
         rows = [f"{row}   {k}" for row, k in zip(rows, columns, strict=True)]
@@ -197,7 +196,7 @@ def confusion(results: Results, counts: NDArray[np.int64], title: str) -> Html:
 
 def is_numbered(results: Results) -> bool:
     """Say whether the names are too long to stand under a column, so that numbers do."""
-    return max(len(name) for name in results.classes) > (5 if len(results.classes) > 12 else 7)
+    return max(len(name) for name in results.class_names) > (5 if len(results.classes) > 12 else 7)
 
 
 def _percent(share: float) -> str:
@@ -207,14 +206,14 @@ def _percent(share: float) -> str:
 def folds(results: Results) -> Html:
     """Return the score of each fold, for the best cell of each family of kernels."""
     best: dict[str, Cell] = {}
-    for cell in (results.best, *results.cells):
+    for cell in results.cells:
         best.setdefault(cell.kernel, cell)
     cells = list(best.values())
     with drawing("folds", 5.2, 0.5 * len(cells) + 0.1) as picture:
         ax = picture.axes
         for row, cell in enumerate(cells):
-            _fold_row(ax, row, cell)
-        names = [f"{shortened(c.label, LABEL_WIDTH)}, C = {_short(c.C)}" for c in cells]
+            _fold_row(ax, row, cell, results.rows_of[cell.point])
+        names = [f"{shortened(label(c), LABEL_WIDTH)}, C = {_short(c.C)}" for c in cells]
         ax.set_yticks(range(len(cells)), names)
         ax.set_ylim(len(cells) - 0.45, -0.55)
         ax.set_xlim(*widened(*ax.get_xlim()))
@@ -223,19 +222,27 @@ def folds(results: Results) -> Html:
         ax.set_axisbelow(True)
         ax.tick_params(axis="y", length=0)
         ax.set_xlabel(metric(results))
-        said = "; ".join(f"{c.label}: {spread(c)}" for c in cells)
+        said = "; ".join(f"{label(c)}: {spread(c)}" for c in cells)
         return picture.svg(
             f"{capitalised(metric(results))} by fold", f"Mean and standard deviation: {said}."
         )
 
 
-def _fold_row(ax: "Axes", row: int, cell: Cell) -> None:
+def _fold_row(ax: "Axes", row: int, cell: Cell, folds: Sequence[Row]) -> None:
     # Folds from top to bottom, so that equal scores do not hide each other.
-    heights = row + np.linspace(-0.2, 0.2, len(cell.folds)) if len(cell.folds) > 1 else [row]
+    heights = row + np.linspace(-0.2, 0.2, len(folds)) if len(folds) > 1 else [row]
     ends = [cell.mean - cell.std, cell.mean + cell.std]
     ax.plot(ends, [row, row], color=POINT, linewidth=9, alpha=0.22, solid_capstyle="butt")
     ax.plot([cell.mean] * 2, [row - 0.28, row + 0.28], color=INK, linewidth=1.6)
-    ax.plot(cell.folds, heights, "o", color=POINT, markersize=6, mec="white", mew=0.6)
+    ax.plot(
+        [fold.score for fold in folds],
+        heights,
+        "o",
+        color=POINT,
+        markersize=6,
+        mec="white",
+        mew=0.6,
+    )
     ax.text(1.02, row, spread(cell), transform=ax.get_yaxis_transform(), va="center")
 
 

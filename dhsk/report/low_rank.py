@@ -4,8 +4,9 @@ from typing import Final
 
 from dhsk.report import rank_figure
 from dhsk.report.markup import Html, figure_row, section
-from dhsk.report.results import Certificate, LowRank, Results
-from dhsk.report.words import brief, whole
+from dhsk.report.words import brief, two_digits, whole
+from dhsk.results.columns import Certificate
+from dhsk.results.parts import LowRank, Results
 
 SELECTIONS: Final = {
     "rpcholesky": "randomly pivoted Cholesky",
@@ -74,9 +75,12 @@ def proof(results: Results) -> str:
 def refit(results: Results, proof: Certificate) -> list[tuple[str, str]]:
     """Return the certificate of a fit on all samples."""
     return [
-        ("gradient", f"{proof.kkt:.2g} of that at zero; {tolerance(results)} was asked for"),
+        (
+            "gradient",
+            f"{two_digits(proof.gradient)} of that at zero; {tolerance(results)} was asked for",
+        ),
         ("duality gap", f"at most {proof.gap:.2g} of the objective"),
         ("rank", whole(results.best.rank or 0)),
-        ("features", whole(proof.n_support)),
+        ("features", whole(proof.n_features or 0)),
         ("trace error", brief(results.best.trace_error)),
     ]

@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 
 from dhsk.report import figures, low_rank
 from dhsk.report.markup import Html, figure_row, section, table
-from dhsk.report.results import Certificate, Results
-from dhsk.report.words import brief, count_of, duration, whole
+from dhsk.report.words import brief, count_of, duration, two_digits, whole
+from dhsk.results.columns import Certificate
+from dhsk.results.parts import Results
 
 CAPACITY = (
     "The margin is the distance in feature space from the separating surface to where the decision "
@@ -20,12 +21,12 @@ CAPACITY = (
 
 def capacity(results: Results) -> Html:
     """Return score against effective sample size; nothing if that tells no cells apart."""
-    sizes = {c: c.proof.effective for c in results.cells if c.proof.effective is not None}
+    sizes = {c: c.effective for c in results.cells if c.effective is not None}
     if len(set(sizes.values())) < 2:
         return Html()
     note = (
         f"{CAPACITY} A mark is a cell, with the smallest size of all pairs of classes and folds. "
-        f"The best cell: {_bounds(results.best.proof)}."
+        f"The best cell: {_bounds(results.best)}."
     )
     return section("Capacity", note, figure_row([figures.capacity(results, sizes)]))
 
@@ -45,7 +46,7 @@ def spectrum(results: Results) -> Html:
     if results.low_rank is not None:
         return Html()
     title = "Eigenvalues of the best kernel"
-    values, exact = results.eigenvalues, results.eigenvalues_exact
+    values, exact = np.array(results.eigenvalues), results.eigenvalues_exact
     # What a symmetric eigensolver cannot tell from zero (LAPACK Users' Guide, 4.7).
     noise = results.samples.n_samples * np.finfo(np.float64).eps * max(values, default=0.0)
     drawn = values[values > noise]
@@ -92,9 +93,9 @@ def refit(results: Results) -> Html:
 
 def _exact(results: Results, proof: Certificate) -> list[tuple[str, str]]:
     return [
-        ("KKT violation", f"{proof.kkt:.2g}; {results.tol:g} was asked for"),
-        ("duality gap", f"{proof.gap:.2g} of the primal objective"),
-        ("support vectors", whole(proof.n_support)),
+        ("KKT violation", f"{two_digits(proof.kkt)}; {results.tol:g} was asked for"),
+        ("duality gap", f"{two_digits(proof.gap)} of the primal objective"),
+        ("support vectors", whole(proof.n_support or 0)),
         ("margin", brief(proof.margin)),
         ("VC bound", brief(proof.vc)),
         ("effective sample size", brief(proof.effective)),

@@ -1,9 +1,7 @@
 """The page: one sentence, key numbers, then the evidence from the grid down to the plan."""
 
-from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +9,6 @@ from dhsk.errors import InputError
 from dhsk.files import written_beside
 from dhsk.report import choice, classes, low_rank, machine
 from dhsk.report.markup import Html, section, table, tag
-from dhsk.report.results import Results, parse
 from dhsk.report.words import (
     brief,
     capitalised,
@@ -21,31 +18,33 @@ from dhsk.report.words import (
     metric,
     score,
     spread,
+    two_digits,
     whole,
 )
+from dhsk.results.parts import Results
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def write_report(data: Mapping[str, Any], path: str | Path) -> None:
+def write_report(results: Results, path: str | Path) -> None:
     """Write a cross-validation as one HTML page that loads nothing.
 
-    The same data give the same bytes, with the same versions of dhsk and matplotlib. The page
+    The same results give the same bytes, with the same versions of dhsk and matplotlib. The page
     replaces an older one only once it is whole.
 
     Parameters
     ----------
-    data
-        The parsed content of a results.json.
+    results
+        What was found.
     path
         The file to write; its folder must exist.
 
     Raises
     ------
     InputError
-        `data` lacks a key or holds a value of the wrong kind, or there is no such folder.
+        There is no such folder.
     """
-    page = _page(parse(data))
+    page = _page(results)
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"the folder '{target.parent}' for the report does not exist; create it")
@@ -92,7 +91,7 @@ def _lede(results: Results) -> str:
     best = results.best
     said = (
         f"Best: {cell_words(best)}: "
-        f"mean {metric(results)} {spread(best)} over {count_of(results.n_folds, 'fold')}"
+        f"mean {metric(results)} {spread(best)} over {count_of(results.folds.n, 'fold')}"
     )
     if results.test is None:
         return said
@@ -102,9 +101,11 @@ def _lede(results: Results) -> str:
 
 def _unfinished(results: Results) -> Html:
     """Say which fits did not converge, and what helps; nothing if all did."""
-    n = sum(cell.unfinished for cell in results.cells)
-    among = ", the best cell's among them," if results.best.unfinished else ""
-    stopped = [f"{whole(n)} of {count_of(results.n_fits, 'fit')} on the folds{among}"] if n else []
+    n = results.unfinished(*results.cells)
+    among = ", the best cell's among them," if results.unfinished(results.best) else ""
+    stopped = (
+        [f"{whole(n)} of {count_of(len(results.rows), 'fit')} on the folds{among}"] if n else []
+    )
     if results.refit is not None and not results.refit.converged:
         stopped.append("the refit of the best cell")
     if not stopped:
@@ -135,24 +136,24 @@ def _tiles(results: Results) -> Html:
         _tile(
             "grid cells",
             whole(len(results.cells)),
-            f"{count_of(results.n_fits, 'fit')} on the folds",
+            f"{count_of(len(results.rows), 'fit')} on the folds",
         ),
         *(_exact_tiles(results) if results.low_rank is None else _low_rank_tiles(results)),
         _tile(
             "total time",
-            duration(results.seconds["total"]),
-            f"{duration(results.seconds['gram'])} for the {_prepared(results)}",
+            duration(results.seconds.total),
+            f"{duration(results.seconds.gram)} for the {_prepared(results)}",
         ),
         class_="tiles",
     )
 
 
 def _exact_tiles(results: Results) -> tuple[Html, ...]:
-    proof = results.best.proof
+    best = results.best
     asked = f"best cell, worst fold; {results.tol:g} asked for"
     return (
-        _tile("support vectors", whole(proof.n_support), "best cell, mean over folds"),
-        _tile("KKT violation", f"{proof.kkt:.2g}", asked),
+        _tile("support vectors", whole(best.n_support or 0), "best cell, mean over folds"),
+        _tile("KKT violation", two_digits(best.kkt), asked),
         _tile("mean recall", score(_mean_recall(results)), "every class counts the same"),
     )
 
@@ -165,7 +166,7 @@ def _low_rank_tiles(results: Results) -> tuple[Html, ...]:
             "features", whole(best.rank or 0), f"best cell, landmarks by {low_rank.chosen(results)}"
         ),
         _tile("trace error", brief(best.trace_error), "of the kernel, not in the features"),
-        _tile("gradient", f"{best.proof.kkt:.2g}", "of that at zero; best cell, worst fold"),
+        _tile("gradient", two_digits(best.gradient), "of that at zero; best cell, worst fold"),
     )
 
 
@@ -179,7 +180,7 @@ def _comparison(results: Results) -> str:
     if results.scoring == "accuracy":
         largest = max(results.class_counts) / max(sum(results.class_counts), 1)
         return f"always the largest class: {score(largest)}"
-    counts = results.confusion
+    counts = np.array(results.confusion)
     return f"accuracy of the same fits: {score(np.trace(counts) / max(counts.sum(), 1))}"
 
 
@@ -207,14 +208,14 @@ def _class_sizes(results: Results) -> str:
 
 
 def _mean_recall(results: Results) -> float:
-    counts = results.confusion
+    counts = np.array(results.confusion)
     truth = counts.sum(axis=1)
     return float((np.diagonal(counts)[truth > 0] / truth[truth > 0]).mean()) if truth.any() else 0.0
 
 
 def _plan(results: Results) -> Html:
     names = {"gram": _prepared(results), "fits": "fits", "total": "total"}
-    spent = [(f"measured: {names[key]}", duration(s)) for key, s in results.seconds.items()]
+    spent = [(f"measured: {names[key]}", duration(s)) for key, s in vars(results.seconds).items()]
     facts = table((), [*results.plan, *spent], class_="facts")
     return section("Planned and measured", "", facts)
 
@@ -232,7 +233,7 @@ def _origin(results: Results) -> Html:
             if samples.zero_rows
             else []
         ),
-        ("folds", results.splitter),
+        ("folds", results.folds.splitter),
         ("scorer", results.scoring),
     ]
     return section("How it was made", "", table((), facts, class_="facts"))

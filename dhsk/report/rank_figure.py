@@ -8,8 +8,9 @@ from dhsk.report.axes import legend, log_ticks, look, ring, widened
 from dhsk.report.drawing import drawing
 from dhsk.report.figures import LABEL_WIDTH
 from dhsk.report.markup import Html
-from dhsk.report.results import Cell, Results
 from dhsk.report.words import brief, capitalised, metric, score, shortened, whole
+from dhsk.results.columns import Cell
+from dhsk.results.parts import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,26 +35,26 @@ def by_rank(results: Results) -> Html:
         legend(errors)
         said = (
             f"rank {whole(c.rank or 0)}: {score(c.mean)}, trace error {brief(c.trace_error)}"
-            for c in best[results.best.kernel_label]
+            for c in best[results.best.label]
         )
         title = f"{capitalised(metric(results))} and trace error against rank"
-        return picture.svg(title, f"{results.best.kernel_label}, {'; '.join(said)}.")
+        return picture.svg(title, f"{results.best.label}, {'; '.join(said)}.")
 
 
 def _best_of_ranks(results: Results) -> dict[str, list[Cell]]:
     """Best cell of every kernel at every rank: kernels by their parameters, ranks ascending."""
     found: dict[tuple[str, int | None], Cell] = {}
     for cell in results.cells:  # best first
-        found.setdefault((cell.kernel_label, cell.rank), cell)
+        found.setdefault((cell.label, cell.rank), cell)
     kernels: dict[str, list[Cell]] = {}
     for cell in sorted(found.values(), key=_order):
-        kernels.setdefault(cell.kernel_label, []).append(cell)
+        kernels.setdefault(cell.label, []).append(cell)
     return kernels
 
 
 def _order(cell: Cell) -> tuple[str, float, str, int]:
     parameter = cell.time_scale or cell.time or cell.sigma or 0.0
-    return cell.kernel, parameter, cell.kernel_label, cell.rank or 0
+    return cell.kernel, parameter, cell.label, cell.rank or 0
 
 
 def _draw(

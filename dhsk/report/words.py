@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from dhsk.report.results import Cell, Results
+from dhsk.results.columns import Cell, GridPoint
+from dhsk.results.parts import Results
 
 
 def metric(results: Results) -> str:
@@ -39,6 +40,11 @@ def brief(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.3g}" if value < 999.5 else whole(value)
+
+
+def two_digits(value: float | None) -> str:
+    """Return a number that only its order of magnitude matters of; a dash for None."""
+    return "–" if value is None else f"{value:.2g}"
 
 
 def listed(values: Iterable[float]) -> str:
@@ -87,17 +93,29 @@ def shortened(text: str, width: int) -> str:
     return f"{line[: width - 1 - tail].rstrip()}…{line[len(line) - tail :].lstrip()}"
 
 
+def label(point: GridPoint) -> str:
+    """Return the name of a kernel, with the rank of its features: heat s=1, rank 2000."""
+    return point.label if point.rank is None else f"{point.label}, rank {point.rank}"
+
+
+def named(point: GridPoint) -> str:
+    """Return what was tried, in brief: heat s=1, rank 2000, C = 10."""
+    return f"{label(point)}, {penalty_words(point)}"
+
+
 def cell_words(cell: Cell) -> str:
     """Return what was tried: heat kernel at time scale 1, rank 2,000, C = 10."""
-    penalty = penalty_words(cell.C, cell.C_scaled)
+    penalty = penalty_words(cell)
     if cell.rank is None:
         return f"{kernel_words(cell)}, {penalty}"
     return f"{kernel_words(cell)}, {unbroken(f'rank {whole(cell.rank)}')}, {unbroken(penalty)}"
 
 
-def penalty_words(C: float, scaled: float | None) -> str:
+def penalty_words(point: GridPoint) -> str:
     """Return the penalty: C = 10, or C = 53.1 (5 over the spread)."""
-    return f"C = {C:g}" if scaled is None else f"C = {C:.4g} ({scaled:g} over the spread)"
+    if point.C_scaled is None:
+        return f"C = {point.C:g}"
+    return f"C = {point.C:.4g} ({point.C_scaled:g} over the spread)"
 
 
 def kernel_words(cell: Cell) -> str:

@@ -10,6 +10,8 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
 from dhsk.models.pair_fits import PairFits
+from dhsk.results.columns import Certificate, KernelColumns, Row, flat
+from dhsk.results.schema import read_rows
 from dhsk.solvers.ball import capacity
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.problems import Pair
@@ -22,8 +24,17 @@ from dhsk.validation.scores import score, sigmoids_of_folds
 class Cells:
     """Results of one kernel: a row for every fold and C, and the classes that each predicted."""
 
-    rows: list[dict[str, Any]]
+    rows: Sequence[Row]
     predicted: list[list[int]]
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Plain values, from which `of_checkpoint` makes the same cells."""
+        return {"rows": [flat(row) for row in self.rows], "predicted": self.predicted}
+
+    @classmethod
+    def of_checkpoint(cls, kept: dict[str, Any]) -> "Cells":
+        """Cells of what a checkpoint keeps, also of one that an earlier version wrote."""
+        return cls(read_rows(kept["rows"]), kept["predicted"])
 
 
 def rows_of_kernel(
@@ -31,7 +42,7 @@ def rows_of_kernel(
     grid: Grid,
     pairs: Sequence[Pair],
     solved: PairFits,
-    names: dict[str, Any],
+    names: KernelColumns,
     C_scaled: Sequence[float] | None = None,
 ) -> Cells:
     """Score the fits of a kernel on what each fold held out.
@@ -69,10 +80,9 @@ def rows_of_kernel(
         found, guess = score(
             grid.scoring, decided, present, grid.classes, truth, sigmoids=sigmoids[column]
         )
-        named = {"C": grid.C[c], "C_scaled": None if C_scaled is None else C_scaled[c]}
-        rows.append(
-            {**names, **named, "fold": fold, "score": found} | certificate(pairs, solved, column)
-        )
+        point = names.at(grid.C[c], None if C_scaled is None else C_scaled[c])
+        proof = certificate(pairs, solved, column)
+        rows.append(Row(**vars(point), fold=fold, score=found, **vars(proof)))
         predicted.append(guess.tolist())
     return Cells(rows, predicted)
 
@@ -119,8 +129,8 @@ def _decisions(
     return np.asarray(products.transpose(1, 0, 2) + intercepts)
 
 
-def certificate(pairs: Sequence[Pair], solved: PairFits, column: int) -> dict[str, Any]:
-    """What proves and bounds a fit of all pairs: of each quantity the worst.
+def certificate(pairs: Sequence[Pair], solved: PairFits, column: int) -> Certificate:
+    """Certificate of the fits of all pairs of classes: the worst of each quantity.
 
     Parameters
     ----------
@@ -133,8 +143,8 @@ def certificate(pairs: Sequence[Pair], solved: PairFits, column: int) -> dict[st
 
     Returns
     -------
-    dict
-        Plain values, None for a margin that is not bounded.
+    Certificate
+        Without a margin if it is not bounded.
     """
     fits = [own[column] for own in solved.fits]
     support = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
@@ -145,20 +155,20 @@ def certificate(pairs: Sequence[Pair], solved: PairFits, column: int) -> dict[st
     ]
     # Lengths in feature space go with the root of the kernel; their quotients have no unit.
     margins = [f.margin * math.sqrt(solved.unit) for f in capacities if f.margin is not None]
-    return {
-        "seconds": sum(fit.seconds for fit in fits),
-        "n_support": len(np.unique(np.concatenate(support))),
-        "kkt": max(fit.violation for fit in fits),
-        "gap": max(fit.gap for fit in fits),
-        "steps": sum(fit.steps for fit in fits),
-        "converged": all(fit.converged for fit in fits),
-        "margin": min(margins, default=None),
-        "vc": max((found.vc for found in capacities), default=None),
-        "effective": min((found.effective for found in capacities), default=None),
-    }
+    return Certificate(
+        seconds=sum(fit.seconds for fit in fits),
+        converged=all(fit.converged for fit in fits),
+        n_iter=sum(fit.steps for fit in fits),
+        gap=max(fit.gap for fit in fits),
+        n_support=len(np.unique(np.concatenate(support))),
+        kkt=max(fit.violation for fit in fits),
+        margin=min(margins, default=None),
+        vc=max((found.vc for found in capacities), default=None),
+        effective=min((found.effective for found in capacities), default=None),
+    )
 
 
-def names_of(kernel: Kernel, dim: int) -> dict[str, Any]:
+def names_of(kernel: Kernel, dim: int) -> KernelColumns:
     """Columns that name a kernel.
 
     Parameters
@@ -170,8 +180,8 @@ def names_of(kernel: Kernel, dim: int) -> dict[str, Any]:
 
     Returns
     -------
-    dict
-        Plain values.
+    KernelColumns
+        Of exact fits; those of low rank add their rank.
     """
     time = getattr(kernel, "time", None)
     # Only sphere times are told in units of the sweet spot; twelve digits, so that a scale reads as
@@ -180,10 +190,5 @@ def names_of(kernel: Kernel, dim: int) -> dict[str, Any]:
     if time is not None and kernel.spherical:
         scale = float(f"{time * dim / math.log(dim):.12g}")
         label = label.replace(f"t={time:.4g}", f"s={scale:g}")
-    return {
-        "kernel": kernel.name,
-        "label": label,
-        "time_scale": scale,
-        "time": time,
-        "sigma": getattr(kernel, "sigma", None),
-    }
+    sigma = getattr(kernel, "sigma", None)
+    return KernelColumns(kernel.name, label, time_scale=scale, time=time, sigma=sigma)

@@ -18,16 +18,19 @@ from dhsk.files import full_disk_is_budget, parse_path
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.progress import OnProgress, ignore
+from dhsk.results.columns import Row, summarise
+from dhsk.results.parts import FewSamples, LowRank, SearchStage, Splitting, Timings
 from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
 from dhsk.units import parse_bytes
 from dhsk.validation.choice import choose
 from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, ExactEngine, TriedKernel
 from dhsk.validation.grid import DEFAULT_C, Grid, Kernels, candidates, make_grid
-from dhsk.validation.held_out import open_held_out, score_held_out
+from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
 from dhsk.validation.input import Square, open_square
-from dhsk.validation.low_rank import LowRank, LowRankEngine
+from dhsk.validation.low_rank import LowRankEngine, checked
 from dhsk.validation.matrices import KernelMatrices
-from dhsk.validation.result import CELL, SCHEMA, CvResult, summarise
+from dhsk.validation.old_names import without_old_names
+from dhsk.validation.result import CvResult
 from dhsk.validation.scores import Scorer
 from dhsk.validation.search import FIRST_SCALES, SPREAD_C, is_linear, next_scales
 
@@ -48,19 +51,16 @@ def cross_validate(
     min_class: int = 1,
     refit: bool = False,
     test: tuple[Any, Any] | None = None,
-    rank: int | Sequence[int] | None = None,
-    selection: str = "rpcholesky",
-    oversampling: float = 1.0,
-    loss: str = "squared_hinge",
+    low_rank: LowRank | None = None,
     sphere_map: SphereMap | None = None,
     zero_rows: ZeroRule = "center",
     memory: int | str | None = None,
     client: Client | None = None,
     store: str | Path | None = None,
-    journal: str | Path | None = None,
-    table: str | Path | None = None,
+    out: str | Path | None = None,
     seed: int = 0,
     progress: OnProgress | None = None,
+    **old_names: Any,
 ) -> CvResult:
     """Cross-validate an SVM over kernels, diffusion times and C: exact, or of low rank.
 
@@ -69,15 +69,15 @@ def cross_validate(
     a pair of classes of one kernel: all folds, and all C, each from the solution before. Where its
     part of the matrix does not fit the memory, it is solved in rounds of passes over the matrix.
 
-    With `rank`, Nyström features take the place of the matrix, and linear machines on them that of
-    the exact ones, one class against the rest: all classes, folds and C share every pass over the
-    features. Landmarks are chosen among all samples, without their labels, once a kernel.
+    With `low_rank`, Nyström features take the place of the matrix, and linear classifiers on them
+    that of the exact ones, one class against the rest: all classes, folds and C share every pass
+    over the features. Landmarks are chosen among all samples, without their labels, once a kernel.
 
     Parameters
     ----------
     G_or_X
         A symmetric `GramMatrix`, or samples as for `compute_gram`; with ``kernels="precomputed"`` a
-        matrix of one's own, (N, N).
+        precomputed matrix, (N, N).
     y
         Labels, (N,), integers or strings.
     time_scale
@@ -121,17 +121,10 @@ def cross_validate(
         Fit the best cell on all samples too: the `model_` of the result.
     test
         Samples and labels held out from everything, on which that model is scored.
-    rank
-        Number of features, or several to try, for fits of low rank; None for exact ones. Only for
-        samples; products and features are then in float32, which rounds far less than a low rank
+    low_rank
+        Rank, landmarks and loss of fits on features of low rank; None for exact ones. Only for
+        samples. Products and features are then in float32, which rounds far less than a low rank
         leaves out, where the kernel takes it.
-    selection
-        How landmarks are chosen, see `NystromFeatures`. Only with `rank`.
-    oversampling
-        Landmarks for each feature, at least 1: of more the leading components are kept. Only with
-        `rank`.
-    loss
-        "squared_hinge", or "logistic" for logistic regression. Only with `rank`.
     sphere_map
         Map for the spherical kernels; None for their own. Only for samples.
     zero_rows
@@ -143,16 +136,20 @@ def cross_validate(
         Where to compute; None takes dask's current client, or threads of this process.
     store
         Folder for the stores of inner products, `cosine` and, if a kernel needs it, `linear`, and
-        one for each kernel that no products determine; None for temporary ones. Only for samples.
-    journal
-        Folder where finished fits are kept: the same call again goes on where it was.
-    table
-        CSV file for the rows of `CvResult.results_` while the grid runs: replaced, in one step,
-        after each kernel that is finished. One that is there is removed once the samples are read.
+        one for each kernel that no products determine. None for `out`/gram, or temporary ones if
+        there is no `out`. Only for samples.
+    out
+        Folder for what is finished while the grid runs: the fits in `fits`, from which the same
+        call goes on where it was, and the rows of `CvResult.results_` in `results.csv`, which is
+        replaced, in one step, after each kernel. One that is there is removed once the samples are
+        read.
     seed
         Of the shuffled folds.
     progress
         Called with a `Progress` after every tile and every task.
+    **old_names
+        `rank`, `selection`, `oversampling` and `loss` of `low_rank`, and paths `journal` and
+        `table`. They go in the next release.
 
     Returns
     -------
@@ -164,6 +161,8 @@ def cross_validate(
     -----
     InputWarning
         A class has fewer samples than there are folds.
+    FutureWarning
+        An argument has an old name.
 
     Raises
     ------
@@ -181,67 +180,59 @@ def cross_validate(
     >>> round(result.best_score_, 2)
     0.98
     """
-    report = progress or ignore
+    report, begin = progress or ignore, perf_counter()
+    low_rank, places = without_old_names(low_rank, out, old_names)
+    if store is not None:
+        places["store"] = parse_path("store", store)
     parse_zero_rule(zero_rows)
-    source = open_square(G_or_X, precomputed=_is_precomputed(kernels))
-    begin = perf_counter()
+    square = open_square(G_or_X, precomputed=_is_precomputed(kernels))
+    if isinstance(square, np.ndarray) and (refit or test is not None):
+        raise InputError(NO_MODEL)
+    low_rank = checked(low_rank, square)
     look = _is_auto("time_scale", time_scale)
     scale_C = _is_auto("C", C) or (C is None and look)
-    if isinstance(source, np.ndarray) and (refit or test is not None):
-        raise InputError(NO_MODEL)
-    low_rank = LowRank.of(rank, source, selection=selection, loss=loss, oversampling=oversampling)
     grid = make_grid(
-        source.shape[0], y, cv=cv, groups=groups, seed=seed,
+        square.shape[0], y, cv=cv, groups=groups, seed=seed,
         C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,
         class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=tol,
         min_class=min_class,
     )  # fmt: skip
-    chosen = _kernels(source, time_scale, kernels)
-    held_out = None if test is None else open_held_out(source, test, grid)
-    folder = TemporaryFolder()
+    chosen = _kernels(square, time_scale, kernels)
+    held_out = None if test is None else open_held_out(square, test, grid)
+    temporary = TemporaryFolder()
     options = CvOptions(
         memory=None if memory is None else parse_bytes(memory),
         client=client,
-        store=folder.path if store is None else parse_path("store", store),
-        journal=None if journal is None else parse_path("journal", journal),
         report=report,
-        table=None if table is None else parse_path("table", table),
+        store=places["store"] or temporary.path,
+        journal=places["journal"],
+        table=places["table"],
     )
     with full_disk_is_budget(), computing(client) as computed_on:
         options = replace(options, client=computed_on)
         if low_rank is None:
-            matrices = KernelMatrices(source, sphere_map, zero_rows, options)
+            matrices = KernelMatrices(square, sphere_map, zero_rows, options)
             engine: Engine = ExactEngine(matrices, len(chosen), grid, options)
         else:
-            engine = LowRankEngine(source, sphere_map, zero_rows, low_rank, grid, options, seed)
-        found = list(engine.run(chosen, scale_C=scale_C))
-        tried: list[dict[str, Any]] = []
-        ended_because = ""
-        if look:
-            tried, ended_because = _look_further(engine, source, grid, found, scale_C=scale_C)
-        data, winner = _tables(grid, found, simplest=look)
-        ended = perf_counter()
-        data |= engine.facts(winner)
-        model = None
+            engine = LowRankEngine(square, sphere_map, zero_rows, low_rank, grid, options, seed)
+        tried = list(engine.run(chosen, scale_C=scale_C))
+        search, search_ended = (
+            _look_further(engine, square, grid, tried, scale_C=scale_C) if look else ((), "")
+        )
+        winner, scores = _scores(grid, tried, simplest=look)
+        fitted = perf_counter()
+        facts = engine.facts(winner)
+        on_all = {}
         if refit or held_out is not None:
-            model, data["refit"] = engine.refit(winner, data["best"]["C"])
-        if held_out is not None and model is not None:
-            data["test"] = score_held_out(model, held_out, grid, engine.rule)
+            on_all = _refit(engine, winner, scores["best"].C, grid, held_out)
         prepared = engine.prepared
-    data |= {
-        "schema": SCHEMA,
-        "version": version("dhsk"),
-        "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "folds": {"n": len(grid.folds), "splitter": grid.splitter},
-        "scoring": grid.scoring.name,
-        "tol": grid.tol,
-        "seconds": {
-            "gram": prepared,
-            "fits": ended - begin - prepared,
-            "total": perf_counter() - begin,
-        },
-    } | ({"search": tried, "search_ended": ended_because} if tried else {})
-    return CvResult(data, model)
+    ended = perf_counter()
+    return CvResult(
+        **vars(facts), **_of_grid(grid), **scores, **on_all,
+        version=version("dhsk"), created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        low_rank=low_rank, search=search, search_ended=search_ended,
+        seconds=Timings(gram=prepared, fits=fitted - begin - prepared, total=ended - begin),
+    )  # fmt: skip
 
 
 def _is_auto(name: str, value: Any) -> bool:
@@ -268,74 +259,85 @@ def _kernels(source: Square, time_scale: Any, kernels: Kernels | None) -> list[K
 
 
 def _look_further(
-    engine: Engine, source: Square, grid: Grid, found: list[TriedKernel], *, scale_C: bool
-) -> tuple[list[dict[str, Any]], str]:
+    engine: Engine, square: Square, grid: Grid, tried: list[TriedKernel], *, scale_C: bool
+) -> tuple[tuple[SearchStage, ...], str]:
     """Go on at other times while that may pay; what is found is added, each stage described."""
-    assert not isinstance(source, np.ndarray)  # `_kernels` has refused it
-    stages = [_stage(grid, found, "around the sweet spot")]
-    linear = is_linear(source.dim if isinstance(source, GramMatrix) else source.shape[1])
+    assert not isinstance(square, np.ndarray)  # `_kernels` has refused it
+    stages = [_stage(grid, tried, "around the sweet spot")]
+    linear = is_linear(square.dim if isinstance(square, GramMatrix) else square.shape[1])
     while True:
-        tried: dict[float, float] = {}
-        for row in summarise(row for one in found for row in one.cells.rows):
-            if row["kernel"] == HeatKernel.name:
-                scale, mean = row["time_scale"], row["mean"] if row["converged"] else -np.inf
-                tried[scale] = max(mean, tried.get(scale, -np.inf))
-        scales, why = next_scales(tried, len(stages), linear)
+        best: dict[float, float] = {}
+        for cell in summarise(_rows(tried)):
+            if cell.kernel == HeatKernel.name and cell.time_scale is not None:
+                mean = cell.mean if cell.converged else -np.inf
+                best[cell.time_scale] = max(mean, best.get(cell.time_scale, -np.inf))
+        scales, why = next_scales(best, len(stages), linear)
         if not scales:
-            return stages, why
-        more = engine.run(_kernels(source, scales, None), scale_C=scale_C)
-        found += more
+            return tuple(stages), why
+        more = engine.run(_kernels(square, scales, None), scale_C=scale_C)
+        tried += more
         stages.append(_stage(grid, more, why))
 
 
-def _stage(grid: Grid, found: Sequence[TriedKernel], why: str) -> dict[str, Any]:
+def _stage(grid: Grid, tried: Sequence[TriedKernel], why: str) -> SearchStage:
     """What a stage of the search tried, and its best cell."""
-    summary = summarise(row for one in found for row in one.cells.rows)
-    best, _ = choose(summary, len(grid.folds), simplest=False)
-    scaled = {row.get("C_scaled") for row in summary} - {None}
-    return {
-        "time_scales": sorted({row["time_scale"] for row in summary if row["time_scale"]}),
-        "C": sorted({C for one in found for C in one.C}),
-        "C_scaled": sorted(scaled) if scaled else None,
-        "best": {name: best.get(name) for name in ("label", "C", "C_scaled", "mean")},
-        "why": why,
-    }
+    cells = summarise(_rows(tried))
+    return SearchStage(
+        time_scales=tuple(sorted({cell.time_scale for cell in cells if cell.time_scale})),
+        C=tuple(sorted({C for one in tried for C in one.C})),
+        C_scaled=tuple(sorted({cell.C_scaled for cell in cells if cell.C_scaled})),
+        best=choose(cells, len(grid.folds), simplest=False)[0],
+        why=why,
+    )
 
 
-def _tables(
-    grid: Grid, found: Sequence[TriedKernel], *, simplest: bool
-) -> tuple[dict[str, Any], TriedKernel]:
-    """Rows, their summary, how the winner confuses classes; and the winner."""
-    rows = [row for one in found for row in one.cells.rows]
+def _rows(tried: Sequence[TriedKernel]) -> list[Row]:
+    return [row for one in tried for row in one.cells.rows]
+
+
+def _scores(
+    grid: Grid, tried: Sequence[TriedKernel], *, simplest: bool
+) -> tuple[TriedKernel, dict[str, Any]]:
+    """The kernel that won; and rows, cells, winner and its confusion, as `CvResult` has them."""
+    rows = _rows(tried)
     summary = summarise(rows)
     best, choice = choose(summary, len(grid.folds), simplest=simplest)
-    cell = {name: best[name] for name in CELL}
-    confusion = np.zeros((len(grid.classes), len(grid.classes)), dtype=np.int64)
-    for one in found:
+    counts = np.zeros((len(grid.classes), len(grid.classes)), dtype=np.int64)
+    for one in tried:
         for row, guess in zip(one.cells.rows, one.cells.predicted, strict=True):
-            if {name: row[name] for name in CELL} == cell:
+            if row.point == best.point:
                 winner = one
-                np.add.at(confusion, (grid.y[grid.folds[row["fold"]][1]], np.asarray(guess)), 1)
-    tables = {
-        "classes": grid.classes.tolist(),
-        "class_counts": grid.counts.tolist(),
-        "rows": rows,
+                np.add.at(counts, (grid.y[grid.folds[row.fold][1]], np.asarray(guess)), 1)
+    confusion = tuple(map(tuple, counts.tolist()))
+    return winner, {
+        "rows": tuple(rows),
         "summary": summary,
         "best": best,
         "choice": choice,
-        "confusion": confusion.tolist(),
-    } | _few_samples(grid)
-    return tables, winner
-
-
-def _few_samples(grid: Grid) -> dict[str, Any]:
-    """Classes that were left out, and those that some folds were trained without, if any."""
-    names, counts = grid.classes.tolist(), grid.counts.tolist()
-    found = {
-        "dropped_classes": [{"class": name, "samples": count} for name, count in grid.dropped],
-        "untrained_classes": [
-            {"class": names[c], "samples": counts[c], "folds": folds}
-            for c, folds in grid.absent.items()
-        ],
+        "confusion": confusion,
     }
-    return {name: rows for name, rows in found.items() if rows}
+
+
+def _refit(
+    engine: Engine, winner: TriedKernel, C: float, grid: Grid, held_out: HeldOutSamples | None
+) -> dict[str, Any]:
+    """The best cell on all samples: model, certificate, and score on samples held out."""
+    model, proof = engine.refit(winner, C)
+    score = None if held_out is None else score_held_out(model, held_out, grid, engine.rule)
+    return {"model_": model, "refit": proof, "test": score}
+
+
+def _of_grid(grid: Grid) -> dict[str, Any]:
+    """What the results say of classes, folds and scorer."""
+    names, counts, n = grid.classes.tolist(), grid.counts.tolist(), len(grid.folds)
+    return {
+        "classes": tuple(names),
+        "class_counts": tuple(counts),
+        "folds": Splitting(n, grid.splitter),
+        "scoring": grid.scoring.name,
+        "tol": grid.tol,
+        "dropped_classes": tuple(FewSamples(name, count, n) for name, count in grid.dropped),
+        "untrained_classes": tuple(
+            FewSamples(names[c], counts[c], folds) for c, folds in grid.absent.items()
+        ),
+    }

@@ -25,6 +25,8 @@ from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.sources import GramSource
 from dhsk.models.train_exact import fit_models
 from dhsk.progress import Progress, counter
+from dhsk.results.columns import Certificate, Row
+from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.eigenvalues import leading_eigenvalues
 from dhsk.solvers.problems import make_pairs
@@ -79,10 +81,10 @@ class Engine(Protocol):
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[TriedKernel]:
         """Try some kernels, with C divided by the spread of the samples if `scale_C` says so."""
 
-    def refit(self, winner: Any, C: float) -> tuple[Any, dict[str, Any]]:
+    def refit(self, winner: Any, C: float) -> tuple[Any, Certificate]:
         """Fit one cell on all samples: the model, and what proves it."""
 
-    def facts(self, winner: Any) -> dict[str, Any]:
+    def facts(self, winner: Any) -> RunFacts:
         """What else the results say: samples, plan, spectrum."""
 
 
@@ -121,7 +123,7 @@ class ExactEngine:
         self._options = options
         self._resources = resources_of(options.client, options.memory)
         self._journal = Journal(options.journal)
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[Row] = []
         self._stale = options.table  # of an earlier grid; it stays if the samples are refused
         tests = [test.tolist() for _, test in grid.folds]
         self._name = _name_of(grid, grid.weights, tests)
@@ -173,14 +175,14 @@ class ExactEngine:
             if kept is None:
                 missing.append(k)
             else:
-                yield k, Cells(**kept[1])
+                yield k, Cells.of_checkpoint(kept[1])
         solver.on_fits((len(problems) - len(missing)) * each)
         missing.sort(key=lambda k: _steepness(matrices[k]))
         for k, fits in solver.solved(missing):
             source, grid = problems[k].source, replace(self._grid, C=list(problems[k].C))
             names = matrices[k].names
             cells = rows_of_kernel(source, grid, solver.pairs(k), fits, names, C_scaled)
-            self._journal.put(problems[k].name, [], vars(cells))
+            self._journal.put(problems[k].name, [], cells.checkpoint())
             solver.forget(k)  # the rows take the place of the fits
             yield k, cells
 
@@ -197,7 +199,7 @@ class ExactEngine:
         tol = self._grid.tol
         return PairSolver(y, weights, tol, problems, placement, self._journal, balls=True)
 
-    def refit(self, winner: TriedMatrix, C: float) -> tuple[Any, dict[str, Any]]:
+    def refit(self, winner: TriedMatrix, C: float) -> tuple[Any, Certificate]:
         """Fit one cell on all samples.
 
         Raises
@@ -224,20 +226,20 @@ class ExactEngine:
         )
         return model, certificate(solver.pairs(), fits, 0)
 
-    def facts(self, winner: TriedMatrix) -> dict[str, Any]:
+    def facts(self, winner: TriedMatrix) -> RunFacts:
         """Samples, plan, leading eigenvalues and trace of the winner's matrix."""
         source, made = winner.matrix.source, self._matrices.made
         self._options.report(Progress("eigenvalues", 0, 1))
         values, exact = leading_eigenvalues(source)
         self._options.report(Progress("eigenvalues", 1, 1))
         gram = gram_plan(made or self._matrices.square, self._resources)
-        return {
-            "samples": describe(self._matrices.square, made),
-            "plan": [*gram, *self._plan.table()],
-            "eigenvalues": values.tolist(),
-            "eigenvalues_exact": exact,
-            "trace": float(source.diagonal().sum()),
-        }
+        return RunFacts(
+            samples=describe(self._matrices.square, made),
+            plan=tuple((what, value) for what, value in (*gram, *self._plan.table())),
+            eigenvalues=tuple(values.tolist()),
+            eigenvalues_exact=exact,
+            trace=float(source.diagonal().sum()),
+        )
 
 
 def _name_of(grid: Grid, weights: Floats, tests: list[list[int]]) -> str:
@@ -257,5 +259,5 @@ def _in_units(matrix: KernelMatrix, C: Sequence[float]) -> MatrixProblem:
 
 def _steepness(matrix: KernelMatrix) -> float:
     """Cheap kernels are the least: at a small time nearly all samples are support vectors."""
-    time = matrix.names["time"]
+    time = matrix.names.time
     return -math.inf if time is None else -time

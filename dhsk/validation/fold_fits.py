@@ -16,6 +16,7 @@ from dhsk.linear.preconditioner import Factors
 from dhsk.linear.warm_start import solve_columns
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.progress import OnProgress
+from dhsk.results.columns import Certificate, KernelColumns, Row
 from dhsk.validation.cells import Cells
 from dhsk.validation.grid import Grid
 from dhsk.validation.scores import DecidedOneVsRest, score, sigmoids_of_folds
@@ -54,7 +55,7 @@ class FoldFits:
     def cells(
         self,
         values_of_C: Sequence[float],
-        names: dict[str, Any],
+        names: KernelColumns,
         C_scaled: Sequence[float] | None = None,
     ) -> Cells:
         """Fit and score.
@@ -81,9 +82,11 @@ class FoldFits:
         rows, predicted = [], []
         sigmoids = self._sigmoids(found, len(values_of_C))
         for fold, c in sorted(found):
-            row, guess = self._row(fold, found[fold, c], sigmoids[c][fold])
-            named = {"C": values_of_C[c], "C_scaled": None if C_scaled is None else C_scaled[c]}
-            rows.append({**names, **named, "fold": fold} | row)
+            fits = found[fold, c]
+            point = names.at(values_of_C[c], None if C_scaled is None else C_scaled[c])
+            score, guess = self._score(fold, fits, sigmoids[c][fold])
+            proof = worst([fit.proof for fit in fits])
+            rows.append(Row(**vars(point), fold=fold, score=score, **vars(proof)))
             predicted.append(guess)
         return Cells(rows, predicted)
 
@@ -114,8 +117,8 @@ class FoldFits:
         seconds = (perf_counter() - begin) / len(columns)
         for j in range(len(columns)):
             fold, place = divmod(j, len(keys))
-            proof = certificate(solution, j)
-            yield fold, int(number[place]), _Fit(decided[fold][:, place], proof, seconds)
+            proof = certificate(solution, j, seconds)
+            yield fold, int(number[place]), _Fit(decided[fold][:, place], proof)
 
     def _newton(self, columns: Columns) -> Newton:
         weights = np.column_stack([self.grid.all_weights, self.grid.weights.T])
@@ -149,10 +152,10 @@ class FoldFits:
         decisions = np.column_stack([fit.decisions for fit in fits]).astype(np.float64)
         return np.asarray(decisions[np.searchsorted(np.unique(test), test)])
 
-    def _row(
+    def _score(
         self, fold: int, fits: "list[_Fit]", sigmoids: Floats | None
-    ) -> tuple[dict[str, Any], list[int]]:
-        """Score and certificates of a fold's fits of all classes."""
+    ) -> tuple[float, list[int]]:
+        """Score of a fold's fits of all classes, and the classes that they predict."""
         test = self.grid.folds[fold][1]
         present = self.grid.present(fold)
         found, guess = score(
@@ -164,8 +167,7 @@ class FoldFits:
             DecidedOneVsRest,
             sigmoids,
         )
-        row = {"score": found, "seconds": sum(fit.seconds for fit in fits)}
-        return row | worst([fit.proof for fit in fits]), guess.tolist()
+        return found, guess.tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +175,7 @@ class _Fit:
     """Of one class, C and fold: decisions on what was held out, and what proves it."""
 
     decisions: NDArray[Any]
-    proof: dict[str, Any]
-    seconds: float
+    proof: Certificate
 
 
 def positives(n_classes: int) -> range:
@@ -182,8 +183,8 @@ def positives(n_classes: int) -> range:
     return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
-def certificate(solution: Solution, column: int) -> dict[str, Any]:
-    """What proves a column of a solution, in the names of exact fits.
+def certificate(solution: Solution, column: int, seconds: float) -> Certificate:
+    """Certificate of a column of a solution.
 
     Parameters
     ----------
@@ -191,24 +192,31 @@ def certificate(solution: Solution, column: int) -> dict[str, Any]:
         The solution.
     column
         Number of the column.
+    seconds
+        Time that it took.
 
     Returns
     -------
-    dict
-        Plain values: "kkt" is the gradient as a part of that at 0, "gap" the bound of the
-        objective's excess as a part of it.
+    Certificate
+        Of low rank.
     """
-    return {
-        "n_support": len(solution.coef) - 1,
-        "kkt": float(solution.relative[column]),
-        "gap": float(solution.gap[column] / solution.objective[column]),
-        "steps": solution.newton,
-        "converged": bool(solution.converged[column]),
-    }
+    return Certificate(
+        seconds=seconds,
+        converged=bool(solution.converged[column]),
+        n_iter=solution.newton,
+        gap=float(solution.gap[column] / solution.objective[column]),
+        n_features=len(solution.coef) - 1,
+        gradient=float(solution.relative[column]),
+    )
 
 
-def worst(proofs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of each quantity of several certificates the worst; what has no meaning here is None."""
-    found = {name: max(proof[name] for proof in proofs) for name in proofs[0]}
-    found["converged"] = all(proof["converged"] for proof in proofs)
-    return found | dict.fromkeys(("margin", "vc", "effective"))
+def worst(proofs: Sequence[Certificate]) -> Certificate:
+    """Certificate of all classes of a fit of low rank, which share their Newton steps."""
+    return Certificate(
+        seconds=sum(proof.seconds for proof in proofs),
+        converged=all(proof.converged for proof in proofs),
+        n_iter=max(proof.n_iter for proof in proofs),
+        gap=max(proof.gap for proof in proofs),
+        n_features=proofs[0].n_features,
+        gradient=max(proof.gradient or 0.0 for proof in proofs),
+    )

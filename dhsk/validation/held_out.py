@@ -10,6 +10,7 @@ from dhsk.arrays import ROWS, Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.row_map import RowMap
+from dhsk.results.parts import HeldOutScore
 from dhsk.samples import Samples, check_labels, open_samples
 from dhsk.samples.names import in_order
 from dhsk.validation.grid import Grid
@@ -90,7 +91,7 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOutS
 
 def score_held_out(
     model: Decider, held_out: HeldOutSamples, grid: Grid, rule: type[Decided]
-) -> dict[str, Any]:
+) -> HeldOutScore:
     """Score a model on a test set, block by block.
 
     Parameters
@@ -106,8 +107,8 @@ def score_held_out(
 
     Returns
     -------
-    dict
-        Score, number of samples, confusion by true and predicted class, seconds.
+    HeldOutScore
+        With counts by true and predicted class.
     """
     begin, k = perf_counter(), len(grid.classes)
     row_map = model.row_map
@@ -117,9 +118,5 @@ def score_held_out(
     found, guess = score(grid.scoring, decisions, np.arange(k), grid.classes, held_out.y, rule)
     confusion = np.zeros((k, k), dtype=np.int64)
     np.add.at(confusion, (held_out.y, guess), 1)
-    return {
-        "score": found,
-        "n": len(held_out.y),
-        "confusion": confusion.tolist(),
-        "seconds": perf_counter() - begin,
-    }
+    counts = tuple(map(tuple, confusion.tolist()))
+    return HeldOutScore(found, len(held_out.y), counts, perf_counter() - begin)

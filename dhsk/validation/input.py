@@ -1,6 +1,6 @@
 """What a cross-validation is made on: a Gram matrix, a matrix of the user's own, or samples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ from dhsk.errors import InputError
 from dhsk.execution.resources import Resources
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.plan import make_plan
+from dhsk.results.parts import SamplesSummary
 from dhsk.samples import Samples, open_samples
 
 Square: TypeAlias = GramMatrix | NDArray[Any] | Samples
@@ -76,7 +77,7 @@ def _strips(K: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     return ((first, K[first : first + _ROWS]) for first in range(0, len(K), _ROWS))
 
 
-def gram_plan(square: Square, resources: Resources) -> list[list[str]]:
+def gram_plan(square: Square, resources: Resources) -> Sequence[tuple[str, str]]:
     """Rows (what, value) of the plan of a matrix that is there.
 
     Parameters
@@ -88,20 +89,20 @@ def gram_plan(square: Square, resources: Resources) -> list[list[str]]:
 
     Returns
     -------
-    list of [str, str]
+    sequence of (str, str)
         For people.
     """
     if not isinstance(square, GramMatrix):
         n, m = square.shape
-        return [["matrix", f"{n:,} x {m:,}, given"]]
+        return [("matrix", f"{n:,} x {m:,}, given")]
     h = square.header
     plan = make_plan(
         h.n_rows, h.dim, resources, nnz=h.nnz[0], dtype=h.dtype, tile=h.tile, layout=h.layout
     )
-    return [list(row) for row in plan.table()]
+    return plan.table()
 
 
-def describe(square: Square, made: GramMatrix | None) -> dict[str, Any]:
+def describe(square: Square, made: GramMatrix | None) -> SamplesSummary:
     """Where samples came from and how large they are.
 
     Parameters
@@ -113,26 +114,20 @@ def describe(square: Square, made: GramMatrix | None) -> dict[str, Any]:
 
     Returns
     -------
-    dict
-        Plain values.
+    SamplesSummary
+        For the results.
     """
     if made is None:
-        return {
-            "source": "a matrix in memory",
-            "n_samples": square.shape[0],
-            "dim": square.shape[1],
-            "nnz": None,
-            "sphere_map": "precomputed",
-            "fingerprint": "-",
-        }
+        n, m = square.shape
+        return SamplesSummary("a matrix in memory", n, m, "precomputed", "-")
     header = made.header
     zero_rows = header.zero_rows[0] if header.zero_rows else 0
-    return {
-        "source": square.source if isinstance(square, Samples) else str(made.path),
-        "n_samples": header.n_rows,
-        "dim": header.dim,
-        "nnz": None if header.nnz[0] is None else header.nnz[0] - zero_rows,
-        "zero_rows": zero_rows,
-        "sphere_map": header.sphere_map,
-        "fingerprint": header.fingerprints[0],
-    }
+    return SamplesSummary(
+        source=square.source if isinstance(square, Samples) else str(made.path),
+        n_samples=header.n_rows,
+        dim=header.dim,
+        nnz=None if header.nnz[0] is None else header.nnz[0] - zero_rows,
+        zero_rows=zero_rows,
+        sphere_map=str(header.sphere_map),
+        fingerprint=header.fingerprints[0],
+    )

@@ -1,7 +1,7 @@
 """Cross-validation on features of low rank: every kernel at every rank, all folds and C at once."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from time import perf_counter
 from typing import Any, cast
@@ -26,6 +26,8 @@ from dhsk.models.problem import RunOptions
 from dhsk.models.sources import RowsShape
 from dhsk.models.train_low_rank import LossName, LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
+from dhsk.results.columns import Certificate, Row
+from dhsk.results.parts import LowRank, RunFacts, SamplesSummary
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
 from dhsk.validation.cells import Cells, names_of
@@ -38,59 +40,45 @@ from dhsk.validation.scores import DecidedOneVsRest
 from dhsk.validation.search import scaled
 
 
-@dataclass(frozen=True)
-class LowRank:
-    """What is tried instead of the exact matrix.
+def checked(low_rank: LowRank | None, square: Square) -> LowRank | None:
+    """Check what takes the place of the exact matrix.
 
-    Attributes
+    Parameters
     ----------
-    ranks
-        Numbers of features, ascending.
-    selection
-        How landmarks are chosen.
-    loss
-        Name of the loss.
-    oversampling
-        Landmarks for each feature.
+    low_rank
+        As the user gave it; None for exact classifiers.
+    square
+        What is cross-validated.
+
+    Returns
+    -------
+    LowRank
+        With its ranks as a tuple, ascending; or None.
+
+    Raises
+    ------
+    InputError
+        A parameter cannot be used, or what is cross-validated are no samples.
     """
-
-    ranks: tuple[int, ...]
-    selection: str
-    loss: str
-    oversampling: float
-
-    @classmethod
-    def of(
-        cls,
-        rank: Any,
-        source: Square,
-        *,
-        selection: Any,
-        loss: Any,
-        oversampling: Any,
-    ) -> "LowRank | None":
-        """Check the parameters of a cross-validation; None where it is to be exact.
-
-        Raises
-        ------
-        InputError
-            One cannot be used, or what is validated on are no samples.
-        """
-        if not isinstance(selection, str) or selection not in SELECTIONS:
-            raise InputError(f"selection must be one of {', '.join(SELECTIONS)}, got {selection!r}")
-        if not isinstance(loss, str) or loss not in LOSSES:
-            raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
-        if not real_parameter("oversampling", oversampling) >= 1:
-            raise InputError(f"oversampling must be at least 1, got {oversampling!r}")
-        if rank is None:
-            return None
-        if not isinstance(source, Samples):
-            raise InputError("rank chooses landmarks among samples: give samples, not a matrix")
-        several = rank if isinstance(rank, Iterable) and not isinstance(rank, str) else [rank]
-        ranks = {whole_parameter("rank", one, 1) for one in several}
-        if not ranks:
-            raise InputError("rank must be a number of features, or several, got none")
-        return cls(tuple(sorted(ranks)), selection, loss, float(oversampling))
+    if low_rank is None:
+        return None
+    if not isinstance(low_rank, LowRank):
+        raise InputError(f"low_rank must be a dhsk.LowRank, got {low_rank!r}")
+    for name, known in (("selection", SELECTIONS), ("loss", LOSSES)):
+        given = getattr(low_rank, name)
+        if not isinstance(given, str) or given not in known:
+            raise InputError(f"{name} must be one of {', '.join(known)}, got {given!r}")
+    oversampling = real_parameter("oversampling", low_rank.oversampling)
+    if not oversampling >= 1:
+        raise InputError(f"oversampling must be at least 1, got {oversampling!r}")
+    if not isinstance(square, Samples):
+        raise InputError("low_rank chooses landmarks among samples: give samples, not a matrix")
+    rank: Any = low_rank.rank
+    several = rank if isinstance(rank, Iterable) and not isinstance(rank, str) else [rank]
+    ranks = tuple(sorted({whole_parameter("rank", one, 1) for one in several}))
+    if not ranks:
+        raise InputError("rank must be a number of features, or several, got none")
+    return replace(low_rank, rank=ranks, oversampling=float(oversampling))
 
 
 @dataclass(frozen=True)
@@ -137,7 +125,7 @@ class LowRankEngine:
         options: CvOptions,
         seed: int,
     ) -> None:
-        assert isinstance(samples, Samples)  # `LowRank.of` has checked it
+        assert isinstance(samples, Samples)  # `checked` has seen to it
         self.prepared = 0.0
         self._samples = samples
         self._map = sphere_map
@@ -149,8 +137,8 @@ class LowRankEngine:
         self._seed = seed
         self._scan: Scan | None = None
         self._checked: set[SphereMap] = set()
-        self._rows: list[dict[str, Any]] = []
-        self._plan: list[list[str]] = []
+        self._rows: list[Row] = []
+        self._plan: list[tuple[str, str]] = []
         check_factors(grid.C, grid.weights)
         self._stale = options.table  # of an earlier grid; it stays if the samples are refused
 
@@ -172,7 +160,7 @@ class LowRankEngine:
         self._stale = None
         found = []
         for kernel in kernels:
-            for rank in self._low_rank.ranks:
+            for rank in self._ranks:
                 found.append(self._try(kernel, rank, self._scan.fingerprint, scale_C))
                 self._rows += found[-1].cells.rows
                 if self._options.table is not None:
@@ -180,11 +168,9 @@ class LowRankEngine:
         return found
 
     @property
-    def _how(self) -> dict[str, Any]:
-        """What all fits have in common."""
-        return {
-            name: getattr(self._low_rank, name) for name in ("selection", "loss", "oversampling")
-        }
+    def _ranks(self) -> Sequence[int]:
+        assert isinstance(self._low_rank.rank, tuple)  # `checked` has made it one
+        return self._low_rank.rank
 
     def _row_map(self, kernel: Kernel) -> RowMap:
         """Map of a kernel's samples: that which was asked for is for the spherical ones."""
@@ -196,7 +182,10 @@ class LowRankEngine:
     def _try(self, kernel: Kernel, rank: int, fingerprint: str, scale_C: bool) -> Tried:
         """Results of one kernel at one rank, from the journal if they are there."""
         grid, row_map = self._grid, self._row_map(kernel)
-        how = {**self._how, "rank": rank, "seed": self._seed, "dtype": row_map.dtype}
+        asked = self._low_rank
+        # These names, in this order, are in the names of journals: they may not change.
+        how = {"selection": asked.selection, "loss": asked.loss, "oversampling": asked.oversampling}
+        how |= {"rank": rank, "seed": self._seed, "dtype": row_map.dtype}
         key = [kernel.to_spec(), fingerprint, row_map.sphere_map, how]
         folds = [test.tolist() for _, test in grid.folds]
         rest = [folds, grid.tol, grid.scoring.key, grid.C, scale_C]
@@ -208,8 +197,7 @@ class LowRankEngine:
             self._journal.put(name, [], entry)
         else:
             entry = kept[1]
-        cells = Cells(entry["rows"], entry["predicted"])
-        return Tried(kernel, rank, entry["C"], cells, entry["trace"])
+        return Tried(kernel, rank, entry["C"], Cells.of_checkpoint(entry), entry["trace"])
 
     def _fit(self, row_map: RowMap, rank: int, scale_C: bool) -> dict[str, Any]:
         """Fit all folds and C of a kernel; what the journal keeps."""
@@ -220,8 +208,7 @@ class LowRankEngine:
         check_factors(C, grid.weights)
         self.prepared += perf_counter() - begin
         names = names_of(row_map.kernel, self._samples.shape[1])
-        names["label"] += f", rank {rank}"
-        names |= {"rank": rank, "trace_error": made.trace_error}
+        names = replace(names, rank=rank, trace_error=made.trace_error)
         fits = FoldFits(
             Z=made.features,
             grid=grid,
@@ -232,7 +219,7 @@ class LowRankEngine:
             report=self._options.report,
         )
         cells = fits.cells(C, names, grid.C if scale_C else None)
-        return {"rows": cells.rows, "predicted": cells.predicted, "C": C, "trace": made.trace}
+        return cells.checkpoint() | {"C": C, "trace": made.trace}
 
     def _planned(self, row_map: RowMap, rank: int) -> LowRankPlan | None:
         """Memory of this process; None where samples are on workers."""
@@ -260,12 +247,12 @@ class LowRankEngine:
             plan=None if plan is None else plan.features,
             report=self._options.report,
         )
-        self._plan = [["features", made.tier]]
+        self._plan = [("features", made.tier)]
         if plan is not None:
-            self._plan.append(["memory", plan.need.words])
+            self._plan.append(("memory", plan.need.words))
         return made
 
-    def refit(self, winner: Tried, C: float) -> tuple[LowRankModel, dict[str, Any]]:
+    def refit(self, winner: Tried, C: float) -> tuple[LowRankModel, Certificate]:
         """Fit one cell on all samples; the same seed chooses the same landmarks."""
         begin, grid = perf_counter(), self._grid
         how = LowRankOptions(
@@ -281,43 +268,32 @@ class LowRankEngine:
         row_map = self._row_map(winner.kernel)
         model = train_low_rank(grid.problem(C), self._samples, row_map, how, options)
         found = model.certificates
-        proof = {
-            "n_support": found.width,
-            "kkt": float(found.relative.max()),
-            "gap": float((found.gap / found.objective).max()),
-            "steps": found.steps,
-            "converged": bool(found.converged.all()),
-            "margin": None,
-            "vc": None,
-            "effective": None,
-            "seconds": perf_counter() - begin,
-        }
-        return model, proof
+        return model, Certificate(
+            seconds=perf_counter() - begin,
+            converged=bool(found.converged.all()),
+            n_iter=found.steps,
+            gap=float((found.gap / found.objective).max()),
+            n_features=found.width,
+            gradient=float(found.relative.max()),
+        )
 
-    def facts(self, winner: Tried) -> dict[str, Any]:
-        """Samples, plan, and what was fitted instead of the exact matrix."""
+    def facts(self, winner: Tried) -> RunFacts:
+        """Samples, plan and trace; no eigenvalues are computed."""
         assert self._scan is not None  # `run` was called
         sphere_map = self._row_map(winner.kernel).sphere_map
-        samples = {
-            "source": self._samples.source,
-            "n_samples": self._scan.n_samples,
-            "dim": self._scan.dim,
-            "nnz": self._scan.nnz,
-            "zero_rows": 0 if sphere_map == "identity" else self._zero_rows.count,
-            "sphere_map": sphere_map,
-            "fingerprint": self._scan.fingerprint,
-        }
-        tried = self._low_rank
-        n = self._scan.n_samples
-        ranks = ", ".join(f"{ceil(min(n, tried.oversampling * k)):,}" for k in tried.ranks)
-        return {
-            "samples": samples,
-            "plan": [["landmarks", f"{ranks}, by {tried.selection}"], *self._plan],
-            "low_rank": self._how,
-            "eigenvalues": [],
-            "eigenvalues_exact": False,
-            "trace": winner.trace,
-        }
+        samples = SamplesSummary(
+            source=self._samples.source,
+            n_samples=self._scan.n_samples,
+            dim=self._scan.dim,
+            nnz=self._scan.nnz,
+            zero_rows=0 if sphere_map == "identity" else self._zero_rows.count,
+            sphere_map=str(sphere_map),
+            fingerprint=self._scan.fingerprint,
+        )
+        n, times = self._scan.n_samples, self._low_rank.oversampling
+        landmarks = ", ".join(f"{ceil(min(n, times * k)):,}" for k in self._ranks)
+        plan = (("landmarks", f"{landmarks}, by {self._low_rank.selection}"), *self._plan)
+        return RunFacts(samples=samples, plan=plan, trace=winner.trace)
 
 
 def _spread(made: Approximation, n: int) -> float:

@@ -16,6 +16,7 @@ from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
 from dhsk.models.problem import RunOptions
 from dhsk.models.sources import GramSource
+from dhsk.results.columns import KernelColumns
 from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.sources import ArraySource, Source
 from dhsk.validation.cells import names_of
@@ -37,7 +38,7 @@ class KernelMatrix:
     """
 
     source: Source
-    names: dict[str, Any]
+    names: KernelColumns
     key: Any
 
 
@@ -132,6 +133,4 @@ def _of_gram(G: GramMatrix) -> KernelMatrix:
 
 
 def _of_array(K: Any) -> KernelMatrix:
-    names = dict.fromkeys(("kernel", "label"), "precomputed")
-    nothing = dict.fromkeys(("time_scale", "time", "sigma"))
-    return KernelMatrix(ArraySource(K), names | nothing, digest_of(K))
+    return KernelMatrix(ArraySource(K), KernelColumns("precomputed", "precomputed"), digest_of(K))

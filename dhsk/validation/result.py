@@ -1,38 +1,32 @@
-"""What a cross-validation found: rows, summary, winner; written as JSON, CSV and a report page."""
+"""What `cross_validate` returns: typed results that can be printed, tabled, written and read."""
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dhsk.errors import InputError
 from dhsk.files import parse_json, written_beside
-from dhsk.models.exact import SvcModel
 from dhsk.report import write_report
+from dhsk.report.markup import joined, table, tag
+from dhsk.report.words import brief, label, metric, named, score
+from dhsk.results.columns import Row, flat
+from dhsk.results.parts import Results
+from dhsk.results.schema import encoded, read_results
 
-SCHEMA = 2
-
-CELL = ("kernel", "label", "time_scale", "time", "sigma", "C")
-"""Columns that name a cell of the grid."""
-
-
-OF_SOME = ("C_scaled", "rank", "trace_error")
-"""More such columns: C in units of the spread of the samples, None where it was not chosen so, and
-those that only fits of low rank have."""
+_SHOWN = 10
+"""Cells in a notebook."""
 
 
-@dataclass(frozen=True)
-class CvResult:
-    """Outcome of `cross_validate`.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class CvResult(Results):
+    """Outcome of `cross_validate`: typed parts, see `Results`, and the tables made of them.
 
     Attributes
     ----------
-    data
-        Everything, as written to results.json: plain numbers, strings, lists and dicts.
     model_
         The best cell fitted on all samples, if that was asked for.
 
@@ -49,32 +43,69 @@ class CvResult:
     >>> result.report("report.html")
     """
 
-    data: Mapping[str, Any]
-    model_: SvcModel | None = None
+    model_: Any = field(default=None, compare=False)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Everything as plain numbers, strings, lists and dicts: the content of results.json."""
+        return encoded(self)
 
     @property
     def results_(self) -> list[dict[str, Any]]:
         """One row per kernel, C and fold: score, and what proves and bounds it."""
-        return list(self.data["rows"])
+        return [flat(row) for row in self.rows]
 
     @property
     def summary_(self) -> list[dict[str, Any]]:
         """One row per kernel and C: mean and standard deviation of the score over the folds."""
-        return list(self.data["summary"])
+        return [flat(cell) for cell in self.summary]
 
     @property
     def best_(self) -> dict[str, Any]:
         """Row of `summary_` that won, among the cells that converged.
 
         That with the highest mean score, of equals the first; with ``time_scale="auto"`` that with
-        the fewest support vectors within one standard error of it. ``data["choice"]`` says which.
+        the fewest support vectors within one standard error of it. `choice` says which.
         """
-        return dict(self.data["best"])
+        return flat(self.best)
 
     @property
     def best_score_(self) -> float:
         """Mean score of the best cell."""
-        return float(self.data["best"]["mean"])
+        return self.best.mean
+
+    def __repr__(self) -> str:
+        return (
+            f"CvResult(best: {named(self.best)}; mean {metric(self)} {score(self.best.mean)}; "
+            f"{len(self.summary)} cells, {self.folds.n} folds)"
+        )
+
+    def _repr_html_(self) -> str:
+        """Table of the best cells, for notebooks."""
+        head = ("kernel", "C", f"mean {metric(self)}", "std")
+        rows = [(label(c), brief(c.C), score(c.mean), score(c.std)) for c in self.cells[:_SHOWN]]
+        return joined([tag("p", repr(self)), table(head, rows)])
+
+    def to_frame(self) -> Any:
+        """Return `results_` as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+            One row per kernel, C and fold.
+
+        Raises
+        ------
+        InputError
+            pandas is not installed.
+        """
+        try:
+            pandas = import_module("pandas")
+        except ImportError as error:
+            raise InputError(
+                "to_frame needs pandas, which is not installed: install it, or use results_"
+            ) from error
+        return pandas.DataFrame(self.results_)
 
     def to_json(self, path: str | Path) -> None:
         """Write everything as JSON.
@@ -84,7 +115,8 @@ class CvResult:
         path
             File to write; replaced in one step if it exists.
         """
-        _replace(Path(path), json.dumps(self.data, indent=1, allow_nan=False) + "\n")
+        with written_beside(Path(path), "w", encoding="utf-8") as file:
+            file.write(json.dumps(self.data, indent=1, allow_nan=False) + "\n")
 
     def to_csv(self, path: str | Path) -> None:
         """Write `results_` as a table.
@@ -94,7 +126,7 @@ class CvResult:
         path
             File to write; replaced in one step if it exists.
         """
-        write_rows(self.data["rows"], Path(path))
+        write_rows(self.rows, Path(path))
 
     def report(self, path: str | Path) -> None:
         """Write one self-contained HTML page.
@@ -104,11 +136,11 @@ class CvResult:
         path
             File to write; replaced in one step if it exists.
         """
-        write_report(self.data, path)
+        write_report(self, path)
 
     @classmethod
     def from_json(cls, path: str | Path) -> "CvResult":
-        """Read what `to_json` wrote.
+        """Read what `to_json` wrote, with this version or the one before.
 
         Parameters
         ----------
@@ -118,17 +150,17 @@ class CvResult:
         Returns
         -------
         CvResult
-            The result.
+            The result, without its model.
 
         Raises
         ------
         InputError
-            The file is of another schema.
+            The file is damaged, or of a schema that this version does not read.
         """
-        data = parse_json(Path(path).read_text())
-        if data.get("schema") != SCHEMA:
-            raise InputError(f"{path} has schema {data.get('schema')}, this version reads {SCHEMA}")
-        return cls(data)
+        try:
+            return read_results(cls, parse_json(Path(path).read_bytes()))
+        except ValueError as error:
+            raise InputError(f"{path}: {error}") from error
 
 
 def remove_rows(path: Path | None) -> None:
@@ -137,63 +169,17 @@ def remove_rows(path: Path | None) -> None:
         path.unlink()
 
 
-def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def write_rows(rows: Sequence[Row], path: Path) -> None:
     """Write rows of results as a table.
 
     Parameters
     ----------
     rows
-        At least one, all with the same columns.
+        At least one.
     path
         File to write; replaced in one step if it exists.
     """
     with written_beside(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer = csv.DictWriter(file, fieldnames=list(flat(rows[0])))
         writer.writeheader()
-        writer.writerows(rows)
-
-
-def summarise(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Gather rows of the same cell over the folds.
-
-    Parameters
-    ----------
-    rows
-        One per cell and fold.
-
-    Returns
-    -------
-    list of dict
-        One per cell, in order of first appearance.
-    """
-    cells: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        cells.setdefault(tuple(row[name] for name in CELL), []).append(row)
-    return [
-        dict(zip(CELL, cell, strict=True)) | _over_folds(members) for cell, members in cells.items()
-    ]
-
-
-def _over_folds(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
-    scores = np.array([row["score"] for row in rows])
-    return {
-        "mean": float(scores.mean()),
-        "std": float(scores.std()),
-        "n_support": float(np.mean([row["n_support"] for row in rows])),
-        "kkt": float(max(row["kkt"] for row in rows)),
-        "gap": float(max(row["gap"] for row in rows)),
-        "converged": all(row["converged"] for row in rows),
-        "margin": min(_known(rows, "margin"), default=None),
-        "vc": max(_known(rows, "vc"), default=None),
-        "effective": min(_known(rows, "effective"), default=None),
-        "seconds": float(sum(row["seconds"] for row in rows)),
-    } | {name: rows[0][name] for name in OF_SOME if name in rows[0]}
-
-
-def _known(rows: list[Mapping[str, Any]], name: str) -> list[Any]:
-    return [row[name] for row in rows if row[name] is not None]
-
-
-def _replace(path: Path, text: str) -> None:
-    with written_beside(path, "w", encoding="utf-8") as file:
-        file.write(text)
+        writer.writerows(map(flat, rows))

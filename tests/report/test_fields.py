@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dhsk.report.results import parse
 
 from dhsk.errors import InputError
 from dhsk.report import write_report
-from dhsk.report.results import parse
 
 READ_OF_ROWS = {"label", "C", "fold", "score", "converged"}
 """Everything else of a row stands in `summary` as well."""

@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 import pytest
-
 from dhsk.report.results import parse
+
 from dhsk.report.words import brief, duration, score
 
 REFIT = {"n_support": 310, "kkt": 0.0008, "gap": 0.0003, "converged": True, "seconds": 12.1,

@@ -1,0 +1,166 @@
+"""Columns of results: what was fitted, how it scored, and what proves it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class KernelColumns:
+    """Columns that name a kernel, and its features if it is of low rank.
+
+    Attributes
+    ----------
+    kernel
+        Family, such as "heat".
+    label
+        Name that tells the members of a family apart, such as "heat s=1".
+    time_scale, time, sigma
+        Parameters of the kernel; None where it has none.
+    rank
+        Number of features that were asked for; None for exact kernels.
+    trace_error
+        Part of the kernel's trace that the features miss; None for exact kernels.
+    """
+
+    kernel: str
+    label: str
+    time_scale: float | None = None
+    time: float | None = None
+    sigma: float | None = None
+    rank: int | None = None
+    trace_error: float | None = None
+
+    def at(self, C: float, C_scaled: float | None = None) -> "GridPoint":
+        """Columns of the kernel at one C."""
+        return GridPoint(**{name: getattr(self, name) for name in _KERNEL}, C=C, C_scaled=C_scaled)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridPoint(KernelColumns):
+    """A kernel at one C; `C_scaled` is C in units of the spread, if it was chosen so."""
+
+    C: float
+    C_scaled: float | None = None
+
+    @property
+    def penalty(self) -> float:
+        """C in the units that it was chosen in; those of the spread suit all kernels alike."""
+        return self.C if self.C_scaled is None else self.C_scaled
+
+    @property
+    def point(self) -> "GridPoint":
+        """What was fitted, without its scores: what rows of one cell have in common."""
+        return self.at(self.C, self.C_scaled)
+
+
+_KERNEL = tuple(field.name for field in fields(KernelColumns))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What proves and bounds a fit: the worst over its classes, and over folds in a summary.
+
+    Attributes
+    ----------
+    seconds
+        Time of the solver; the sum over folds.
+    converged
+        Whether every violation, or gradient, is within the tolerance.
+    n_iter
+        Iterations: SMO steps of exact fits, Newton steps of low rank; the sum over folds.
+    gap
+        Largest duality gap, as a part of the primal objective; of low rank, an upper bound on it.
+    n_support
+        Support vectors of an exact fit; the mean over folds. None of low rank.
+    kkt
+        Largest KKT violation of an exact fit. None of low rank.
+    margin
+        Smallest margin in feature space; None where no pair of classes has a hyperplane.
+    vc
+        Largest upper bound of the VC dimension; None where it is not known.
+    effective
+        Smallest effective sample size; None where it is not known.
+    n_features
+        Features of a fit of low rank. None for exact fits.
+    gradient
+        Length of the gradient of a fit of low rank, as a part of that at zero. None for exact fits.
+    """
+
+    seconds: float
+    converged: bool
+    n_iter: int
+    gap: float
+    n_support: float | None = None
+    kkt: float | None = None
+    margin: float | None = None
+    vc: float | None = None
+    effective: float | None = None
+    n_features: int | None = None
+    gradient: float | None = None
+
+    @property
+    def size(self) -> float:
+        """Support vectors, or features of low rank: the fewer, the simpler the classifier."""
+        return (self.n_features if self.n_support is None else self.n_support) or 0
+
+
+_PROOF = tuple(field.name for field in fields(Certificate))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row(Certificate, GridPoint):
+    """A fit on the training part of one fold, and its score on the rest."""
+
+    fold: int
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Certificate, GridPoint):
+    """The fits of one kernel at one C on all folds: mean and standard deviation of their scores."""
+
+    mean: float
+    std: float
+
+
+def flat(columns: Row | Cell) -> dict[str, Any]:
+    """Plain values by column: what was fitted, how it scored, then its certificate."""
+    found = asdict(columns)
+    proof = {name: found.pop(name) for name in _PROOF}
+    return found | proof
+
+
+def summarise(rows: Iterable[Row]) -> tuple[Cell, ...]:
+    """Gather rows of the same kernel and C over the folds, in order of first appearance."""
+    cells: dict[GridPoint, list[Row]] = {}
+    for row in rows:
+        cells.setdefault(row.point, []).append(row)
+    return tuple(_over_folds(point, own) for point, own in cells.items())
+
+
+def _over_folds(point: GridPoint, rows: Sequence[Row]) -> Cell:
+    scores = np.array([row.score for row in rows])
+    support = [row.n_support for row in rows if row.n_support is not None]
+    return Cell(
+        **vars(point),
+        mean=float(scores.mean()),
+        std=float(scores.std()),
+        seconds=float(sum(row.seconds for row in rows)),
+        converged=all(row.converged for row in rows),
+        n_iter=sum(row.n_iter for row in rows),
+        gap=max(row.gap for row in rows),
+        n_support=float(np.mean(support)) if support else None,
+        kkt=max(_known(rows, "kkt"), default=None),
+        margin=min(_known(rows, "margin"), default=None),
+        vc=max(_known(rows, "vc"), default=None),
+        effective=min(_known(rows, "effective"), default=None),
+        n_features=max(_known(rows, "n_features"), default=None),
+        gradient=max(_known(rows, "gradient"), default=None),
+    )
+
+
+def _known(rows: Sequence[Row], name: str) -> list[Any]:
+    return [value for row in rows if (value := getattr(row, name)) is not None]

@@ -1,0 +1,223 @@
+"""Everything that a cross-validation found: `Results`, and the parts that it is made of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from dhsk.results.columns import Cell, Certificate, GridPoint, Row
+
+HIGHEST: Final = "highest mean"
+SIMPLEST: Final = "one standard error"
+"""Rules by which the best cell is chosen."""
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """Nyström features that take the place of the exact kernel matrix.
+
+    Attributes
+    ----------
+    rank
+        Number of features, or several to try.
+    selection
+        How landmarks are chosen: "rpcholesky", "uniform" or "kmeans", see `NystromFeatures`.
+    oversampling
+        Landmarks for each feature, at least 1. Of more, the leading components are kept.
+    loss
+        "squared_hinge", or "logistic" for logistic regression.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> found = dhsk.cross_validate(X, y, time_scale=0.3, C=10, low_rank=dhsk.LowRank([20, 80]))
+    >>> found.best_["rank"]
+    80
+    """
+
+    rank: int | Sequence[int]
+    selection: str = "rpcholesky"
+    oversampling: float = 1.0
+    loss: str = "squared_hinge"
+
+
+@dataclass(frozen=True)
+class SamplesSummary:
+    """Where the samples came from and how large they are; `nnz` is None for dense ones.
+
+    `zero_rows` were all zero, and took the centre of the positive orthant.
+    """
+
+    source: str
+    n_samples: int
+    dim: int
+    sphere_map: str
+    fingerprint: str
+    nnz: int | None = None
+    zero_rows: int = 0
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """Number of folds, and what made them."""
+
+    n: int
+    splitter: str
+
+
+@dataclass(frozen=True)
+class FewSamples:
+    """A class of few samples; `folds` is the number of folds that were trained without it."""
+
+    name: str | float
+    samples: int
+    folds: int
+
+
+@dataclass(frozen=True)
+class ChoiceOfBest:
+    """How the best cell was chosen.
+
+    Attributes
+    ----------
+    rule
+        `HIGHEST` or `SIMPLEST`, see `dhsk.validation.choice.choose`.
+    highest
+        The cell with the highest mean score among those that converged.
+    standard_error
+        Of its mean, over the folds.
+    within
+        Number of cells whose mean lies within one standard error of it.
+    left_out
+        Number of cells left out because they did not converge.
+    """
+
+    rule: str
+    highest: Cell
+    standard_error: float
+    within: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class SearchStage:
+    """One grid of the search for a time scale: what was tried, the best of it, what followed."""
+
+    time_scales: tuple[float, ...]
+    C: tuple[float, ...]
+    C_scaled: tuple[float, ...]
+    best: Cell
+    why: str
+
+
+@dataclass(frozen=True)
+class HeldOutScore:
+    """Score of the model on samples that were held out from everything; (true, predicted)."""
+
+    score: float
+    n: int
+    confusion: tuple[tuple[int, ...], ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds for what the fits share, for the fits, and for everything."""
+
+    gram: float
+    fits: float
+    total: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """What is known of samples and kernel matrix besides the scores.
+
+    `eigenvalues` are the leading ones of the best kernel, or lower bounds of these; there are none
+    of low rank. `plan` has pairs (what, value) for people.
+    """
+
+    samples: SamplesSummary
+    plan: tuple[tuple[str, str], ...]
+    eigenvalues: tuple[float, ...] = ()
+    eigenvalues_exact: bool = False
+    trace: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results(RunFacts):
+    """What a cross-validation found.
+
+    Attributes
+    ----------
+    rows
+        One for each kernel, C and fold.
+    summary
+        One cell for each kernel and C.
+    best
+        The cell that won, and `choice` how.
+    confusion
+        Counts (true, predicted) of `best` over the folds.
+    low_rank
+        None for exact classifiers.
+    search, search_ended
+        Stages of the search for a time scale, and why it ended; empty if there was none.
+    test, refit
+        Of the best cell, fitted on all samples; None if that was not asked for.
+    dropped_classes, untrained_classes
+        Classes that were left out for having too few samples, and that some folds lack.
+    settings
+        What the command line was given; None for results of `cross_validate`.
+    """
+
+    version: str
+    created: str
+    classes: tuple[str | float, ...]
+    class_counts: tuple[int, ...]
+    folds: Splitting
+    scoring: str
+    tol: float
+    low_rank: LowRank | None
+    rows: tuple[Row, ...]
+    summary: tuple[Cell, ...]
+    best: Cell
+    choice: ChoiceOfBest | None
+    confusion: tuple[tuple[int, ...], ...]
+    seconds: Timings
+    search: tuple[SearchStage, ...] = ()
+    search_ended: str = ""
+    test: HeldOutScore | None = None
+    refit: Certificate | None = None
+    dropped_classes: tuple[FewSamples, ...] = ()
+    untrained_classes: tuple[FewSamples, ...] = ()
+    settings: Mapping[str, Any] | None = None
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """The best cell, then the others by their mean; of equals the smaller C, as simpler."""
+        others = [cell for cell in self.summary if cell != self.best]
+        return (self.best, *sorted(others, key=lambda c: (-c.mean, c.C, c.label)))
+
+    @cached_property
+    def rows_of(self) -> Mapping[GridPoint, tuple[Row, ...]]:
+        """Rows of each kernel and C, in the order of the folds."""
+        found: dict[GridPoint, list[Row]] = {}
+        for row in sorted(self.rows, key=lambda row: row.fold):
+            found.setdefault(row.point, []).append(row)
+        return {point: tuple(rows) for point, rows in found.items()}
+
+    def unfinished(self, *cells: Cell) -> int:
+        """Count the fits of some cells that did not converge."""
+        return sum(not row.converged for cell in cells for row in self.rows_of[cell.point])
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Classes as text."""
+        return tuple(str(name) for name in self.classes)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks that were tried, ascending; none for exact classifiers."""
+        return tuple(sorted({cell.rank for cell in self.summary if cell.rank is not None}))

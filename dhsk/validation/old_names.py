@@ -1,0 +1,68 @@
+"""Arguments of `cross_validate` that go in the next release, and what takes their place."""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from dhsk.errors import InputError
+from dhsk.files import parse_path
+from dhsk.results.parts import LowRank
+
+_LOW_RANK: Final = ("rank", "selection", "oversampling", "loss")
+
+_PLACES: Final = {"store": "gram", "journal": "fits", "table": "results.csv"}
+"""Where `out` has them."""
+
+
+def without_old_names(
+    low_rank: LowRank | None, out: Any, old: Mapping[str, Any]
+) -> tuple[LowRank | None, dict[str, Path | None]]:
+    """Take arguments by their new names and by their old ones, of which it warns.
+
+    Parameters
+    ----------
+    low_rank, out
+        Arguments of `cross_validate`.
+    old
+        All other keyword arguments.
+
+    Returns
+    -------
+    LowRank
+        The new one, or one made of the old arguments; None for exact classifiers.
+    dict
+        Paths of store, journal and table; None for none.
+
+    Raises
+    ------
+    TypeError
+        An argument is unknown.
+    InputError
+        One is given by both names.
+    """
+    unknown = [name for name in old if name not in (*_LOW_RANK, "journal", "table")]
+    if unknown:
+        raise TypeError(f"cross_validate() got an unexpected keyword argument {unknown[0]!r}")
+    options = {name: old[name] for name in _LOW_RANK if name in old}
+    if options:
+        new = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        _warn(options, f"low_rank=dhsk.LowRank({new})", given=low_rank)
+        low_rank = None if options.get("rank") is None else LowRank(**options)
+    folder = None if out is None else parse_path("out", out)
+    places = {name: None if folder is None else folder / kept for name, kept in _PLACES.items()}
+    for name in [name for name in ("journal", "table") if old.get(name) is not None]:
+        _warn([name], f"out=FOLDER, which has it as {_PLACES[name]}", given=out)
+        places[name] = parse_path(name, old[name])
+    return low_rank, places
+
+
+def _warn(names: Any, instead: str, *, given: object) -> None:
+    listed = ", ".join(names)
+    if given is not None:
+        raise InputError(f"{instead.split('=')[0]} takes the place of {listed}: give one of them")
+    warnings.warn(
+        f"{listed} of cross_validate will go in the next release: give {instead}",
+        FutureWarning,
+        stacklevel=4,
+    )
