@@ -61,7 +61,7 @@ def calls() -> Calls:
         result = dhsk.cross_validate(X, y, time_scale=[0.7, 1.4], C=[1, 10], cv=3, **options)
         return [[row["score"], row["kkt"]] for row in result.results_]
 
-    functions = gram, stored, svc, nystrom, validated, lambda: validated(rank=200)
+    functions = gram, stored, svc, nystrom, validated, lambda: validated(low_rank=dhsk.LowRank(200))
     return dict(zip(DOORS, functions, strict=True))
 
 

@@ -15,6 +15,7 @@ from dhsk.commands.options import LOSSES as LOSS_OPTIONS
 from dhsk.commands.options import SELECTIONS as SELECTION_OPTIONS
 from dhsk.estimators.selection import SELECTIONS
 from dhsk.linear.losses import LOSSES
+from dhsk.results.schema import read_results
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def asked(monkeypatch: Any) -> dict[str, Any]:
 
     def cross_validate(*_: Any, **options: Any) -> dhsk.CvResult:
         given.update(options)
-        return dhsk.CvResult(found())
+        return read_results(dhsk.CvResult, found())
 
     monkeypatch.setattr("dhsk.validation.cross_validate.cross_validate", cross_validate)
     return given
@@ -87,8 +88,7 @@ def test_options_pass_to_the_function(
 ) -> None:
     """What is not given is left to the defaults of the function."""
     assert cv("x.npy", "--labels", "y.txt", *words)[0] == DONE
-    names = ("rank", "selection", "oversampling", "loss")
-    assert {k: v for k, v in asked.items() if k in names} == expected
+    assert asked["low_rank"] == (dhsk.LowRank(**expected) if expected else None)
 
 
 def test_every_choice_of_the_library_is_an_option() -> None:
@@ -161,6 +161,7 @@ def test_digits_of_low_rank(cv: Any, digits: Any) -> None:
     assert code == DONE, err
     data = json.loads(Path("o/results.json").read_text())
     assert data["low_rank"] == {
+        "rank": [20, 100],
         "selection": "rpcholesky",
         "loss": "squared_hinge",
         "oversampling": 1.0,
@@ -168,7 +169,7 @@ def test_digits_of_low_rank(cv: Any, digits: Any) -> None:
     assert len(data["rows"]) == 2 * 2 * 3
     errors = {row["rank"]: row["trace_error"] for row in data["summary"]}
     assert 0 < errors[100] < errors[20] < 1
-    assert data["best"]["label"] == "heat s=0.7, rank 100"
+    assert (data["best"]["label"], data["best"]["rank"]) == ("heat s=0.7", 100)
     assert data["best"]["mean"] > 0.9
     assert "best:   heat s=0.7, rank 100, C = " in out
     assert "Nyström features" in Path("o/report.html").read_text()

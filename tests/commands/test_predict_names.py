@@ -226,7 +226,13 @@ def test_the_model_of_a_cross_validation_has_names(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*did not converge")
         result = dhsk.cross_validate(
-            frame, y, time_scale=1.0, C=10.0, rank=rank, refit=True, test=(reversed_, y)
+            frame,
+            y,
+            time_scale=1.0,
+            C=10.0,
+            low_rank=rank and dhsk.LowRank(rank),
+            refit=True,
+            test=(reversed_, y),
         )
     assert result.model_ is not None
     assert result.model_.feature_names == tuple(NAMES)

@@ -4,8 +4,10 @@ from typing import Any, Final
 
 import numpy as np
 
+import dhsk
+
 GRID: Final[dict[str, Any]] = {"time_scale": [0.7, 1.4], "C": [1.0, 10.0], "cv": 3, "refit": True}
-LOW_RANK: Final[dict[str, Any]] = {**GRID, "rank": [4, 8]}
+LOW_RANK: Final[dict[str, Any]] = {**GRID, "low_rank": dhsk.LowRank([4, 8])}
 KILLED: Final = 400
 """Samples of the training that was killed."""
 

@@ -78,10 +78,11 @@ def test_a_feature_store_is_complete(old: Path, values: Any) -> None:
 def test_a_grid_goes_on_from_its_journal(old: Path, name: str, options: str) -> None:
     """Nothing is fitted again, so that even the seconds are the same."""
     X, y = inputs.samples()
-    journal = old / f"{name}-journal"
-    before = sorted(journal.iterdir())
-    found = dhsk.cross_validate(X, y, **getattr(inputs, options), journal=journal)
-    assert sorted(journal.iterdir()) == before
+    out = old / "out"
+    shutil.copytree(old / f"{name}-journal", out / "fits")
+    before = sorted((out / "fits").iterdir())
+    found = dhsk.cross_validate(X, y, **getattr(inputs, options), out=out)
+    assert sorted((out / "fits").iterdir()) == before
     kept = json.loads((old / f"{name}.json").read_text())
     assert [row["score"] for row in found.results_] == [row["score"] for row in kept["rows"]]
     assert [row["seconds"] for row in found.results_] == [row["seconds"] for row in kept["rows"]]

@@ -34,8 +34,9 @@ def write(folder: Path) -> None:
     features = dhsk.NystromFeatures(8, random_state=0).fit(X)
     features.write(X, folder / "features")
     for name, options in (("cv", GRID), ("cv-rank", LOW_RANK)):
-        journal = folder / f"{name}-journal"
-        dhsk.cross_validate(X, y, **options, journal=journal).to_json(folder / f"{name}.json")
+        dhsk.cross_validate(X, y, **options, out=folder / "out").to_json(folder / f"{name}.json")
+        (folder / "out" / "fits").rename(folder / f"{name}-journal")
+        shutil.rmtree(folder / "out")
     np.savez(
         folder / "values.npz",
         gram=np.asarray(dhsk.open_gram(folder / "gram")),

@@ -96,7 +96,7 @@ def test_low_rank_svm(kernel: Kernel, tmp_path: Path) -> None:
     loaded = dhsk.NystromSVC.load(tmp_path / "m")
     np.testing.assert_array_equal(loaded.decision_function(test), decisions)
     chosen = dhsk.cross_validate(
-        X, y, kernels=[kernel], C=2.0, rank=len(X), cv=3, tol=1e-6, refit=True
+        X, y, kernels=[kernel], C=2.0, low_rank=dhsk.LowRank(len(X)), cv=3, tol=1e-6, refit=True
     ).model_
     found = chosen.predict(chosen.row_map(test))
     np.testing.assert_array_equal(found, model.predict(test))

@@ -232,7 +232,13 @@ def test_repair(data: Any, form: Any, tmp_path: Path) -> None:
 def test_cross_validation(rank: int | None, data: Any, form: Any, tmp_path: Path) -> None:
     """One warning for all kernels, folds and the model; results, report and model say it too."""
     X, full, y = data
-    options = {"time_scale": [0.5, 0.7], "C": 3.0, "cv": 3, "rank": rank, "refit": True}
+    options = {
+        "time_scale": [0.5, 0.7],
+        "C": 3.0,
+        "cv": 3,
+        "low_rank": rank and dhsk.LowRank(rank),
+        "refit": True,
+    }
     expected = dhsk.cross_validate(full, y, **options)
     with pytest.warns(ZeroRowsWarning, match="^4 of 60 samples of X are all zero") as caught:
         found = dhsk.cross_validate(form(X), y, **options)

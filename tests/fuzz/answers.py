@@ -163,7 +163,9 @@ def _check_grid(source: str, given: dict[str, str]) -> None:
     y = read_labels(given.get("--labels", source), len(X))
     landmarks = None
     if "--rank" in given:  # the same seed chooses the same
-        again = dhsk.cross_validate(X, y, time_scale=1.0, C=1.0, cv=2, rank=4, refit=True)
+        again = dhsk.cross_validate(
+            X, y, time_scale=1.0, C=1.0, cv=2, low_rank=dhsk.LowRank(4), refit=True
+        )
         landmarks = again.model_.indices
     decide = _peer(X, y, given.get("--kernel", "heat"), landmarks)
     folds = list(StratifiedKFold(2, shuffle=True, random_state=0).split(X, y))

@@ -134,7 +134,7 @@ def test_rows_whose_values_overflow_are_refused(kernel: Any, value: float, tmp_p
         lambda: dhsk.compute_gram(X, kernel, store=tmp_path / "g"),
         lambda: dhsk.HeatSVC(kernel=kernel).fit(X, y),
         lambda: dhsk.NystromSVC(2, kernel=kernel, dtype="float64").fit(X, y),
-        lambda: dhsk.cross_validate(X, y, kernels=[kernel], cv=2, rank=2),
+        lambda: dhsk.cross_validate(X, y, kernels=[kernel], cv=2, low_rank=dhsk.LowRank(2)),
     )
     for door in doors:
         with pytest.raises(dhsk.InputError, match=said):

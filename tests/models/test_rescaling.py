@@ -182,8 +182,8 @@ def test_the_journal_is_in_the_same_unit(digits: Any, tmp_path: Path) -> None:
     X, y = digits
     options: dict[str, Any] = {"time_scale": [FLAT], "C": "auto", "cv": 3, "refit": True}
     whole = dhsk.cross_validate(X, y, **options)
-    kept = dhsk.cross_validate(X, y, journal=tmp_path, **options)
-    again = dhsk.cross_validate(X, y, journal=tmp_path, **options)
+    kept = dhsk.cross_validate(X, y, out=tmp_path, **options)
+    again = dhsk.cross_validate(X, y, out=tmp_path, **options)
     assert again.results_ == kept.results_
     assert [r["score"] for r in whole.results_] == [r["score"] for r in kept.results_]
     assert whole.model_ is not None

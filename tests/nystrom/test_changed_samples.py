@@ -117,6 +117,6 @@ def test_the_estimator_refuses_them_too(counts: Any, tmp_path: Path) -> None:
 
     with pytest.raises(dhsk.SamplesChangedError, match="changed while it was read"):
         dhsk.cross_validate(
-            tmp_path / "x.npy", y, time_scale=[0.5], C=[1.0], rank=20,
+            tmp_path / "x.npy", y, time_scale=[0.5], C=[1.0], low_rank=dhsk.LowRank(20),
             progress=once("landmarks", change),
         )  # fmt: skip

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from dhsk.report import write_report
+from dhsk.results.parts import Results
+from dhsk.results.schema import read_results
 
 VOID = {"meta"}
 HEAT = ("heat s=0.7", "heat s=1", "heat s=1.4")
@@ -25,7 +27,7 @@ def kernel(label: str) -> dict[str, Any]:
 
 def certificate(size: float) -> dict[str, Any]:
     """Return what proves a fit whose effective sample size is `size`."""
-    return {"n_support": 1240, "kkt": 0.00093, "gap": 0.00047, "converged": True,
+    return {"n_support": 1240, "kkt": 0.00093, "gap": 0.00047, "converged": True, "n_iter": 9000,
             "margin": 0.0625, "vc": 258, "effective": size, "seconds": 6.1}  # fmt: skip
 
 
@@ -45,14 +47,14 @@ def make_results(
             mean = 0.9281 if label is best and c == 10 else 0.5 + 0.01 * i + 0.001 * c
             cell = {**kernel(label), "C": c} | certificate(1.25 + i + 1 / c)
             summary.append({**cell, "mean": mean, "std": 0.0061})
-            rows += [{**cell, "fold": f, "score": mean + 0.004 * (f - 2), "steps": 9000}
+            rows += [{**cell, "fold": f, "score": mean + 0.004 * (f - 2)}
                      for f in range(n_folds)]  # fmt: skip
     n = len(classes)
     confusion = [[90 if i == j else 10 * (j == (i + 1) % n) for j in range(n)] for i in range(n)]
     described = {"source": "counts.npz", "n_samples": 100 * n, "dim": 375, "nnz": None,
                  "sphere_map": "hyperspherical", "fingerprint": "ab12cd34"}  # fmt: skip
     return {
-        "schema": 2,
+        "schema": 3,
         "version": "0.1.0",
         "created": "2026-11-21T06:00:00Z",
         "samples": described | (samples or {}),
@@ -64,6 +66,8 @@ def make_results(
         "rows": rows,
         "summary": summary,
         "best": max(summary, key=lambda cell: cell["mean"]),
+        "choice": None,
+        "low_rank": None,
         "confusion": confusion,
         "eigenvalues": [100.0, 40.0, 1.0, 1e-3],
         "eigenvalues_exact": True,
@@ -131,7 +135,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any
 
     def write(data: dict[str, Any]) -> str:
         path = tmp_path_factory.mktemp("report") / "report.html"
-        write_report(data, path)
+        write_report(read_results(Results, data), path)
         return path.read_text(encoding="utf-8")
 
     return write

@@ -10,6 +10,8 @@ import pytest
 
 from dhsk.errors import InputError
 from dhsk.report import write_report
+from dhsk.results.parts import Results
+from dhsk.results.schema import read_results
 
 FIVE = ("heat s=0.7", "heat s=1", "heat s=1.4", "cosine", "gaussian sigma=2")
 """Kernels of the fixture `page`."""
@@ -87,8 +89,8 @@ def test_labels_are_escaped_everywhere(results: Any, written: Any, page_of: Any)
     samples = dict.fromkeys(("source", "fingerprint", "sphere_map"), evil)
     data = results((evil,), classes=[evil, "b"], samples=samples, scoring=evil, plan=[[evil, evil]])
     data["version"] = data["created"] = data["folds"]["splitter"] = evil
-    best = {"label": evil, "C": 1.0, "mean": 0.5}
-    data["search"] = [{"time_scales": [1.0], "C": [1.0], "best": best, "why": evil}]
+    stage = {"time_scales": [1.0], "C": [1.0], "C_scaled": [], "best": data["best"], "why": evil}
+    data["search"] = [stage]
     page = page_of(data)
     assert "script" not in page.tags
     assert "<script" not in written(data)
@@ -203,7 +205,7 @@ def test_importing_the_room_is_cheap() -> None:
 def test_a_missing_folder_is_named(results: Any, tmp_path: Path) -> None:
     """The folder is not made in passing: a typing error would go unseen."""
     with pytest.raises(InputError, match=r"folder '.*nowhere' for the report does not exist"):
-        write_report(results(), tmp_path / "nowhere" / "report.html")
+        write_report(read_results(Results, results()), tmp_path / "nowhere" / "report.html")
 
 
 def test_a_failed_write_keeps_the_old_page(
@@ -218,6 +220,6 @@ def test_a_failed_write_keeps_the_old_page(
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_report(results(), path)
+        write_report(read_results(Results, results()), path)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]

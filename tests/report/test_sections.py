@@ -4,27 +4,31 @@ import re
 from typing import Any
 
 import pytest
-from dhsk.report.results import parse
 
 from dhsk.report.words import brief, duration, score
+from dhsk.results.parts import Results
+from dhsk.results.schema import read_results
 
 REFIT = {"n_support": 310, "kkt": 0.0008, "gap": 0.0003, "converged": True, "seconds": 12.1,
+         "n_iter": 900,
          "margin": 0.021, "vc": 1210, "effective": 4.1}  # fmt: skip
 
 TEST = {"score": 0.875, "n": 8, "confusion": [[3, 1], [0, 4]], "seconds": 0.8}
 
-SEARCH = [
-    {"time_scales": [0.25, 1.0, 4.0], "C": [1.0, 10.0], "why": "Look closer about 1.",
-     "best": {"label": "heat s=1", "C": 10.0, "mean": 0.912}},
-    {"time_scales": [0.7, 1.4], "C": [10.0], "why": "Nothing better was found.",
-     "best": {"label": "heat s=0.7", "C": 10.0, "mean": 0.907}},
+STAGES = [
+    {"time_scales": [0.25, 1.0, 4.0], "C": [1.0, 10.0], "C_scaled": [],
+     "why": "Look closer about 1.", "best": {"label": "heat s=1", "mean": 0.912}},
+    {"time_scales": [0.7, 1.4], "C": [10.0], "C_scaled": [],
+     "why": "Nothing better was found.", "best": {"label": "heat s=0.7", "mean": 0.907}},
 ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def everything(results: Any) -> Any:
     """Results with all optional parts, another scorer and bounds of the eigenvalues."""
-    parts = {"test": TEST, "refit": REFIT, "search": SEARCH}
+    cell = next(cell for cell in results()["summary"] if cell["C"] == 10.0)
+    search = [stage | {"best": cell | stage["best"]} for stage in STAGES]
+    parts = {"test": TEST, "refit": REFIT, "search": search}
     return results(scoring="roc_auc", eigenvalues_exact=False, **parts)
 
 
@@ -245,7 +249,7 @@ def test_parts_that_are_not_there_are_left_out(
     text = written(results())
     assert absent.isdisjoint(sections(text))
     assert "held-out" not in text
-    assert written(results(test=None, refit=None, search=None)) == text
+    assert written(results(test=None, refit=None, search=[])) == text
     assert absent <= set(sections(full_source))
 
 
@@ -268,8 +272,8 @@ def test_the_page_of_everything_is_the_same_every_time(
 
 def test_worst_rows_are_counted_cell_by_cell(results: Any) -> None:
     """A cell knows how many of its own folds stopped."""
-    cells = parse(stopped(results(), "heat s=1.4", 1.0, folds=3)).cells
-    found = {(c.label, c.C): (c.unfinished, c.proof.converged) for c in cells}
+    read = read_results(Results, stopped(results(), "heat s=1.4", 1.0, folds=3))
+    found = {(c.label, c.C): (read.unfinished(c), c.converged) for c in read.cells}
     assert found.pop(("heat s=1.4", 1.0)) == (3, False)
     assert set(found.values()) == {(0, True)}
 
@@ -283,10 +287,10 @@ def scaled_results(results: Any) -> Any:
     highest["mean"], best["mean"], best["n_support"] = 0.96, 0.958, 321
     for row in (*data["summary"], *data["rows"]):
         row["C_scaled"], row["C"] = row["C"], row["C"] / spreads[row["label"]]
-    named = {name: highest[name] for name in ("label", "C", "C_scaled", "mean", "n_support")}
-    choice = {"rule": "one standard error", "highest": named, "standard_error": 0.003}
+    choice = {"rule": "one standard error", "highest": highest, "standard_error": 0.003,
+              "within": 2, "left_out": 0}  # fmt: skip
     trial = {"time_scales": [0.5, 1.0, 2.0, 4.0], "C": [row["C"] for row in data["summary"]],
-             "C_scaled": [0.5, 1.5, 5.0], "best": named, "why": "why"}  # fmt: skip
+             "C_scaled": [0.5, 1.5, 5.0], "best": highest, "why": "why"}  # fmt: skip
     ended = "ended: from 2 on the kernel is linear, and larger times change nothing"
     return data | {"best": best, "choice": choice, "search": [trial], "search_ended": ended}
 

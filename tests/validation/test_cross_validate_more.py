@@ -325,7 +325,7 @@ def test_interrupted_grids_go_on(
     uninterrupted = dhsk.cross_validate(X, y, **GRID, progress=remember)
     rng = np.random.default_rng(seed)
     fitted = count_fits(monkeypatch)
-    options = GRID | {"store": tmp_path / "store", "journal": tmp_path / "journal"}
+    options = GRID | {"out": tmp_path}
     interruptions = 0
     while True:
         stop = len(fitted) + int(rng.integers(1, 16))
@@ -348,7 +348,7 @@ def test_interrupted_grids_go_on(
     again = dhsk.cross_validate(X, y, **options)
     assert fitted == []
     assert again.results_ == result.results_  # with their seconds
-    names = [path.name for path in (tmp_path / "journal").iterdir()]
+    names = [path.name for path in (tmp_path / "fits").iterdir()]
     assert len(names) == 3
 
 
@@ -363,9 +363,9 @@ def rows_of(table: Path) -> list[dict[str, str]]:
 def test_rows_of_finished_kernels_are_on_disk(digits: Any, tmp_path: Path) -> None:
     """All of what is finished, at any moment; of what an earlier call had left, nothing."""
     X, y, _ = digits
-    table = tmp_path / "rows.csv"
+    table = tmp_path / "results.csv"
     table.write_text("old\n1\n")
-    grid = GRID | {"journal": tmp_path / "journal", "table": table}
+    grid = GRID | {"out": tmp_path}
     seen: list[list[dict[str, str]]] = []
 
     def look(event: dhsk.Progress) -> None:
@@ -383,16 +383,21 @@ def test_rows_of_finished_kernels_are_on_disk(digits: Any, tmp_path: Path) -> No
     result.to_csv(tmp_path / "whole.csv")
     assert table.read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert all(row in rows_of(table) for rows in seen for row in rows)
-    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "whole.csv", "journal"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "results.csv",
+        "whole.csv",
+        "fits",
+        "gram",
+    }
 
 
 @pytest.mark.slow
 def test_rows_of_a_search_are_of_all_its_stages(digits: Any, tmp_path: Path) -> None:
     """Times that were tried first stay in the table."""
     X, y, _ = digits
-    result = dhsk.cross_validate(X, y, time_scale="auto", C=1.0, cv=2, table=tmp_path / "rows.csv")
+    result = dhsk.cross_validate(X, y, time_scale="auto", C=1.0, cv=2, out=tmp_path)
     assert len(result.data["search"]) > 1
-    assert [float(row["time"]) for row in rows_of(tmp_path / "rows.csv")] == [
+    assert [float(row["time"]) for row in rows_of(tmp_path / "results.csv")] == [
         row["time"] for row in result.results_
     ]
 
@@ -404,7 +409,7 @@ def test_journal_of_another_problem_is_not_taken(
     """Whatever changes a fit or its score makes it new; what does not, does not."""
     _, y, K = digits
     fitted = count_fits(monkeypatch)
-    base: dict[str, Any] = {"C": [1.0], "cv": 2, "journal": tmp_path}
+    base: dict[str, Any] = {"C": [1.0], "cv": 2, "out": tmp_path}
 
     def run(K: Any, y: Any, **changes: Any) -> bool:
         fitted.clear()
@@ -434,9 +439,9 @@ def test_journal_of_another_problem_is_not_taken(
 def test_damaged_entries_are_fitted_again(digits: Any, tmp_path: Path) -> None:
     """The table is the same as before."""
     _, y, K = digits
-    options: dict[str, Any] = {"kernels": "precomputed", "C": [1.0], "cv": 2, "journal": tmp_path}
+    options: dict[str, Any] = {"kernels": "precomputed", "C": [1.0], "cv": 2, "out": tmp_path}
     first = dhsk.cross_validate(K, y, **options)
-    (entry,) = tmp_path.iterdir()
+    (entry,) = (tmp_path / "fits").iterdir()
     whole = entry.read_bytes()
     for content in (b"", whole[: len(whole) // 2], whole[:200] + b"xyz" + whole[203:]):
         entry.write_bytes(content)
@@ -448,8 +453,13 @@ def test_cheap_kernels_come_first(digits: Any, monkeypatch: pytest.MonkeyPatch) 
     order: list[int] = []
     solved = PairSolver.solved
 
+<<<<<<< HEAD
     def spy(self: PairSolver, wanted: Any) -> Any:
         order.extend(wanted)
+=======
+    def spy(self: Job, wanted: Any) -> Any:
+        order.extend(self._candidates[k].names.time_scale for k in wanted)
+>>>>>>> 3fd1781 (Tests of typed results, of both schemas and of arguments by their old names)
         return solved(self, wanted)
 
     monkeypatch.setattr(PairSolver, "solved", spy)

@@ -61,7 +61,7 @@ def test_scores_are_those_of_scikit_learn(digits: Any, tmp_path: Path) -> None:
     for row in result.results_:
         assert row["converged"]
         assert 0 <= row["gap"] < 1e-3
-    assert result.data["untrained_classes"] == [{"class": 3, "samples": 1, "folds": 1}]
+    assert result.data["untrained_classes"] == [{"name": 3, "samples": 1, "folds": 1}]
     confusion = np.array(result.data["confusion"])
     assert confusion.sum() == N
     assert confusion[3, 3] == 0
@@ -87,10 +87,10 @@ def test_small_classes_are_left_out(digits: Any, stored: bool, tmp_path: Path) -
     for name in ("classes", "class_counts", "confusion"):
         assert found.data[name] == expected.data[name]
     assert found.data["dropped_classes"] == [
-        {"class": 3, "samples": 1},
-        {"class": 4, "samples": 2},
+        {"name": 3, "samples": 1, "folds": 5},
+        {"name": 4, "samples": 2, "folds": 5},
     ]
-    assert "untrained_classes" not in found.data
+    assert found.data["untrained_classes"] == []
     mapped = dhsk.hyperspherical_map(X)
     np.testing.assert_array_equal(found.model_.predict(mapped), expected.model_.predict(mapped))
     assert {p: p.stat().st_mtime_ns for p in before} == before
@@ -103,7 +103,7 @@ def test_small_classes_are_left_out(digits: Any, stored: bool, tmp_path: Path) -
 def test_low_rank_goes_on_and_leaves_out(digits: Any, loss: str) -> None:
     """Machines of one class against the rest do the same, and converge without the class."""
     X, y = digits
-    options = {"kernels": [KERNEL], "C": 1.0, "rank": 40, "loss": loss, "seed": 3}
+    options = {"kernels": [KERNEL], "C": 1.0, "low_rank": dhsk.LowRank(40, loss=loss), "seed": 3}
     result = few_warned(X, y, **options)
     assert all(row["converged"] for row in result.results_)
     assert result.best_score_ > 0.9

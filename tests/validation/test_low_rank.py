@@ -28,7 +28,9 @@ def digits(n: int = 500, classes: int = 10) -> tuple[NDArray[Any], NDArray[Any]]
 def reference(X: NDArray[Any], y: NDArray[Any], k: int, scale: float, model: Any) -> list[float]:
     """Scores of a linear model on the features, fold by fold."""
     # The very landmarks that a seed of 0 gives the cross-validation.
-    made = dhsk.cross_validate(X, y, time_scale=scale, C=1.0, rank=k, refit=True, cv=2).model_
+    made = dhsk.cross_validate(
+        X, y, time_scale=scale, C=1.0, low_rank=dhsk.LowRank(k), refit=True, cv=2
+    ).model_
     assert made is not None
     features = dhsk.NystromFeatures(selection=made.indices, time_scale=scale, dtype="float64")
     Z = features.fit_transform(X)
@@ -42,7 +44,9 @@ def reference(X: NDArray[Any], y: NDArray[Any], k: int, scale: float, model: Any
 def test_scores_are_those_of_scikit_learn(classes: int, loss: str) -> None:
     """Every fold and C scores what LIBLINEAR scores on the same features."""
     X, y = digits(400, classes)
-    result = dhsk.cross_validate(X, y, time_scale=SCALES, C=PENALTIES, rank=60, loss=loss, tol=1e-4)
+    result = dhsk.cross_validate(
+        X, y, time_scale=SCALES, C=PENALTIES, low_rank=dhsk.LowRank(60, loss=loss), tol=1e-4
+    )
     for scale in SCALES:
         for C in PENALTIES:
             binary = LogisticRegression(C=C, solver="liblinear", tol=1e-8, max_iter=10_000)
@@ -63,7 +67,9 @@ def test_scores_are_those_of_scikit_learn(classes: int, loss: str) -> None:
 def test_ranks_are_tried_side_by_side() -> None:
     """More landmarks leave less of the kernel, and each rank has its rows."""
     X, y = digits()
-    result = dhsk.cross_validate(X, y, time_scale=0.7, C=[1.0, 10.0], rank=[20, 80, 320], cv=3)
+    result = dhsk.cross_validate(
+        X, y, time_scale=0.7, C=[1.0, 10.0], low_rank=dhsk.LowRank([20, 80, 320]), cv=3
+    )
     errors = {row["rank"]: row["trace_error"] for row in result.summary_}
     assert list(errors) == [20, 80, 320]
     assert errors[20] > errors[80] > errors[320] >= 0
@@ -76,7 +82,13 @@ def test_more_landmarks_than_features_leave_less_of_the_kernel() -> None:
     X, y = digits()
     found = [
         dhsk.cross_validate(
-            X, y, time_scale=0.7, C=1.0, rank=40, oversampling=times, cv=3, refit=True
+            X,
+            y,
+            time_scale=0.7,
+            C=1.0,
+            low_rank=dhsk.LowRank(40, oversampling=times),
+            cv=3,
+            refit=True,
         )
         for times in (1, 3)
     ]
@@ -89,7 +101,7 @@ def test_more_landmarks_than_features_leave_less_of_the_kernel() -> None:
 def test_all_landmarks_are_as_good_as_the_exact_kernel() -> None:
     """With as many landmarks as samples, nothing of the kernel is left."""
     X, y = digits(150)
-    result = dhsk.cross_validate(X, y, time_scale=0.7, C=10.0, rank=1000, cv=3)
+    result = dhsk.cross_validate(X, y, time_scale=0.7, C=10.0, low_rank=dhsk.LowRank(1000), cv=3)
     assert result.best_["trace_error"] < 1e-5  # float32
     exact = dhsk.cross_validate(X, y, time_scale=0.7, C=10.0, cv=3)
     assert abs(result.best_score_ - exact.best_score_) < 0.05  # another loss, one against the rest
@@ -100,33 +112,38 @@ def test_a_finished_kernel_is_not_fitted_again(tmp_path: Path) -> None:
     X, y = digits(200)
     stages: list[str] = []
     options: dict[str, Any] = {
-        "time_scale": SCALES, "C": PENALTIES, "rank": 40, "cv": 3, "journal": tmp_path,
-        "table": tmp_path / "rows.csv",
+        "time_scale": SCALES, "C": PENALTIES, "low_rank": dhsk.LowRank(40), "cv": 3,
+        "out": tmp_path,
         "progress": lambda event: stages.append(event.stage),
     }  # fmt: skip
     first = dhsk.cross_validate(X, y, **options)
     assert "training" in stages
     stages.clear()
-    table = (tmp_path / "rows.csv").read_text()
+    table = (tmp_path / "results.csv").read_text()
     again = dhsk.cross_validate(X, y, **options)
     assert "training" not in stages
     assert first.results_ == again.results_
-    assert (tmp_path / "rows.csv").read_text() == table
+    assert (tmp_path / "results.csv").read_text() == table
 
 
 def test_interrupted_it_goes_on_to_the_same_table(tmp_path: Path) -> None:
     """Killed in the second kernel, it keeps the first, and ends at the same scores."""
     X, y = digits(200)
-    options: dict[str, Any] = {"time_scale": SCALES, "C": PENALTIES, "rank": 40, "cv": 3}
+    options: dict[str, Any] = {
+        "time_scale": SCALES,
+        "C": PENALTIES,
+        "low_rank": dhsk.LowRank(40),
+        "cv": 3,
+    }
     undisturbed = dhsk.cross_validate(X, y, **options)
 
     def stop(event: Progress) -> None:
-        if event.stage == "training" and list(tmp_path.glob("*.npz")):
+        if event.stage == "training" and list(tmp_path.glob("fits/*.npz")):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        dhsk.cross_validate(X, y, **options, journal=tmp_path, progress=stop)
-    resumed = dhsk.cross_validate(X, y, **options, journal=tmp_path)
+        dhsk.cross_validate(X, y, **options, out=tmp_path, progress=stop)
+    resumed = dhsk.cross_validate(X, y, **options, out=tmp_path)
     pairs = zip(undisturbed.results_, resumed.results_, strict=True)
     assert all(a | {"seconds": 0} == b | {"seconds": 0} for a, b in pairs)
 
@@ -135,7 +152,7 @@ def test_refit_and_held_out_samples() -> None:
     """The best cell, fitted on all samples, predicts; held-out samples are scored by it."""
     X, y = digits(600)
     result = dhsk.cross_validate(
-        X[:400], y[:400], time_scale=0.7, C=[1.0, 10.0], rank=100, cv=3,
+        X[:400], y[:400], time_scale=0.7, C=[1.0, 10.0], low_rank=dhsk.LowRank(100), cv=3,
         test=(X[400:], y[400:]),
     )  # fmt: skip
     model = result.model_
@@ -150,7 +167,7 @@ def test_refit_and_held_out_samples() -> None:
 def test_time_and_C_are_found_by_themselves() -> None:
     """The search over times and scaled values of C works on features too."""
     X, y = digits(300)
-    result = dhsk.cross_validate(X, y, time_scale="auto", rank=60, cv=3)
+    result = dhsk.cross_validate(X, y, time_scale="auto", low_rank=dhsk.LowRank(60), cv=3)
     assert result.data["search"]
     assert result.best_score_ > 0.9
 
@@ -161,7 +178,7 @@ def test_a_fold_without_a_class() -> None:
     third = np.flatnonzero(y == 2)
     others = np.flatnonzero(y != 2)
     folds = [(others, third), (np.concatenate([others[::2], third]), others[1::2])]
-    result = dhsk.cross_validate(X, y, time_scale=0.7, C=1.0, rank=30, cv=folds)
+    result = dhsk.cross_validate(X, y, time_scale=0.7, C=1.0, low_rank=dhsk.LowRank(30), cv=folds)
     assert result.results_[0]["score"] == 0.0
     assert result.results_[1]["score"] > 0.9
 
@@ -170,7 +187,9 @@ def test_a_fold_without_a_class() -> None:
 def test_other_scorers(scoring: str) -> None:
     """Scorers of labels and of decisions work, two classes have one column of decisions."""
     X, y = digits(200, 2)
-    result = dhsk.cross_validate(X, y, time_scale=0.7, C=1.0, rank=30, cv=3, scoring=scoring)
+    result = dhsk.cross_validate(
+        X, y, time_scale=0.7, C=1.0, low_rank=dhsk.LowRank(30), cv=3, scoring=scoring
+    )
     assert result.best_score_ > 0.95
 
 
@@ -193,7 +212,7 @@ def test_parameters_are_refused_before_any_work(options: dict[str, Any], words: 
         raise AssertionError(event)
 
     with pytest.raises(dhsk.InputError, match=words):
-        dhsk.cross_validate(X, y, time_scale=1.0, progress=never, **options)
+        dhsk.cross_validate(X, y, time_scale=1.0, progress=never, low_rank=dhsk.LowRank(**options))
 
 
 def test_a_gram_matrix_has_no_landmarks() -> None:
@@ -201,7 +220,7 @@ def test_a_gram_matrix_has_no_landmarks() -> None:
     X, y = digits(60)
     G = dhsk.compute_gram(X, dhsk.CosineKernel())
     with pytest.raises(dhsk.InputError, match="give samples, not a matrix"):
-        dhsk.cross_validate(G, y, time_scale=1.0, rank=10)
+        dhsk.cross_validate(G, y, time_scale=1.0, low_rank=dhsk.LowRank(10))
 
 
 def test_a_row_that_cannot_be_used_is_named() -> None:
@@ -209,12 +228,12 @@ def test_a_row_that_cannot_be_used_is_named() -> None:
     X, y = digits(400)
     X[333, 5] = np.nan
     with pytest.raises(dhsk.InputError, match="row 333"):
-        dhsk.cross_validate(X, y, time_scale=1.0, rank=10)
+        dhsk.cross_validate(X, y, time_scale=1.0, low_rank=dhsk.LowRank(10))
 
 
 def test_kernels_with_different_maps_are_compared() -> None:
     """Kernels on the sphere and on the samples themselves stand in one table, as exact ones do."""
     X, y = digits(200)
     kernels = [dhsk.HeatKernel.at_scale(64, 0.7), dhsk.GaussianKernel(25.0), dhsk.LinearKernel()]
-    result = dhsk.cross_validate(X, y, kernels=kernels, C=[1.0], rank=40, cv=3)
+    result = dhsk.cross_validate(X, y, kernels=kernels, C=[1.0], low_rank=dhsk.LowRank(40), cv=3)
     assert [row["kernel"] for row in result.summary_] == ["heat", "gaussian", "linear"]

@@ -24,7 +24,7 @@ def test_scorers_of_probabilities_score_platts(rank: int | None, n_classes: int)
     """
     X, y = load_wine(return_X_y=True)
     X, y = X[y < n_classes], y[y < n_classes]
-    own = {"time_scale": [0.3], "C": [100.0], "rank": rank}
+    own = {"time_scale": [0.3], "C": [100.0], "low_rank": rank and dhsk.LowRank(rank)}
     found = dhsk.cross_validate(X, y, scoring="neg_log_loss", **own)
     shares = np.bincount(y) / len(y)
     assert 0.5 * (shares @ np.log(shares)) < found.best_score_ < 0
@@ -45,7 +45,7 @@ def test_scorers_may_be_objects_and_functions(rank: int | None, tmp_path: Path) 
     """What `make_scorer` gives, and functions; the checkpoint tells them apart."""
     X, y = load_wine(return_X_y=True)
     own: dict[str, Any] = {
-        "time_scale": [0.3], "C": [1.0], "rank": rank, "journal": tmp_path / "fits"
+        "time_scale": [0.3], "C": [1.0], "low_rank": rank and dhsk.LowRank(rank), "out": tmp_path
     }  # fmt: skip
     named = dhsk.cross_validate(X, y, scoring="f1_macro", **own)
     made = dhsk.cross_validate(X, y, scoring=make_scorer(f1_score, average="macro"), **own)

@@ -7,7 +7,11 @@ import pytest
 from sklearn.datasets import load_digits
 
 import dhsk
+<<<<<<< HEAD
 from dhsk.solvers.sources import ArraySource
+=======
+from dhsk.results.columns import Cell
+>>>>>>> 3fd1781 (Tests of typed results, of both schemas and of arguments by their old names)
 from dhsk.validation.choice import choose
 from dhsk.validation.search import LINEAR, is_linear, next_scales, scaled, spread_of
 
@@ -75,6 +79,7 @@ def test_linear_means_the_distances_of_the_linear_kernel(dim: int) -> None:
         assert bool(ratios.max() / ratios.min() - 1 <= LINEAR) is linear
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("kernel", [dhsk.HeatKernel(12, 0.1), dhsk.LinearKernel()])
 def test_spread_is_the_mean_squared_distance_from_the_mean(counts: Any, kernel: Any) -> None:
     """In feature space: for the linear kernel the variance of the samples, as numpy has it."""
@@ -104,6 +109,14 @@ def cell(mean: float, n_support: float, *, converged: bool = True, std: float = 
     """A row of a summary."""
     name = {"label": f"k{mean}", "C": n_support, "C_scaled": None}
     return {**name, "mean": mean, "std": std, "n_support": n_support, "converged": converged}
+=======
+def cell(mean: float, n_support: float, *, converged: bool = True, std: float = 0.02) -> Cell:
+    """A cell of a summary."""
+    return Cell(
+        "k", f"k{mean}", C=n_support, mean=mean, std=std, n_support=n_support,
+        converged=converged, seconds=1.0, n_iter=1, gap=0.0,
+    )  # fmt: skip
+>>>>>>> 3fd1781 (Tests of typed results, of both schemas and of arguments by their old names)
 
 
 def test_the_simplest_within_one_standard_error_wins() -> None:
@@ -111,13 +124,13 @@ def test_the_simplest_within_one_standard_error_wins() -> None:
     rows = [cell(0.95, 900), cell(0.941, 300), cell(0.939, 100), cell(0.945, 300), cell(0.95, 950)]
     best, choice = choose(rows, 5, simplest=True)
     assert best == rows[3]  # of two with as many the higher mean
-    assert choice["rule"] == "one standard error"
-    assert choice["standard_error"] == pytest.approx(0.01)
-    assert choice["within"] == 4
-    assert choice["highest"]["n_support"] == 900  # of equals the first
+    assert choice.rule == "one standard error"
+    assert choice.standard_error == pytest.approx(0.01)
+    assert choice.within == 4
+    assert choice.highest.n_support == 900  # of equals the first
     best, choice = choose(rows, 5, simplest=False)
     assert best == rows[0]
-    assert choice["rule"] == "highest mean"
+    assert choice.rule == "highest mean"
 
 
 def test_cells_that_did_not_converge_do_not_win() -> None:
@@ -126,12 +139,12 @@ def test_cells_that_did_not_converge_do_not_win() -> None:
     for simplest in (True, False):
         best, choice = choose(rows, 5, simplest=simplest)
         assert best == rows[1]
-        assert choice["left_out"] == 2
-        assert choice["within"] == 1
+        assert choice.left_out == 2
+        assert choice.within == 1
     best, choice = choose([rows[0], rows[2]], 1, simplest=False)
     assert best == rows[0]
-    assert choice["left_out"] == 0
-    assert choice["standard_error"] == 0.0
+    assert choice.left_out == 0
+    assert choice.standard_error == 0.0
 
 
 def test_a_grid_leaves_out_what_did_not_converge() -> None:
