@@ -159,9 +159,16 @@ PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
     "gram": ("kernel", "Y", "sphere_map", "dtype", "product_dtype", "tile", "memory", "layout",
              "store"),
     "cv": ("time_scale", "kernels", "C", "cv", "groups", "class_weight", "sample_weight",
-           "scoring", "tol", "rank", "selection", "oversampling", "loss", "sphere_map", "memory",
+           "scoring", "tol", "low_rank", "rank", "selection", "oversampling", "loss", "sphere_map", "memory",
            "seed", "refit"),
 }  # fmt: skip
+
+
+def _of_low_rank(name: str, odd: Any) -> dict[str, Any]:
+    """An argument of `cross_validate`; what belongs to a low rank within one."""
+    if name not in ("rank", "selection", "oversampling", "loss"):
+        return {name: odd}
+    return {"low_rank": dhsk.LowRank(**({"rank": 4} | {name: odd}))}
 
 
 def draw(random: Random) -> tuple[str, Callable[[], Any]]:
@@ -181,7 +188,7 @@ def draw(random: Random) -> tuple[str, Callable[[], Any]]:
             kernel = own.pop("kernel", random.choice(dhsk.kernels.NAMED))
             return f"compute_gram(X, {kernel!r}, **{own})", lambda: _gram(X, kernel, own)
         case "cv":
-            own = {random.choice(PARAMETERS["cv"]): odd} if given else {}
+            own = _of_low_rank(random.choice(PARAMETERS["cv"]), odd) if given else {}
             own = {"cv": 2, "C": [1.0], "kernels": [random.choice(dhsk.kernels.NAMED)]} | own
             return f"cross_validate(X, y, **{own})", lambda: dhsk.cross_validate(X, y, **own)
         case "fit":

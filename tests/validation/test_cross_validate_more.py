@@ -453,13 +453,8 @@ def test_cheap_kernels_come_first(digits: Any, monkeypatch: pytest.MonkeyPatch) 
     order: list[int] = []
     solved = PairSolver.solved
 
-<<<<<<< HEAD
     def spy(self: PairSolver, wanted: Any) -> Any:
         order.extend(wanted)
-=======
-    def spy(self: Job, wanted: Any) -> Any:
-        order.extend(self._candidates[k].names.time_scale for k in wanted)
->>>>>>> 3fd1781 (Tests of typed results, of both schemas and of arguments by their old names)
         return solved(self, wanted)
 
     monkeypatch.setattr(PairSolver, "solved", spy)

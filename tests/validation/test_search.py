@@ -7,11 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 import dhsk
-<<<<<<< HEAD
-from dhsk.solvers.sources import ArraySource
-=======
 from dhsk.results.columns import Cell
->>>>>>> 3fd1781 (Tests of typed results, of both schemas and of arguments by their old names)
+from dhsk.solvers.sources import ArraySource
 from dhsk.validation.choice import choose
 from dhsk.validation.search import LINEAR, is_linear, next_scales, scaled, spread_of
 
@@ -79,7 +76,6 @@ def test_linear_means_the_distances_of_the_linear_kernel(dim: int) -> None:
         assert bool(ratios.max() / ratios.min() - 1 <= LINEAR) is linear
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("kernel", [dhsk.HeatKernel(12, 0.1), dhsk.LinearKernel()])
 def test_spread_is_the_mean_squared_distance_from_the_mean(counts: Any, kernel: Any) -> None:
     """In feature space: for the linear kernel the variance of the samples, as numpy has it."""
@@ -105,18 +101,12 @@ def test_values_of_C_are_in_units_of_the_spread() -> None:
     assert scaled([1.0, 1.5], 0.3) == [3.33333, 5.0]
 
 
-def cell(mean: float, n_support: float, *, converged: bool = True, std: float = 0.02) -> Any:
-    """A row of a summary."""
-    name = {"label": f"k{mean}", "C": n_support, "C_scaled": None}
-    return {**name, "mean": mean, "std": std, "n_support": n_support, "converged": converged}
-=======
 def cell(mean: float, n_support: float, *, converged: bool = True, std: float = 0.02) -> Cell:
     """A cell of a summary."""
     return Cell(
         "k", f"k{mean}", C=n_support, mean=mean, std=std, n_support=n_support,
         converged=converged, seconds=1.0, n_iter=1, gap=0.0,
     )  # fmt: skip
->>>>>>> 3fd1781 (Tests of typed results, of both schemas and of arguments by their old names)
 
 
 def test_the_simplest_within_one_standard_error_wins() -> None:
