@@ -159,8 +159,8 @@ PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
     "gram": ("kernel", "Y", "sphere_map", "dtype", "product_dtype", "tile", "memory", "layout",
              "store"),
     "cv": ("time_scale", "kernels", "C", "cv", "groups", "class_weight", "sample_weight",
-           "scoring", "tol", "low_rank", "rank", "selection", "oversampling", "loss", "sphere_map", "memory",
-           "seed", "refit"),
+           "scoring", "tol", "low_rank", "rank", "selection", "oversampling", "loss", "sphere_map",
+           "memory", "seed", "refit"),
 }  # fmt: skip
 
 
