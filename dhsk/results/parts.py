@@ -33,8 +33,8 @@ class LowRank:
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
     >>> found = dhsk.cross_validate(X, y, time_scale=0.3, C=10, low_rank=dhsk.LowRank([20, 80]))
-    >>> found.best_["rank"]
-    80
+    >>> [(cell["rank"], cell["trace_error"] < 0.01) for cell in found.summary_]
+    [(20, False), (80, True)]
     """
 
     rank: int | Sequence[int]
