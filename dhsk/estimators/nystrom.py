@@ -22,9 +22,10 @@ from dhsk.estimators.selection import (
     usual_oversampling,
 )
 from dhsk.execution.limits import own_room
+from dhsk.execution.options import RunOptions
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
-from dhsk.nystrom.approximation import Approximation, approximate
+from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
 from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
 from dhsk.nystrom.landmarks import require_room
@@ -327,19 +328,17 @@ class NystromFeatures(
         oversampling = self.oversampling
         if oversampling is None:
             oversampling = usual_oversampling(self.n_components, self.selection)
+        how = LandmarkOptions(
+            rank=self.n_components,
+            selection=selection,
+            oversampling=oversampling,
+            landmark_tol=landmark_tol,
+            seed=random_numbers(self.random_state).randint(np.iinfo(np.int32).max),
+        )
         row_map = self._row_map(samples)
         self._keep_map(row_map)
         with in_scikit_words(self):
-            found = approximate(
-                samples,
-                row_map,
-                k=self.n_components,
-                selection=selection,
-                tol=landmark_tol,
-                oversampling=oversampling,
-                seed=random_numbers(self.random_state).randint(np.iinfo(np.int32).max),
-                memory=self._bytes(),
-            )
+            found = approximate(samples, row_map, how, RunOptions(memory=self._bytes()))
         row_map.warn(samples)
         self._landmarks, self.landmark_indices_ = found.landmarks, found.indices
         self.normalization_, self.trace_error_ = found.root, found.trace_error

@@ -13,11 +13,11 @@ from dhsk.arrays import Floats, Rows
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, random_numbers, warn_unless_solved
 from dhsk.estimators.selection import check_choice, check_landmark_tol, numbered
+from dhsk.execution.options import RunOptions
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import usual_dtype
-from dhsk.models.problem import RunOptions
 from dhsk.models.train_low_rank import LossName, LowRankOptions, check_loss, train_low_rank
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule

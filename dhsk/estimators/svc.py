@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import make_problem, warn_unless_converged
+from dhsk.execution.options import RunOptions
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.exact import SvcModel
-from dhsk.models.problem import RunOptions
 from dhsk.models.train_exact import train_svc
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule

@@ -1,18 +1,15 @@
-"""What is to be trained, from labels and weights, and where."""
+"""What is to be trained, from labels and weights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from distributed import Client
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
-from dhsk.progress import OnProgress, ignore
 
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 """Factors of C by label, "balanced", or None for 1, as scikit-learn has them."""
@@ -57,33 +54,6 @@ class Problem:
             return self.weights[None]
         folds = range(int(self.fold_of.max()) + 1)
         return np.stack([self.weights, *(self.weights * (self.fold_of != f) for f in folds)])
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Where a fit or a cross-validation computes, and what it keeps.
-
-    Attributes
-    ----------
-    memory
-        Most bytes for all processes together; None for half of what is free, or for what the
-        workers have.
-    client
-        Where to compute; None for threads of this process.
-    store
-        Folder for Gram matrices; None to store nothing.
-    journal
-        Folder for what is finished, so that the same call goes on where it was killed; None to
-        keep nothing.
-    report
-        Receives progress.
-    """
-
-    memory: int | None = None
-    client: Client | None = None
-    store: str | Path | None = None
-    journal: Path | None = None
-    report: OnProgress = ignore
 
 
 def class_factors(class_weight: ClassWeight, labels: NDArray[Any]) -> Floats:

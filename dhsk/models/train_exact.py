@@ -8,6 +8,7 @@ import numpy as np
 from dhsk.arrays import ROWS, Floats, Indices, Rows
 from dhsk.execution.limits import core_count, own_room
 from dhsk.execution.memory import Allowance
+from dhsk.execution.options import RunOptions
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
@@ -19,7 +20,7 @@ from dhsk.models.exact import Certificates, Expansion, SvcModel, pairs_of_classe
 from dhsk.models.exact_plan import plan_exact, share_of_fits
 from dhsk.models.fit_plan import FitCounts, plan_counts
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
-from dhsk.models.problem import Problem, RunOptions
+from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, unit_for
 from dhsk.models.sources import ClassesSource, GramSource, RowsShape, RowsSource
 from dhsk.progress import OnProgress, Progress, counter

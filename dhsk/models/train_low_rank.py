@@ -1,16 +1,16 @@
 """Training of a low-rank classifier: features, then all its columns together."""
 
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Allowance
+from dhsk.execution.options import RunOptions
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import computing
 from dhsk.gram.prepare import check_kernels, scan_side
@@ -23,9 +23,9 @@ from dhsk.linear.preconditioner import Factors
 from dhsk.linear.warm_start import solve_columns
 from dhsk.models.low_rank import LowRankCertificates, LowRankModel
 from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank, solver_bytes
-from dhsk.models.problem import Problem, RunOptions
+from dhsk.models.problem import Problem
 from dhsk.models.sources import RowsShape
-from dhsk.nystrom.approximation import Approximation, approximate
+from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples
 from dhsk.units import human_bytes
@@ -33,32 +33,17 @@ from dhsk.units import human_bytes
 LossName: TypeAlias = Literal["squared_hinge", "logistic"]
 
 
-@dataclass(frozen=True)
-class LowRankOptions:
+@dataclass(frozen=True, eq=False)
+class LowRankOptions(LandmarkOptions):
     """How a kernel is approximated, and what is minimised.
 
     Attributes
     ----------
-    rank
-        Most features.
-    selection
-        How landmarks are chosen, see `approximate`.
-    oversampling
-        Landmarks for each feature.
-    landmark_tol
-        Relative trace error that is small enough.
     loss
-        The loss.
-    seed
-        Of all random choices.
+        Name of the loss.
     """
 
-    rank: int
-    selection: str | Indices = "rpcholesky"
-    oversampling: float = 1.0
-    landmark_tol: float = 0.0
     loss: LossName = "squared_hinge"
-    seed: int = 0
 
 
 def train_low_rank(
@@ -102,37 +87,14 @@ def train_low_rank(
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
     with one_blas_thread() if options.client is None else computing(options.client):
         plan, room = _plan(problem, samples, row_map, options, how)
-        found = _approximation(samples, row_map, options, how, plan)
+        features = None if plan is None else plan.features
+        found = approximate(samples, row_map, how, options, features)
         steps = _steps(problem, samples, row_map, options, how, found)
         solver = _Solver(problem, how, found, steps, options.report)
         solution = solver.solve(solver.room_of(room))
         model = _model(problem, row_map, how, found, solution)
     notes = {"planned_bytes": None if plan is None else plan.need.total}
     return replace(model, feature_names=samples.feature_names, notes=notes)
-
-
-def _approximation(
-    samples: Samples,
-    row_map: RowMap,
-    options: RunOptions,
-    how: LowRankOptions,
-    plan: LowRankPlan | None,
-) -> Approximation:
-    """Features, made in what the solver leaves of the memory of this process."""
-    return approximate(
-        samples,
-        row_map,
-        k=how.rank,
-        selection=how.selection,
-        tol=how.landmark_tol,
-        oversampling=how.oversampling,
-        seed=how.seed,
-        memory=options.memory,
-        client=options.client,
-        plan=None if plan is None else plan.features,
-        report=options.report,
-        journal=options.journal,
-    )
 
 
 def _plan(
@@ -144,9 +106,7 @@ def _plan(
 ) -> tuple[LowRankPlan | None, int]:
     """Memory of this process, None where samples are on workers; and the solver's part."""
     n, rows = samples.shape[0], RowsShape.of_samples(samples, row_map.dtype)
-    chosen = isinstance(how.selection, str)
-    m = ceil(min(n, how.oversampling * how.rank)) if chosen else len(how.selection)
-    keys = len(columns_of(problem))
+    m, keys = how.count(n), len(columns_of(problem))
     if options.client is None:
         plan = plan_low_rank(rows, m, keys, Allowance.now(options.memory))
         return plan, plan.solver

@@ -3,17 +3,16 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from distributed import Client
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.options import RunOptions
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import Workers, borrow_client
 from dhsk.gram.compute import compute_gram
@@ -24,7 +23,7 @@ from dhsk.nystrom.centres import kmeans
 from dhsk.nystrom.checkpoint import LandmarkCheckpoint
 from dhsk.nystrom.cholesky import ComputedFactor, HeldFactor
 from dhsk.nystrom.components import components, squared_length, turned, write_features
-from dhsk.nystrom.landmarks import rp_cholesky, uniform
+from dhsk.nystrom.landmarks import RandomPivots, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
 from dhsk.nystrom.room import (
     ApproximationNeed,
@@ -40,6 +39,40 @@ from dhsk.samples import Samples
 
 SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
 """Ways to choose landmarks."""
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkOptions:
+    """How landmarks are chosen, and how many features are made of them.
+
+    Attributes
+    ----------
+    rank
+        Most features.
+    selection
+        "rpcholesky", "uniform", "kmeans" (centres of groups, which are no samples), or numbers of
+        samples, (m,), which are all taken.
+    oversampling
+        Landmarks for each feature, at least 1: of more landmarks than features the leading
+        components are kept.
+    landmark_tol
+        Relative trace error, below 1, that is small enough: "rpcholesky" takes no more landmarks
+        than reach it; if they are more than `rank`, leaving out components adds to it.
+    seed
+        Of all random choices.
+    """
+
+    rank: int
+    selection: str | Indices = "rpcholesky"
+    oversampling: float = 1.0
+    landmark_tol: float = 0.0
+    seed: int = 0
+
+    def count(self, n: int) -> int:
+        """Landmarks of n samples."""
+        if isinstance(self.selection, str):
+            return ceil(min(n, self.oversampling * self.rank))
+        return len(self.selection)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +126,9 @@ class Approximation:
 def approximate(
     samples: Samples,
     row_map: RowMap,
-    *,
-    k: int,
-    selection: str | Indices = "rpcholesky",
-    tol: float = 0.0,
-    oversampling: float = 1.0,
-    seed: int = 0,
-    memory: int | None = None,
-    client: Client | None = None,
+    how: LandmarkOptions,
+    options: RunOptions = RunOptions(),  # noqa: B008  # frozen
     plan: ApproximationPlan | None = None,
-    report: OnProgress = ignore,
-    journal: Path | None = None,
 ) -> Approximation:
     """Choose landmarks, and make features of all samples.
 
@@ -117,31 +142,14 @@ def approximate(
         What to approximate the kernel matrix of.
     row_map
         The kernel, and how samples become its rows.
-    k
-        Most features.
-    selection
-        "rpcholesky", "uniform", "kmeans" (centres of groups, which are no samples), or numbers of
-        samples, (m,), which are all taken.
-    tol
-        Relative trace error, below 1, that is small enough: "rpcholesky" takes no more landmarks
-        than reach it; where they are more than k, leaving out components adds to it.
-    oversampling
-        Landmarks for each feature, at least 1: of more landmarks than features the leading
-        components are kept.
-    seed
-        Of the choice.
-    memory
-        Most bytes that this process may hold, or with a client all processes together; None for
-        half of what is free.
-    client
-        Workers for the passes; samples go to a temporary folder that all of them must see.
+    how
+        Landmarks and features.
+    options
+        Memory; workers for the passes, for which samples go to a temporary folder that all of them
+        must see. The journal keeps the state of "rpcholesky" after every round, unless features
+        are in memory: the same call goes on from there to the same bits.
     plan
-        What is in memory, of a caller that has divided it; None to plan by `memory`.
-    report
-        Receives progress.
-    journal
-        Folder for the state of "rpcholesky" after every round, where features are not held: the
-        same call goes on from there to the same bits.
+        What is in memory, of a caller that has divided it; None to plan by the options.
 
     Returns
     -------
@@ -161,25 +169,27 @@ def approximate(
        NIPS 13 (2000).
     """
     n = samples.shape[0]
-    m = ceil(min(n, oversampling * k)) if isinstance(selection, str) else len(selection)
+    m = how.count(n)
     need = ApproximationNeed.of(n, row_map.bytes_of(samples), np.dtype(row_map.dtype).itemsize, m)
     what = f"{m} landmarks of {n} samples"
     with ExitStack() as stack:
         # One thread and several give the same bits only with BLAS on one thread in both.
         stack.enter_context(one_blas_thread())
-        if client is not None:
-            stack.enter_context(borrow_client(client))
-            plan = plan_on_workers(need, what, own_room(None), memory, client)
+        if options.client is not None:
+            stack.enter_context(borrow_client(options.client))
+            plan = plan_on_workers(need, what, own_room(None), options.memory, options.client)
         elif plan is None:
-            plan = plan_here(need, what, own_room(memory), core_count())
-        placed = _placed(samples, row_map, plan, memory, client, report)
-        making = _Making(placed, plan.tier == "features held", seed, report)
-        pivoted = isinstance(selection, str) and selection == "rpcholesky"
-        folder = journal if pivoted and not making.held else None
-        rounds = _rounds(samples, row_map, placed, plan, [m, tol, seed], folder)
-        found = making.by(selection, m, tol, rounds)
-        if isinstance(selection, str) and found.root.shape[1] > k:
-            found = making.leading(found, k)
+            plan = plan_here(need, what, own_room(options.memory), core_count())
+        placed = _placed(samples, row_map, plan, options)
+        making = _Making(placed, plan.tier == "features held", how, options.report)
+        rounds = LandmarkCheckpoint(None, "")
+        if options.journal is not None and making.pivoted and not making.held:
+            print_ = _fingerprint(samples, row_map, placed)
+            name = _name(row_map, print_, [plan.tier, m, how.landmark_tol, how.seed])
+            rounds = LandmarkCheckpoint(options.journal, name)
+        found = making.by(m, rounds)
+        if isinstance(how.selection, str) and found.root.shape[1] > how.rank:
+            found = making.leading(found, how.rank)
         features = making.features(found)
     return Approximation(
         kernel=row_map.kernel,
@@ -195,50 +205,41 @@ def approximate(
 
 
 def _placed(
-    samples: Samples,
-    row_map: RowMap,
-    plan: ApproximationPlan,
-    memory: int | None,
-    client: Client | None,
-    report: OnProgress,
+    samples: Samples, row_map: RowMap, plan: ApproximationPlan, options: RunOptions
 ) -> Placed:
     """Samples where passes find them."""
-    if client is not None:
+    if options.client is not None:
         G = compute_gram(
             samples,
             row_map.kernel,
             sphere_map=row_map.sphere_map,
             product_dtype=row_map.dtype,
             zero_rows=row_map.zero_rows,
-            memory=memory,
-            client=client,
-            progress=report,
+            memory=options.memory,
+            client=options.client,
+            progress=options.report,
         )
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
-        return in_folder(G, row_bytes, Workers(client, plan.threads))
+        return in_folder(G, row_bytes, Workers(options.client, plan.threads))
     if plan.tier == "samples read in every pass":
         return in_source(samples, row_map, plan.threads)
-    rows = row_map.all_of(samples, plan.planned, report, threads=plan.threads)
+    rows = row_map.all_of(samples, plan.planned, options.report, threads=plan.threads)
     return in_memory(rows, row_map.kernel, plan.threads)
 
 
-def _rounds(
-    samples: Samples,
-    row_map: RowMap,
-    placed: Placed,
-    plan: ApproximationPlan,
-    parameters: list[Any],
-    folder: Path | None,
-) -> LandmarkCheckpoint:
-    """Where the state of a choice is kept: under a name of all that determines it."""
-    if folder is None:
-        return LandmarkCheckpoint(None, "")
-    kernel, sphere_map, dtype = row_map.kernel, row_map.sphere_map, row_map.dtype
-    print_ = placed.fingerprint
-    if print_ is None:
-        print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
-    key = [kernel.to_spec(), print_, sphere_map, dtype, plan.tier, *parameters]
-    return LandmarkCheckpoint(folder, digest_of("landmarks", key))
+def _fingerprint(samples: Samples, row_map: RowMap, placed: Placed) -> str:
+    """Fingerprint of the samples: that which is known, or of one more pass."""
+    if placed.fingerprint is not None:
+        return placed.fingerprint
+    kernels, sphere_map = [row_map.kernel], row_map.sphere_map
+    return scan_side(samples, kernels, sphere_map, ignore, row_map.zero_rows).fingerprint
+
+
+def _name(row_map: RowMap, fingerprint: str, parameters: list[Any]) -> str:
+    """Name of a choice in the journal: a hash of all that determines it."""
+    kernel = row_map.kernel.to_spec()
+    key = [kernel, fingerprint, row_map.sphere_map, row_map.dtype, *parameters]
+    return digest_of("landmarks", key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,8 +259,13 @@ class _Making:
 
     placed: Placed
     held: bool
-    seed: int
+    how: LandmarkOptions
     report: OnProgress
+
+    @property
+    def pivoted(self) -> bool:
+        """Whether landmarks are chosen by Cholesky."""
+        return isinstance(self.how.selection, str) and self.how.selection == "rpcholesky"
 
     @cached_value
     def diagonal(self) -> Floats:
@@ -271,20 +277,19 @@ class _Making:
         """Its sum."""
         return float(self.diagonal.sum())
 
-    def by(
-        self, selection: str | Indices, m: int, tol: float, rounds: LandmarkCheckpoint
-    ) -> _Found:
+    def by(self, m: int, rounds: LandmarkCheckpoint) -> _Found:
         """Landmarks as they were asked for."""
+        selection = self.how.selection
         if not isinstance(selection, str):
             return self.by_inverse(self.placed.take(selection), selection)
         if selection == "uniform":
-            chosen = uniform(self.placed.n, m, np.random.default_rng(self.seed))
+            chosen = uniform(self.placed.n, m, np.random.default_rng(self.how.seed))
             return self.by_inverse(self.placed.take(chosen), chosen)
         if selection == "kmeans":
-            return self.by_inverse(kmeans(self.placed, m, self.seed), None)
-        return self.by_cholesky(m, tol, rounds)
+            return self.by_inverse(kmeans(self.placed, m, self.how.seed), None)
+        return self.by_cholesky(m, rounds)
 
-    def by_cholesky(self, m: int, tol: float, rounds: LandmarkCheckpoint) -> _Found:
+    def by_cholesky(self, m: int, rounds: LandmarkCheckpoint) -> _Found:
         """Landmarks by randomly pivoted Cholesky, whose factor is the features."""
         last = rounds.last()
         begun, root = (None, None) if last is None else last
@@ -293,17 +298,9 @@ class _Making:
             factor = HeldFactor(self.placed, m)
         else:
             factor = ComputedFactor(self.placed, None if begun is None else begun.pivots, root)
-        choice = rp_cholesky(
-            self.placed,
-            factor,
-            self.diagonal,
-            m,
-            rng=np.random.default_rng(self.seed),
-            tol=tol,
-            begun=begun,
-            keep=lambda choice: rounds.keep(choice, factor),
-            report=self.report,
-        )
+        rng, tol = np.random.default_rng(self.how.seed), self.how.landmark_tol
+        pivoting = RandomPivots(self.placed, factor, self.diagonal, m, rng, tol)
+        choice = pivoting.choose(begun, lambda now: rounds.keep(now, factor), self.report)
         values = factor.finished() if isinstance(factor, HeldFactor) else None
         return _Found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
 

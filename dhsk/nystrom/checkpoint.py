@@ -6,7 +6,7 @@ from typing import Any, Final
 from dhsk.arrays import Floats
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.nystrom.cholesky import Factor
-from dhsk.nystrom.landmarks import Choice
+from dhsk.nystrom.landmarks import PivotState
 
 PREFIX: Final = "landmarks-"
 
@@ -26,16 +26,16 @@ class LandmarkCheckpoint:
         self._entries = Checkpoint(folder, PREFIX)
         self._name = name
 
-    def last(self) -> tuple[Choice, Floats] | None:
+    def last(self) -> tuple[PivotState, Floats] | None:
         """Choice after the last round, and the root of its factor; None without a whole one."""
         return self._entries.get(self._name, _round)
 
-    def keep(self, choice: Choice, factor: Factor) -> None:
+    def keep(self, choice: PivotState, factor: Factor) -> None:
         """Keep a round in place of the one before."""
         arrays: dict[str, Any] = {**vars(choice), "root": factor.root}
         self._entries.put(self._name, arrays, {"random": dict(arrays.pop("random"))})
 
 
-def _round(kept: dict[str, Any]) -> tuple[Choice, Floats]:
+def _round(kept: dict[str, Any]) -> tuple[PivotState, Floats]:
     root = kept.pop("root")
-    return Choice(**kept), root
+    return PivotState(**kept), root

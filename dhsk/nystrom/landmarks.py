@@ -21,7 +21,7 @@ _ROUNDS: Final = 4
 
 
 @dataclass
-class Choice:
+class PivotState:
     """Pivots of a partial Cholesky factorisation so far: all that the rest of it depends on.
 
     Attributes
@@ -67,19 +67,8 @@ def block_of(k: int) -> int:
     return max(_LEAST_BLOCK, k // _ROUNDS)
 
 
-def rp_cholesky(
-    placed: Placed,
-    factor: Factor,
-    diagonal: Floats,
-    k: int,
-    *,
-    rng: np.random.Generator,
-    tol: float = 0.0,
-    block: int | None = None,
-    begun: Choice | None = None,
-    keep: Callable[[Choice], None] = lambda _: None,
-    report: OnProgress = ignore,
-) -> Choice:
+@dataclass(eq=False)
+class RandomPivots:
     """Landmarks by accelerated randomly pivoted Cholesky.
 
     The law of the pivots is that of the plain algorithm [1]_, which draws each one by the diagonal
@@ -87,7 +76,7 @@ def rp_cholesky(
     each proposal is accepted with the share of its weight that the accepted ones leave it [2]_.
     One pass over the samples extends the factor by all that were accepted.
 
-    Parameters
+    Attributes
     ----------
     placed
         Samples, with a positive semi-definite kernel.
@@ -103,23 +92,7 @@ def rp_cholesky(
     tol
         Relative trace error, below 1, at which it ends, with as few pivots as reach it.
     block
-        Pivots proposed at a time; None for `block_of` k.
-    begun
-        Where an earlier call stood, whose factor is given.
-    keep
-        Receives the choice after every round.
-    report
-        Receives progress.
-
-    Returns
-    -------
-    Choice
-        The pivots, and what they leave.
-
-    Raises
-    ------
-    InputError
-        The diagonal of the matrix is zero.
+        Pivots proposed at a time; 0 for `block_of` k.
 
     References
     ----------
@@ -128,56 +101,87 @@ def rp_cholesky(
     .. [2] E. N. Epperly, J. A. Tropp and R. J. Webber, "Embrace rejection: kernel matrix
        approximation by accelerated randomly pivoted Cholesky", arXiv 2410.03969.
     """
-    k = min(k, placed.n)
-    trace = float(diagonal.sum())
-    if not trace > 0:
-        raise InputError(
-            f"the kernel of each of the {placed.n} samples with itself is 0: scale them"
-        )
-    floor = k * float(np.finfo(placed.dtype).eps) * diagonal
-    now = begun or Choice(diagonal, 1.0, np.empty(0, np.intp), rng.bit_generator.state)
-    rng.bit_generator.state = now.random
-    while len(now.pivots) < k and now.error > tol:
-        report(Progress("landmarks", len(now.pivots), k))
-        following = _round(placed, factor, now, floor, trace, k, tol, block or block_of(k), rng)
-        if following is None:  # what is left is rounding
-            break
-        now = following
-        keep(now)
-    report(Progress("landmarks", k, k))
-    return now
 
+    placed: Placed
+    factor: Factor
+    diagonal: Floats
+    k: int
+    rng: np.random.Generator
+    tol: float = 0.0
+    block: int = 0
 
-def _round(
-    placed: Placed,
-    factor: Factor,
-    now: Choice,
-    floor: Floats,
-    trace: float,
-    k: int,
-    tol: float,
-    block: int,
-    rng: np.random.Generator,
-) -> Choice | None:
-    """One block of proposals: what is chosen after it, None if nothing is left to choose."""
-    drawn = _draw(now.left, floor, block, rng)
-    if drawn is None:
-        return None
-    rows = placed.take(drawn)
-    known = factor.of(drawn, rows)
-    H = placed.kernel.of_rows(rows).astype(np.float64) - known @ known.T
-    taken, L = _accept(H, now.left[drawn], floor[drawn], k - len(now.pivots), rng)
-    if not len(taken):  # not even the first, whose weight is whole
-        return None
-    squares, gained = factor.extend(drawn[taken], rows[taken], known[taken], L)
-    count = _enough(gained, (now.error - tol) * trace)
-    left = np.maximum(now.left - squares, 0.0)
-    error = float(left.sum()) / trace
-    if count < len(taken):
-        factor.cut(len(now.pivots) + count)
-        error = max(0.0, now.error - float(gained[:count].sum()) / trace)
-    pivots = np.concatenate([now.pivots, drawn[taken][:count]])
-    return Choice(left, error, pivots, rng.bit_generator.state)
+    def __post_init__(self) -> None:
+        """Settle the number of pivots, and what counts as rounding."""
+        self.k = min(self.k, self.placed.n)
+        self.block = self.block or block_of(self.k)
+        self._trace = float(self.diagonal.sum())
+        self._floor = self.k * float(np.finfo(self.placed.dtype).eps) * self.diagonal
+
+    def choose(
+        self,
+        begun: PivotState | None = None,
+        keep: Callable[[PivotState], None] = lambda _: None,
+        report: OnProgress = ignore,
+    ) -> PivotState:
+        """Choose all pivots.
+
+        Parameters
+        ----------
+        begun
+            Where an earlier call stood, whose factor is given.
+        keep
+            Receives the state after every round.
+        report
+            Receives progress.
+
+        Returns
+        -------
+        PivotState
+            The pivots, and what they leave.
+
+        Raises
+        ------
+        InputError
+            The diagonal of the matrix is zero.
+        """
+        if not self._trace > 0:
+            raise InputError(
+                f"the kernel of each of the {self.placed.n} samples with itself is 0: scale them"
+            )
+        random = self.rng.bit_generator
+        now = begun or PivotState(self.diagonal, 1.0, np.empty(0, np.intp), random.state)
+        random.state = now.random
+        while len(now.pivots) < self.k and now.error > self.tol:
+            report(Progress("landmarks", len(now.pivots), self.k))
+            following = self._round(now)
+            if following is None:  # what is left is rounding
+                break
+            now = following
+            keep(now)
+        report(Progress("landmarks", self.k, self.k))
+        return now
+
+    def _round(self, now: PivotState) -> PivotState | None:
+        """One block of proposals: what is chosen after it, None if nothing is left to choose."""
+        factor, rng, chosen = self.factor, self.rng, len(now.pivots)
+        drawn = _draw(now.left, self._floor, self.block, rng)
+        if drawn is None:
+            return None
+        rows = self.placed.take(drawn)
+        known = factor.of(drawn, rows)
+        H = self.placed.kernel.of_rows(rows).astype(np.float64) - known @ known.T
+        taken, L = _accept(H, now.left[drawn], self._floor[drawn], self.k - chosen, rng)
+        if not len(taken):  # not even the first, whose weight is whole
+            return None
+        squares, gained = factor.extend(drawn[taken], rows[taken], known[taken], L)
+        count = _enough(gained, (now.error - self.tol) * self._trace)
+        left = np.maximum(now.left - squares, 0.0)
+        error = float(left.sum()) / self._trace
+        if count < len(taken):
+            factor.cut(chosen + count)
+            error = max(0.0, now.error - float(gained[:count].sum()) / self._trace)
+        pivots = np.concatenate([now.pivots, drawn[taken][:count]])
+        return PivotState(left, error, pivots, rng.bit_generator.state)
 
 
 def _draw(left: Floats, floor: Floats, block: int, rng: np.random.Generator) -> Indices | None:

@@ -7,7 +7,7 @@ all of those at once, a pass each. All pairs, folds and C share every pass.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -78,6 +78,10 @@ class RoundState:
                 best[ranked] = np.minimum(best[ranked], rank)
         return np.sort(np.argsort(best, kind="stable")[:count])
 
+    def part(self, number: int, source: Source, chosen: Indices) -> "PartTask":
+        """The problems in some of their variables, from where they stand."""
+        return PartTask(number, source, self.pair, chosen, self.b[:, chosen], self.f[:, chosen])
+
     def _violation(self, column: int) -> float:
         return violation_and_intercept(self.pair.dual, column, self.b[column], self.f[column])[0]
 
@@ -136,9 +140,8 @@ def _improve_parts(
 ) -> None:
     """Solve each pair in its worst variables."""
     tasks = [
-        (k, source, state.pair, chosen, state.b[:, chosen], state.f[:, chosen], state.left, tol)
+        (state.part(k, source, state.worst(largest)), state.left, tol)
         for k, state in states.items()
-        for chosen in [state.worst(largest)]
     ]
     for k, chosen, b, work in executor.run(improve_part, tasks):
         states[k].moved |= bool((states[k].b[:, chosen] != b).any())
@@ -146,19 +149,11 @@ def _improve_parts(
         states[k].work += work
 
 
-def improve_part(
-    number: int,
-    source: Source,
-    pair: Pair,
-    chosen: Indices,
-    b: Floats,
-    f: Floats,
-    columns: list[int],
-    tol: float,
-) -> tuple[int, Indices, Floats, Floats]:
-    """Solve the problems of a pair in some of their variables: the task that workers run.
+@dataclass(frozen=True, eq=False)
+class PartTask:
+    """The problems of a pair in some of their variables.
 
-    Parameters
+    Attributes
     ----------
     number
         Of the pair.
@@ -170,6 +165,25 @@ def improve_part(
         Which variables.
     b, f
         Their coefficients and gradients, (columns, chosen).
+    """
+
+    number: int
+    source: Source
+    pair: Pair
+    chosen: Indices
+    b: Floats
+    f: Floats
+
+
+def improve_part(
+    task: PartTask, columns: list[int], tol: float
+) -> tuple[int, Indices, Floats, Floats]:
+    """Solve the problems of a pair in some of their variables: the task that workers run.
+
+    Parameters
+    ----------
+    task
+        Problems and variables.
     columns
         Which problems.
     tol
@@ -178,7 +192,7 @@ def improve_part(
     Returns
     -------
     int
-        The number.
+        Number of the pair.
     Indices
         The variables.
     Floats
@@ -186,14 +200,14 @@ def improve_part(
     Floats
         Steps and seconds of each column, (2, columns).
     """
-    K = source.block(pair.members[chosen])
-    dual = pair.dual.part(chosen)
-    if b.any() or (f != dual.sign).any():
+    K = task.source.block(task.pair.members[task.chosen])
+    dual = task.pair.dual.part(task.chosen)
+    if task.b.any() or (task.f != dual.sign).any():
         # A column starts from the one before only where both have no coefficients elsewhere.
         dual = replace(dual, chain=1)
-    b, f = b.copy(), f.copy()  # what came with the task may be read-only
+    b, f = task.b.copy(), task.f.copy()  # what came with the task may be read-only
     work = improve(K, dual, b, f, columns, tol / 2)
-    return number, chosen, b, work
+    return task.number, task.chosen, b, work
 
 
 def _renew_gradients(source: Source, states: list[RoundState]) -> None:

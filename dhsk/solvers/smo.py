@@ -104,26 +104,14 @@ def ascend(
        information for training support vector machines", JMLR 6 (2005), WSS 2 and equation 6.
     """
     n, length = K.shape[0], K.shape[1]
-    gradient = np.zeros(length)
-    gradient[:n] = f
-    grow, shrink = np.full(length, -np.inf), np.full(length, np.inf)
-    grow[:n][b < upper] = 0.0
-    shrink[:n][b > lower] = 0.0
-    diagonal = np.zeros(length)
-    diagonal[:n] = np.diagonal(K)
-    steps, violation = _ascend(
-        K,
-        diagonal,
-        lower,
-        upper,
-        b,
-        gradient,
-        grow,
-        shrink,
-        largest_entry(K),
-        float(tol),
-        max_steps,
-    )
+    gradient, diagonal = np.zeros(length), np.zeros(length)
+    gradient[:n], diagonal[:n] = f, np.diagonal(K)
+    open_ = np.full((2, length), np.inf)
+    open_[0] = -np.inf
+    open_[0, :n][b < upper] = 0.0
+    open_[1, :n][b > lower] = 0.0
+    limits = (largest_entry(K), float(tol), max_steps)
+    steps, violation = _ascend(K, diagonal, (lower, upper), b, gradient, open_, limits)
     f[:] = gradient[:n]
     return steps, max(0.0, violation)
 
@@ -132,17 +120,18 @@ def ascend(
 def _ascend(
     K: NDArray[Any],
     diagonal: Floats,
-    lower: Floats,
-    upper: Floats,
+    bounds: tuple[Floats, Floats],
     b: Floats,
     f: Floats,
-    grow: Floats,
-    shrink: Floats,
-    entry: float,
-    tol: float,
-    max_steps: int,
+    open_: Floats,
+    limits: tuple[float, float, int],
 ) -> tuple[int, float]:
-    """Compiled part of `ascend`; `grow` and `shrink` are 0 where b may, else infinite."""
+    """Compiled part of `ascend`; rows of `open_` are 0 where b may grow or shrink, else infinite.
+
+    `limits` are the largest entry, the tolerance, and the most steps.
+    """
+    (lower, upper), (entry, tol, max_steps) = bounds, limits
+    grow, shrink = open_[0], open_[1]
     steps, size = 0, np.abs(b).sum()
     largest = np.abs(f).max()
     i, highest = _move(f, grow, K[0], K[0], 0.0)

@@ -24,7 +24,7 @@ from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
 from dhsk.units import parse_bytes
 from dhsk.validation.choice import choose
 from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, ExactEngine, TriedKernel
-from dhsk.validation.grid import DEFAULT_C, Grid, Kernels, candidates, make_grid
+from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, candidates, make_grid
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
 from dhsk.validation.input import Square, open_square
 from dhsk.validation.low_rank import LowRankEngine, checked
@@ -191,12 +191,13 @@ def cross_validate(
     low_rank = checked(low_rank, square)
     look = _is_auto("time_scale", time_scale)
     scale_C = _is_auto("C", C) or (C is None and look)
-    grid = make_grid(
-        square.shape[0], y, cv=cv, groups=groups, seed=seed,
+    grid_options = GridOptions(
+        cv=cv, groups=groups, seed=seed,
         C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,
         class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=tol,
         min_class=min_class,
     )  # fmt: skip
+    grid = make_grid(square.shape[0], y, grid_options)
     chosen = _kernels(square, time_scale, kernels)
     held_out = None if test is None else open_held_out(square, test, grid)
     temporary = TemporaryFolder()

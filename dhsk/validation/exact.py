@@ -12,6 +12,7 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.options import RunOptions
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import executor_of, resources_of
@@ -20,7 +21,6 @@ from dhsk.kernels import Kernel
 from dhsk.models.fit_plan import plan_fits
 from dhsk.models.journal import Journal
 from dhsk.models.pair_fits import MatrixProblem, PairSolver, Placement
-from dhsk.models.problem import RunOptions
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.sources import GramSource
 from dhsk.models.train_exact import fit_models

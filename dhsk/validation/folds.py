@@ -116,9 +116,7 @@ def split(
     # and index arrays only the user knows what they count, so that they are given all.
     chosen = kept if isinstance(cv, Integral) else np.arange(n)
     if isinstance(cv, Integral):
-        _look_at_sizes(classes, int(cv))
-        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-        cv = kind(int(cv), shuffle=True, random_state=seed)
+        cv = _counted(classes, int(cv), seed, grouped=groups is not None)
     y, own = labels[chosen], None if groups is None else np.asarray(groups)[chosen]
     try:
         splitter = check_cv(cv, y, classifier=True)
@@ -136,8 +134,8 @@ def split(
     return str(splitter), folds
 
 
-def _look_at_sizes(classes: Classes, folds: int) -> None:
-    """Refuse more folds than the largest class has samples, and warn of smaller classes."""
+def _counted(classes: Classes, folds: int, seed: int, *, grouped: bool) -> Any:
+    """Splitter into a number of folds; refuses more than the largest class has samples."""
     counts = np.bincount(classes.codes[classes.codes >= 0])
     if counts.max() < folds:
         raise InputError(
@@ -154,6 +152,8 @@ def _look_at_sizes(classes: Classes, folds: int) -> None:
             InputWarning,
             stacklevel=_CALLER,
         )
+    kind = StratifiedGroupKFold if grouped else StratifiedKFold
+    return kind(folds, shuffle=True, random_state=seed)
 
 
 def sizes(classes: Sequence[tuple[Any, int]]) -> str:

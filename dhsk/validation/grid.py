@@ -89,28 +89,12 @@ class Grid:
         return len(self.folds) * len(self.C)
 
 
-def make_grid(
-    n: int,
-    y: Any,
-    *,
-    cv: Any,
-    groups: Any,
-    seed: int,
-    C: Any,
-    class_weight: Any,
-    sample_weight: Any,
-    scoring: str | Scorer,
-    tol: float,
-    min_class: int = 1,
-) -> Grid:
-    """Check labels, folds, weights and values of C before any sample is read.
+@dataclass(frozen=True)
+class GridOptions:
+    """What a grid is made of.
 
-    Parameters
+    Attributes
     ----------
-    n
-        Number of samples.
-    y
-        Labels, (N,).
     cv
         Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
     groups
@@ -118,7 +102,7 @@ def make_grid(
     seed
         Of the shuffled folds.
     C
-        Bounds of the dual coefficients.
+        Upper bounds of the dual coefficients.
     class_weight
         Factors of C by class: a dict, "balanced" or None, as scikit-learn has them.
     sample_weight
@@ -129,6 +113,30 @@ def make_grid(
         Greatest KKT violation.
     min_class
         Fewest samples of a class; smaller ones are left out.
+    """
+
+    cv: Any = 5
+    groups: Any = None
+    seed: int = 0
+    C: Any = DEFAULT_C
+    class_weight: ClassWeight = None
+    sample_weight: Any = None
+    scoring: str | Scorer = "accuracy"
+    tol: float = 1e-3
+    min_class: int = 1
+
+
+def make_grid(n: int, y: Any, options: GridOptions) -> Grid:
+    """Check labels, folds, weights and values of C before any sample is read.
+
+    Parameters
+    ----------
+    n
+        Number of samples.
+    y
+        Labels, (N,).
+    options
+        Folds, weights, scores.
 
     Returns
     -------
@@ -140,32 +148,39 @@ def make_grid(
     InputError
         Something cannot be used.
     """
-    if isinstance(cv, Integral) and cv < 2:
-        raise InputError(f"cv must be at least 2 folds, got {cv}")
-    check_seed(seed)
+    if isinstance(options.cv, Integral) and options.cv < 2:
+        raise InputError(f"cv must be at least 2 folds, got {options.cv}")
+    check_seed(options.seed)
     labels = check_labels(y, n)
-    chosen = Classes.of(labels, whole_parameter("min_class", min_class, 1))
-    classes, codes = chosen.names, chosen.codes
-    values, (tolerance,) = sorted(positive("C", C)), positive("tol", tol)
-    scorer = make_scorer(scoring, classes)
-    splitter, folds = split(labels, chosen, cv, groups, seed)
-    samples = sample_factors(sample_weight, n) * (codes >= 0)
-    weights = np.stack([
-        _fold_weights(samples, class_weight, labels, train, f"the training part of fold {number}")
+    chosen = Classes.of(labels, whole_parameter("min_class", options.min_class, 1))
+    values, (tolerance,) = sorted(positive("C", options.C)), positive("tol", options.tol)
+    scorer = make_scorer(options.scoring, chosen.names)
+    splitter, folds = split(labels, chosen, options.cv, options.groups, options.seed)
+    samples = sample_factors(options.sample_weight, n) * (chosen.codes >= 0)
+    weight = options.class_weight
+    weights = [
+        _fold_weights(samples, weight, labels, train, f"the training part of fold {number}")
         for number, (train, _) in enumerate(folds)
-    ])  # fmt: skip
-    everything = _fold_weights(samples, class_weight, labels, np.arange(n), "the samples")
+    ]
     if scorer.probabilities and len(folds) < 2:
         raise InputError(
             f"scoring {scorer.name!r} needs probabilities, which are fitted to what other folds "
             "hold out: use two folds or more"
         )
     for number, (_, test) in enumerate(folds):
-        _check_score(scorer, classes, codes[test], number)
+        _check_score(scorer, chosen.names, chosen.codes[test], number)
     return Grid(
-        classes, codes, folds, splitter, weights, everything, values, tolerance, scorer,
-        chosen.dropped,
-    )  # fmt: skip
+        classes=chosen.names,
+        y=chosen.codes,
+        folds=folds,
+        splitter=splitter,
+        weights=np.stack(weights),
+        all_weights=_fold_weights(samples, weight, labels, np.arange(n), "what is left"),
+        C=values,
+        tol=tolerance,
+        scoring=scorer,
+        dropped=chosen.dropped,
+    )
 
 
 def _fold_weights(

@@ -22,7 +22,6 @@ from dhsk.linear.passes import sums
 from dhsk.models.journal import Journal
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
-from dhsk.models.problem import RunOptions
 from dhsk.models.sources import RowsShape
 from dhsk.models.train_low_rank import LossName, LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
@@ -133,6 +132,7 @@ class LowRankEngine:
         self._low_rank = low_rank
         self._grid = grid
         self._options = options
+        self._where = replace(options, journal=None)  # it keeps whole kernels
         self._journal = Journal(options.journal)
         self._seed = seed
         self._scan: Scan | None = None
@@ -171,6 +171,16 @@ class LowRankEngine:
     def _ranks(self) -> Sequence[int]:
         assert isinstance(self._low_rank.rank, tuple)  # `checked` has made it one
         return self._low_rank.rank
+
+    def _train_options(self, rank: int) -> LowRankOptions:
+        """Landmarks, features and loss of a rank."""
+        return LowRankOptions(
+            rank=rank,
+            selection=self._low_rank.selection,
+            oversampling=self._low_rank.oversampling,
+            loss=cast(LossName, self._low_rank.loss),
+            seed=self._seed,
+        )
 
     def _row_map(self, kernel: Kernel) -> RowMap:
         """Map of a kernel's samples: that which was asked for is for the spherical ones."""
@@ -228,25 +238,16 @@ class LowRankEngine:
         grid, n = self._grid, self._samples.shape[0]
         return plan_low_rank(
             RowsShape.of_samples(self._samples, row_map.dtype),
-            ceil(min(n, self._low_rank.oversampling * rank)),
+            self._train_options(rank).count(n),
             len(positives(len(grid.classes))) * len(grid.C),
             Allowance.now(self._options.memory),
             len(grid.folds),
         )
 
     def _approximate(self, row_map: RowMap, rank: int, plan: LowRankPlan | None) -> Approximation:
-        made = approximate(
-            self._samples,
-            row_map,
-            k=rank,
-            selection=self._low_rank.selection,
-            oversampling=self._low_rank.oversampling,
-            seed=self._seed,
-            memory=self._options.memory,
-            client=self._options.client,
-            plan=None if plan is None else plan.features,
-            report=self._options.report,
-        )
+        features = None if plan is None else plan.features
+        how = self._train_options(rank)
+        made = approximate(self._samples, row_map, how, self._where, features)
         self._plan = [("features", made.tier)]
         if plan is not None:
             self._plan.append(("memory", plan.need.words))
@@ -255,18 +256,9 @@ class LowRankEngine:
     def refit(self, winner: Tried, C: float) -> tuple[LowRankModel, Certificate]:
         """Fit one cell on all samples; the same seed chooses the same landmarks."""
         begin, grid = perf_counter(), self._grid
-        how = LowRankOptions(
-            rank=winner.rank,
-            selection=self._low_rank.selection,
-            oversampling=self._low_rank.oversampling,
-            loss=cast(LossName, self._low_rank.loss),
-            seed=self._seed,
-        )
-        options = RunOptions(
-            self._options.memory, self._options.client, report=self._options.report
-        )
         row_map = self._row_map(winner.kernel)
-        model = train_low_rank(grid.problem(C), self._samples, row_map, how, options)
+        how = self._train_options(winner.rank)
+        model = train_low_rank(grid.problem(C), self._samples, row_map, how, self._where)
         found = model.certificates
         return model, Certificate(
             seconds=perf_counter() - begin,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.options import RunOptions
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.derive import product_kernel
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
-from dhsk.models.problem import RunOptions
 from dhsk.models.sources import GramSource
 from dhsk.results.columns import KernelColumns
 from dhsk.samples import SphereMap, ZeroRule

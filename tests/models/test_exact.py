@@ -15,11 +15,12 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.errors import InputError
+from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.models import exact as model_module
 from dhsk.models.exact import SvcModel, pairs_of_classes
 from dhsk.models.files import load_model, save_model
-from dhsk.models.problem import Problem, RunOptions
+from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
 from dhsk.samples import open_samples
 from dhsk.solvers.platt import fit_sigmoid

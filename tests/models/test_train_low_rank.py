@@ -13,10 +13,11 @@ from sklearn.svm import LinearSVC
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
-from dhsk.models.problem import Problem, RunOptions
+from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import approximate
 from dhsk.progress import Progress, ignore
@@ -58,7 +59,7 @@ def trained(X: Any, y: Any, how: LowRankOptions = TIGHT, weights: Any = None) ->
 
 def features(X: Any, how: LowRankOptions = TIGHT) -> tuple[Any, Any]:
     """The features that it is trained on, and their root."""
-    found = approximate(open_samples(X), row_map(X.shape[1]), k=how.rank, seed=how.seed)
+    found = approximate(open_samples(X), row_map(X.shape[1]), how)
     assert found.values is not None
     return found.values, found.root
 

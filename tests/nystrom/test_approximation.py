@@ -10,10 +10,11 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.passes import sums
 from dhsk.nystrom import approximation
-from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
+from dhsk.nystrom.approximation import SELECTIONS, Approximation, LandmarkOptions, approximate
 from dhsk.nystrom.room import ApproximationNeed, ApproximationPlan, plan_here
 from dhsk.samples import ZeroRows, open_samples
 
@@ -50,7 +51,9 @@ def row_map(X: Any, dtype: str = "float64", scale: float = 1.0) -> RowMap:
 
 def made(X: Any, k: int = 60, dtype: str = "float64", **options: Any) -> Approximation:
     """Approximation of an array."""
-    return approximate(open_samples(X), row_map(X, dtype), k=k, **options)
+    run = RunOptions(**{n: options.pop(n) for n in ("client", "journal", "report") if n in options})
+    how = LandmarkOptions(k, **options)
+    return approximate(open_samples(X), row_map(X, dtype), how, run)
 
 
 def whole(found: Approximation) -> Any:
@@ -170,7 +173,7 @@ def test_all_ways_choose_the_same(X: Any, tier: Any) -> None:
         found = []
         for name in TIERS:
             tier(name)
-            found.append(made(X, tol=tol, seed=3))
+            found.append(made(X, landmark_tol=tol, seed=3))
         for other in found[1:]:
             assert np.array_equal(other.indices, found[0].indices)
             assert other.trace_error == pytest.approx(found[0].trace_error, abs=SAME)
@@ -216,7 +219,7 @@ def test_workers_give_what_this_process_gives(
 def test_a_tolerance_takes_as_few_landmarks_as_reach_it(X: Any, tier: Any, name: Any) -> None:
     """One less leaves more."""
     tier(name)
-    found = made(X, 300, tol=0.003)
+    found = made(X, 300, landmark_tol=0.003)
     assert found.trace_error <= 0.003
     assert len(found.indices) == found.landmarks.shape[0] == found.width < 300
     assert whole(found).shape == (1200, found.width)

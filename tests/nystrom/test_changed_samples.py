@@ -11,8 +11,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import dhsk
+from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
-from dhsk.models.problem import Problem, RunOptions
+from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
 from dhsk.nystrom.room import ApproximationPlan
 from dhsk.progress import Progress

@@ -12,8 +12,7 @@ import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.kernels import LinearKernel
 from dhsk.nystrom.cholesky import ComputedFactor, HeldFactor
-from dhsk.nystrom.landmarks import require_room, uniform
-from dhsk.nystrom.landmarks import rp_cholesky as choose
+from dhsk.nystrom.landmarks import RandomPivots, require_room, uniform
 from dhsk.nystrom.placed import in_memory
 from dhsk.nystrom.root import inverse_root
 
@@ -36,7 +35,7 @@ def rp_cholesky(rows: Any, kernel: Any, k: int, held: bool = True, **options: An
     """Landmarks with their factor, kept or computed."""
     placed = in_memory(rows, kernel, 2)
     factor: Any = HeldFactor(placed, min(k, placed.n)) if held else ComputedFactor(placed)
-    found = choose(placed, factor, placed.diagonal(), k, **options)
+    found = RandomPivots(placed, factor, placed.diagonal(), k, **options).choose()
     whole = factor.finished() if held else kernel.of_rows(rows, factor.landmarks) @ factor.root
     return Landmarks(found.pivots, whole, found.error)
 

@@ -338,9 +338,9 @@ def test_pair_that_does_not_move_ends_alone() -> None:
     class Stuck(Threads):
         def run(self, function: Any, tasks: Any, *, ordered: bool = False) -> Any:  # noqa: ARG002
             for task in tasks:
-                served.append(task[0])
+                served.append(task[0].number)
                 number, chosen, b, work = function(*task)
-                yield number, chosen, b if number else task[4], work
+                yield number, chosen, b if number else task[0].b, work
 
     source = ArraySource(K)
     found = dict(solve_in_rounds(source, dict(enumerate(pairs)), TOL, 64, Stuck(1)))

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.solvers.dual import Dual, violation_and_intercept
-from dhsk.validation.grid import make_grid
+from dhsk.validation.grid import GridOptions, make_grid
 
 pytestmark = pytest.mark.threads
 
@@ -119,10 +119,9 @@ def test_samples_that_are_left_out_weigh_nothing(digits: Any) -> None:
     """Neither in a fold nor where all samples are trained on, nor in balanced weights."""
     _, y = digits
     kept = y < 3
-    given = {"cv": 3, "groups": None, "seed": 0, "C": 1.0, "sample_weight": None, "tol": 1e-3,
-             "scoring": "accuracy", "class_weight": "balanced"}  # fmt: skip
-    grid = make_grid(N, y, min_class=3, **given)
-    expected = make_grid(N - 3, y[kept], **given)
+    given: dict[str, Any] = {"cv": 3, "C": 1.0, "class_weight": "balanced"}
+    grid = make_grid(N, y, GridOptions(min_class=3, **given))
+    expected = make_grid(N - 3, y[kept], GridOptions(**given))
     for name in ("weights", "all_weights"):
         found = getattr(grid, name)
         np.testing.assert_array_equal(found[..., kept], getattr(expected, name))

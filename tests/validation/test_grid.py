@@ -9,12 +9,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import dhsk
 from dhsk.kernels import TIME_SCALES
-from dhsk.validation.grid import candidates, make_grid, positive
-
-DEFAULTS: dict[str, Any] = {
-    "cv": 3, "groups": None, "seed": 0, "C": 1.0, "class_weight": None, "sample_weight": None,
-    "scoring": "accuracy", "tol": 1e-3,
-}  # fmt: skip
+from dhsk.validation.grid import GridOptions, candidates, make_grid, positive
 
 Y = np.array(list("abcab" * 12 + "aaa"))
 """27 a, 24 b and 12 c."""
@@ -22,7 +17,7 @@ Y = np.array(list("abcab" * 12 + "aaa"))
 
 def grid(y: Any = Y, **changes: Any) -> Any:
     """A grid on these labels."""
-    return make_grid(len(y), y, **DEFAULTS | changes)
+    return make_grid(len(y), y, GridOptions(**{"cv": 3, "C": 1.0} | changes))
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {"a": 0.5, "b": 3.0, "c": 10.0}])
