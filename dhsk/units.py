@@ -1,21 +1,6 @@
 """Sizes in bytes and durations, as people write and read them."""
 
-import math
-
 from dhsk.errors import InputError
-
-_UNITS = {
-    "": 1,
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
-}
 
 
 def parse_bytes(text: str | int) -> int:
@@ -36,16 +21,16 @@ def parse_bytes(text: str | int) -> int:
     InputError
         Not a positive size.
     """
-    cleaned = str(text).strip().upper()
-    digits = cleaned.rstrip("BKMGTI ")
-    unit = cleaned[len(digits) :].strip()
-    try:
-        size = float(digits) * _UNITS[unit]
-    except (ValueError, KeyError):
-        size = math.nan
-    if not 0 < size < math.inf:
+    from dask.utils import parse_bytes as in_bytes  # kernels and solvers do without Dask
+
+    cleaned = str(text).strip()
+    try:  # Dask takes a unit alone for one of it
+        size = 0 if cleaned[:1].isalpha() else in_bytes(cleaned or "0")
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
         raise InputError(f"memory must be a positive size such as 2GB or 512MiB, got {text!r}")
-    return int(size)
+    return size
 
 
 def human_bytes(size: float) -> str:

@@ -147,14 +147,27 @@ def test_bad_parameters_are_named(n: int, dim: int, options: dict, message: str)
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("2GB", 2 * 10**9), ("512 MiB", 512 * 2**20), (1000, 1000), ("1.5kb", 1500), ("7", 7)],
+    [
+        ("2GB", 2 * 10**9),
+        ("512 MiB", 512 * 2**20),
+        ("1.5 GiB", 3 * 2**29),
+        (1000, 1000),
+        ("1.5kb", 1500),
+        ("7", 7),
+        ("1e9", 10**9),
+        ("2G", 2 * 10**9),
+        (" 3TiB\n", 3 * 2**40),
+    ],
 )
 def test_sizes_are_read(text: str | int, size: int) -> None:
     """Decimal and binary units, either case, with or without a space."""
     assert parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", "2 parsecs", "nan", "infGB"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "GB", "-1GB", "0", "2 parsecs", "nan", "infGB", "1e400", "0.5", "1,5GB", "True"],
+)
 def test_what_is_no_size_is_refused(text: str) -> None:
     """Only positive finite sizes pass."""
     with pytest.raises(InputError, match="memory must be a positive size such as 2GB"):
