@@ -88,8 +88,6 @@ class TrainingOptions:
         if self.labels is not None:
             labels = read_labels(self.labels, shape.n, header=table.header)
             sizes = tuple(np.unique(labels, return_counts=True)[1].tolist())
-            if len(sizes) < 2:
-                raise InputError(f"{self.labels} has one class, but a classifier needs two")
             check_pilot(labels)
         return _Wanted(GridShape(sizes, *self.grid), ranks, named, labels)
 
