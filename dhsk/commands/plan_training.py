@@ -142,7 +142,7 @@ def plan_training(
         What this process may use.
     """
     ways: dict[int | None, TrainingPlan] = {}
-    ways[None] = exact_training(shape.rows("float64"), wanted.grid, allowed, gram.resources)
+    ways[None] = exact_training(shape.rows("float64"), wanted.grid, allowed, gram)
     of_grid = shape.rows("float32" if takes_float32(kernel) else "float64")
     for rank in wanted.ranks:
         rows = shape.rows(usual_dtype(kernel, shape.n, rank))

@@ -8,7 +8,7 @@ import numpy as np
 
 from dhsk.errors import BudgetError
 from dhsk.execution.memory import Allowance, MemoryNeed
-from dhsk.execution.resources import Resources
+from dhsk.gram.plan import GramPlan
 from dhsk.models.exact_plan import plan_exact
 from dhsk.models.fit_plan import FitCounts, FitPlan, plan_counts
 from dhsk.models.low_rank_plan import plan_low_rank
@@ -128,9 +128,9 @@ def equal_classes(n: int, classes: int) -> tuple[int, ...]:
 
 
 def exact_training(
-    rows: RowsShape, shape: GridShape, allowed: Allowance, workers: Resources
+    rows: RowsShape, shape: GridShape, allowed: Allowance, gram: GramPlan
 ) -> TrainingPlan:
-    """Plan exact classifiers: one in this process, and a cross-validation on workers.
+    """Plan exact classifiers: one in this process, and a cross-validation on a stored matrix.
 
     Parameters
     ----------
@@ -140,8 +140,8 @@ def exact_training(
         The classifiers.
     allowed
         What this process may use.
-    workers
-        What a cross-validation may use.
+    gram
+        Plan of that matrix, with the workers.
     """
     one = FitCounts.of_classes(shape.sizes)
     grid = FitCounts.of_classes(shape.sizes, shape.folds, shape.chain)
@@ -152,8 +152,10 @@ def exact_training(
         return Planned(plan.need, _matrices(whole=plan.whole), plan.whole)
 
     def cells() -> Planned:
-        plan: FitPlan = plan_counts(grid, dtype, shape.kernels, workers)
-        return Planned(plan.need, _matrices(whole=plan.whole), plan.whole)
+        gram.check()
+        plan: FitPlan = plan_counts(grid, dtype, shape.kernels, gram.resources)
+        need = max(gram.need, plan.need, key=lambda need: need.total)  # one after the other
+        return Planned(need, _matrices(whole=plan.whole), plan.whole)
 
     return TrainingPlan("exact", _if_it_fits(model), _if_it_fits(cells))
 
