@@ -154,7 +154,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         used = np.flatnonzero(weights)
         rows = self._map_to_fit(X)[used]
         _check_fits(len(used), rows.dtype.itemsize, own_room(self._bytes()))
-        # The sum of the coefficients is fixed, so that the kernel may be stretched; see `units`.
+        # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
         self.unit_ = unit_for(self.kernel_, len(used), lambda chosen: rows[chosen])
         kernel = kernel_in(self.kernel_, self.unit_)
         K = RowsSource(rows, kernel).block(np.arange(len(used)))

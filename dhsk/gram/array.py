@@ -1,4 +1,4 @@
-"""What a stored matrix shares with any array, and what its store says of its samples."""
+"""Attributes of a stored matrix as an array, and of its samples."""
 
 import math
 from typing import Any
@@ -11,13 +11,13 @@ from dhsk.gram.storage.tiling import Tiling
 
 
 class TiledArray:
-    """The attributes of a 2-D array that a store holds in tiles; subclasses set `_store`."""
+    """Attributes of a 2-D array in a store; subclasses set `_store`."""
 
     _store: GramStore
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Number of rows and columns."""
         return self._store.header.n_rows, self._store.header.n_cols
 
     @property
@@ -42,7 +42,7 @@ class TiledArray:
 
     @property
     def chunks(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Rows and columns of the tiles, as in `dask.array.Array.chunks`."""
+        """Numbers of rows and columns of the tiles, as `dask.array.Array.chunks`."""
         return self.tiling.chunks
 
     @property
@@ -52,12 +52,12 @@ class TiledArray:
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features, in the order of the columns; None where they have none."""
+        """Names of the features, in the order of the columns; None if they have none."""
         return self._store.feature_names
 
     @property
     def sphere_map(self) -> str:
-        """How the samples were mapped before the product."""
+        """Map of the samples to the sphere."""
         return self._store.header.sphere_map
 
     @property
@@ -67,10 +67,10 @@ class TiledArray:
 
     @property
     def header(self) -> Header:
-        """What the store holds, and of which samples."""
+        """Description of the store."""
         return self._store.header
 
     @property
     def tiling(self) -> Tiling:
-        """The cut into tiles."""
+        """Partition into tiles."""
         return self._store.header.tiling

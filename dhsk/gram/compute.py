@@ -200,7 +200,7 @@ def compute_gram(
         header = _header(plan, kernels, chosen_map, scans, sides[0].feature_names)
         stack.enter_context(_removed_if_samples_change(path))
         opened = GramStore.create(path, header, sides[0].feature_names)
-        if opened.header.tile != plan.tiling.tile:  # that of an earlier run wins
+        if opened.header.tile != plan.tiling.tile:  # an existing store keeps its tiles
             plan = plan_with(tile=opened.header.tile)
             plan.check()
         staging = stage_samples(opened, sides, report)
@@ -241,7 +241,7 @@ def _scan(
     dtype: str,
     report: OnProgress,
 ) -> list[Scan]:
-    """Check and fingerprint all samples; warn of those of zeros unless the caller counts them."""
+    """Check and fingerprint all samples; warn of all-zero ones unless the caller does."""
     if isinstance(zero_rows, ZeroRows):
         return [scan_side(side, kernels, sphere_map, report, zero_rows, dtype) for side in sides]
     zeros = [ZeroRows(zero_rows) for _ in sides]

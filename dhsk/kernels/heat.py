@@ -189,5 +189,5 @@ def _with_profile(
     kernel: type[HeatKernel], dim: int, time: float, profile: HeatProfile
 ) -> HeatKernel:
     made = kernel(dim, time)
-    made.__dict__["_profile"] = profile  # where cached_value keeps it
+    made.__dict__["_profile"] = profile  # the cache of `cached_value`
     return made

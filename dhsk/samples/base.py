@@ -84,7 +84,7 @@ class Samples(ABC):
         SamplesChangedError
             If the source has changed since it was opened, or a row since it was first read.
         """
-        # Not a field: two objects of the same file are equal whether they were read or not.
+        # Not a field: equality of two objects does not depend on what was read.
         seen: SeenRows = vars(self).setdefault("_seen", SeenRows(self.shape[0]))
         first = 0
         for block in seen.readable(self._blocks(rows)):
@@ -114,7 +114,7 @@ class Samples(ABC):
 
 
 def row_ranges(n_samples: int, rows: int) -> Iterator[tuple[int, int]]:
-    """Yield (first, past the last) row of consecutive blocks of `rows` rows."""
+    """Yield (start, stop) of consecutive blocks of `rows` rows."""
     if rows < 1:
         raise InputError(f"a block must have at least 1 row, got {rows}")
     for first in range(0, n_samples, rows):
@@ -152,7 +152,7 @@ def dense_block(values: NDArray[Any]) -> NDArray[np.float64]:
 def csr_block(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], dim: int
 ) -> "csr_array[np.float64, tuple[int, int]]":
-    """Return a canonical CSR block of rows; it may keep and change `data` and `indices`."""
+    """Return a canonical CSR block, which may share and modify `data` and `indices`."""
     index_dtype = np.int32 if max(dim, data.size) < 2**31 else np.int64
     block = csr_array(
         (
@@ -250,7 +250,7 @@ def _check_indptr(source: str, indptr: NDArray[Any], n_samples: int, nnz: int) -
 def check_columns(
     source: str, indices: NDArray[Any], indptr: NDArray[np.int64], first_row: int, dim: int
 ) -> None:
-    """Refuse rows, the first of them number `first_row`, with an entry outside of the columns."""
+    """Refuse rows, counted from `first_row`, with an entry outside the columns."""
     outside = np.flatnonzero((indices < 0) | (indices >= dim))
     if outside.size:
         row = first_row + np.searchsorted(indptr - indptr[0], outside[0], side="right") - 1

@@ -1,4 +1,4 @@
-"""Samples in numpy's own files: `.npy`, and dense or CSR arrays in `.npz` archives."""
+"""Samples in numpy files: `.npy`, and dense or CSR arrays in `.npz` archives."""
 
 import math
 import zipfile
@@ -29,13 +29,13 @@ CSR_KEYS = frozenset({"data", "indices", "indptr", "shape"})
 
 FEATURE_KEYS = ("feature_names", "features", "genes", "words", "vocabulary", "columns", "var_names")
 SAMPLE_KEYS = ("sample_names", "samples", "ids", "cells", "documents", "index", "obs_names")
-"""Arrays of strings of an archive, one a feature or one a sample, that are taken for names."""
+"""Keys of arrays of strings in an archive that are the names of the features, or the samples."""
 
 _PIECE_BYTES = 2**16
 
 
 class Header(NamedTuple):
-    """What stands before the values of an array in numpy's format."""
+    """Header of an array in the .npy format."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -43,7 +43,7 @@ class Header(NamedTuple):
 
 
 def read_header(handle: IO[bytes]) -> Header:
-    """Read the header of numpy's format and leave `handle` at the first value.
+    """Read the header of the .npy format; `handle` is then at the first value.
 
     Raises
     ------
@@ -65,19 +65,19 @@ def read_header(handle: IO[bytes]) -> Header:
 
 @dataclass(frozen=True)
 class NpySamples(Samples):
-    """A `.npy` file, in either order; memory in use: one block as stored and one in float64."""
+    """A `.npy` file, in C or Fortran order; takes the memory of two blocks."""
 
     source: str
     shape: tuple[int, int]
     origin: Origin
     header: Header
     offset: int
-    """Bytes before the first value."""
+    """Offset of the first value, in bytes."""
     is_sparse = False
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples._blocks` says."""
+        """Yield row blocks, see `Samples._blocks`."""
         for first, last in row_ranges(self.shape[0], rows):
             yield self._block(first, last)
 
@@ -85,14 +85,14 @@ class NpySamples(Samples):
         with self.origin.reading():
             if self.header.fortran:
                 return dense_block(self._by_columns(first, last))
-            # A map of its own for each block: its pages leave the memory with it.
+            # Each block has its own memory map, whose pages are freed with it.
             values: NDArray[Any] = np.memmap(
                 self.origin.path, self.header.dtype, "r", self.offset, self.header.shape
             )
             return dense_block(values[first:last])
 
     def _by_columns(self, first: int, last: int) -> NDArray[Any]:
-        """Read rows of an array in Fortran order; a map would bring in the whole file by pages."""
+        """Read rows in Fortran order; a memory map would read all pages of the file."""
         dtype, (n_samples, *tail) = self.header.dtype, self.header.shape
         values = np.empty((last - first, *tail), dtype, order="F")
         columns = values.reshape(last - first, -1, order="F").T  # a view, of contiguous rows
@@ -106,7 +106,7 @@ class NpySamples(Samples):
 
 @dataclass(frozen=True)
 class NpzSamples(Samples):
-    """A dense array in an archive; memory in use: one block as stored and one in float64."""
+    """A dense array in an archive; takes the memory of two blocks."""
 
     source: str
     shape: tuple[int, int]
@@ -117,7 +117,7 @@ class NpzSamples(Samples):
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples._blocks` says."""
+        """Yield row blocks, see `Samples._blocks`."""
         with (
             self.origin.reading(),
             zipfile.ZipFile(self.origin.path) as archive,
@@ -129,13 +129,13 @@ class NpzSamples(Samples):
                 yield dense_block(values.reshape(last - first, -1))
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Ids of the samples, as `Samples.ids` says."""
+        """Names of the samples, see `Samples.ids`."""
         return in_blocks(member_names(self.origin, SAMPLE_KEYS, self.shape[0]), rows)
 
 
 @dataclass(frozen=True, eq=False)
 class NpzCsrSamples(Samples):
-    """A CSR matrix in an archive; memory in use: the row pointers and three blocks."""
+    """A CSR matrix in an archive; takes the memory of the row pointers and three blocks."""
 
     source: str
     shape: tuple[int, int]
@@ -146,7 +146,7 @@ class NpzCsrSamples(Samples):
     is_sparse = True
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples._blocks` says."""
+        """Yield row blocks, see `Samples._blocks`."""
         with (
             self.origin.reading(),
             zipfile.ZipFile(self.origin.path) as archive,
@@ -163,7 +163,7 @@ class NpzCsrSamples(Samples):
                 yield csr_block(data, indices, indptr, self.shape[1])
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Ids of the samples, as `Samples.ids` says."""
+        """Names of the samples, see `Samples.ids`."""
         return in_blocks(member_names(self.origin, SAMPLE_KEYS, self.shape[0]), rows)
 
 
@@ -181,7 +181,7 @@ def open_npy(origin: Origin) -> NpySamples:
 
 
 def open_npz(origin: Origin) -> Samples:
-    """Open a dense array of an archive, or a CSR matrix as `scipy.sparse.save_npz` writes it."""
+    """Open a dense array of an archive, or a CSR matrix of `scipy.sparse.save_npz`."""
     keys = archive_keys(origin)
     if origin.key is None:
         if keys >= CSR_KEYS:
@@ -224,7 +224,7 @@ def _check_format(origin: Origin) -> None:
 
 
 def _refuse_sparse(origin: Origin, keys: frozenset[str]) -> None:
-    """Refuse sparse matrices of other arrays than CSR's, by which they are known."""
+    """Refuse sparse matrices in formats other than CSR, by the names of their arrays."""
     if keys >= {"row", "col", "data"}:
         _refuse_format(origin, "COO")
     if keys >= {"offsets", "data", "shape"}:
@@ -244,7 +244,7 @@ def _refuse_format(origin: Origin, name: str) -> NoReturn:
 
 
 def _check_stored(source: str, header: Header) -> None:
-    """Refuse what is no array of real numbers, with the way to make it one."""
+    """Refuse arrays that are not of real numbers."""
     if header.dtype.hasobject:
         _refuse_objects(source, header, "X.astype(float)")
     check_real(source, header.dtype)
@@ -268,7 +268,7 @@ def archive_keys(origin: Origin) -> frozenset[str]:
 
 
 def choose_key(origin: Origin, keys: frozenset[str], usual: tuple[str, ...], what: str) -> str:
-    """Return the key asked for, else the only one, else the first of the usual names there is."""
+    """Return the key of `origin`, else the only key, else the first of the usual ones."""
     if origin.key in keys:
         return origin.key
     if origin.key is None:
@@ -295,7 +295,7 @@ def member_header(origin: Origin, member: str) -> Header:
 
 
 def load_member(origin: Origin, member: str) -> NDArray[Any]:
-    """Read one whole array of an archive, whatever it holds except Python objects."""
+    """Read an array of an archive, of any type except Python objects."""
     with (
         origin.reading(),
         zipfile.ZipFile(origin.path) as archive,
@@ -306,13 +306,13 @@ def load_member(origin: Origin, member: str) -> NDArray[Any]:
 
 
 def load_array(origin: Origin) -> NDArray[Any]:
-    """Read the array of a `.npy` file, whatever it holds except Python objects."""
+    """Read the array of a `.npy` file, of any type except Python objects."""
     with origin.reading(), origin.path.open("rb") as handle:
         return _read_whole(handle, str(origin), origin.size)
 
 
 def _read_whole(handle: IO[bytes], source: str, size: int) -> NDArray[Any]:
-    """Read an array of numpy's format, of a file of some bytes, of which the header may lie."""
+    """Read an array of a file of `size` bytes, whose header may be damaged."""
     header = read_header(handle)
     if header.dtype.hasobject:
         _refuse_objects(source, header, "y.astype(str)")
@@ -329,7 +329,7 @@ def _read_whole(handle: IO[bytes], source: str, size: int) -> NDArray[Any]:
 def member_names(origin: Origin, keys: Sequence[str], count: int) -> tuple[str, ...] | None:
     """Read names from the first array of some keys that holds `count` strings; None without one.
 
-    Arrays of Python objects are none, as they are never unpickled.
+    Arrays of Python objects do not count, as they are never unpickled.
     """
     present = archive_keys(origin)
     for key in keys:
@@ -341,7 +341,7 @@ def member_names(origin: Origin, keys: Sequence[str], count: int) -> tuple[str, 
 
 
 def as_text(names: NDArray[Any]) -> tuple[str, ...]:
-    """Names as strings; bytes are UTF-8, and what is not is written in hexadecimal digits."""
+    """Names as strings; bytes are decoded as UTF-8, invalid ones as hexadecimal escapes."""
     return tuple(
         n.decode("utf-8", "backslashreplace") if isinstance(n, bytes) else str(n)
         for n in names.tolist()
@@ -349,7 +349,7 @@ def as_text(names: NDArray[Any]) -> tuple[str, ...]:
 
 
 def in_blocks(names: Sequence[str] | None, rows: int) -> Iterator[Sequence[str]] | None:
-    """Cut names of samples into blocks; None stays None."""
+    """Names of samples in blocks; None for None."""
     if names is None:
         return None
     return (names[first:last] for first, last in row_ranges(len(names), rows))
@@ -359,7 +359,7 @@ def _read_values(handle: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray
     values = np.empty(count, dtype)
     content = values.view(np.uint8)
     done = 0
-    # Piecewise, because an archive needs several times the memory of what is read at once.
+    # In pieces, because a read from an archive takes several times its size in memory.
     while done < content.size:
         piece = handle.read(min(_PIECE_BYTES, content.size - done))
         if not piece:

@@ -1,4 +1,4 @@
-"""Samples in arrays that are read by slices: zarr arrays, HDF5 datasets, CSR groups of either.
+"""Samples in arrays that are read by slices: zarr arrays, HDF5 datasets, and CSR groups.
 
 The groups are as AnnData writes them in both formats:
 https://anndata.readthedocs.io/en/stable/fileformat-prose.html
@@ -27,16 +27,16 @@ from dhsk.samples.binary import choose_key, in_blocks
 from dhsk.samples.paths import Origin
 
 Opener: TypeAlias = Callable[[], AbstractContextManager[Any]]
-"""Opens an array or group for reading, and turns damage met meanwhile into an `InputError`."""
+"""Opens an array or group for reading; errors inside become an `InputError`."""
 
 _ENTRIES = ("data", "indices")
-"""Arrays of a CSR group with an element for each entry."""
+"""Arrays of a CSR group that have an element per entry."""
 
 _PIECE_BYTES = 2**20
-"""Smaller chunks are read several at a time, up to this size."""
+"""Small chunks are read together, up to this size in bytes."""
 
 _BAND_BYTES = 64 * 2**20
-"""Chunks side by side, those of the same rows, are held together up to this size."""
+"""Upper bound on the size of the chunks of the same rows that are read together, in bytes."""
 
 
 Index: TypeAlias = Callable[[], tuple[str, ...] | None]
@@ -45,7 +45,7 @@ Index: TypeAlias = Callable[[], tuple[str, ...] | None]
 
 @dataclass(frozen=True, eq=False)
 class _Indexed(Samples):
-    """Samples whose names, if any, are read when they are asked for, all at once."""
+    """Samples whose names, if any, are read on demand, all at once."""
 
     source: str
     shape: tuple[int, int]
@@ -54,7 +54,7 @@ class _Indexed(Samples):
     index: Index | None = field(default=None, repr=False, kw_only=True)
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Ids of the samples, as `Samples.ids` says."""
+        """Names of the samples, see `Samples.ids`."""
         names = None if self.index is None else self.index()
         _check_names(self.source, "obs", names, self.shape[0])
         return in_blocks(names, rows)
@@ -62,7 +62,7 @@ class _Indexed(Samples):
 
 @dataclass(frozen=True, eq=False)
 class ChunkedSamples(_Indexed):
-    """A dense array; memory in use: one block in float64, and one row of chunks as stored.
+    """A dense array; takes the memory of one block, and of one row of chunks.
 
     While zarr reads these chunks it takes up to three times their size more.
     """
@@ -71,7 +71,7 @@ class ChunkedSamples(_Indexed):
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples._blocks` says."""
+        """Yield row blocks, see `Samples._blocks`."""
         with self.opener() as array:
             if getattr(array, "shape", None) != self.shape:
                 raise _other_than_opened(self.source)
@@ -82,14 +82,14 @@ class ChunkedSamples(_Indexed):
 
 @dataclass(frozen=True, eq=False)
 class ChunkedCsrSamples(_Indexed):
-    """A CSR group; memory in use: the row pointers, three blocks and two chunks as stored."""
+    """A CSR group; takes the memory of the row pointers, three blocks and two chunks."""
 
     nnz: int
     indptr: NDArray[np.int64] = field(repr=False)
     is_sparse = True
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples._blocks` says."""
+        """Yield row blocks, see `Samples._blocks`."""
         with self.opener() as group:
             parts = {} if hasattr(group, "shape") else group
             if any(getattr(parts.get(n), "shape", None) != (self.nnz,) for n in _ENTRIES):
@@ -111,7 +111,7 @@ def _other_than_opened(source: str) -> SamplesChangedError:
 
 
 class _Stream:
-    """Consecutive parts of an array along its first axis, for which no chunk is read twice.
+    """Reads consecutive parts of an array along its first axis, each chunk once.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class _Stream:
         return taken
 
     def _read(self) -> None:
-        self._piece = self._piece[:0].copy()  # lets go of the last piece before the next is read
+        self._piece = self._piece[:0].copy()  # frees the last piece before the next is read
         self._piece = np.asarray(self.array[self._next : self._next + self._step])
         if not len(self._piece):
             raise EOFError(f"an array ends after {self._next} entries")
@@ -147,7 +147,7 @@ class _Stream:
 
 
 def _step(array: Any) -> int:
-    """Entries along the first axis to read at a time: whole chunks, unless too many side by side.
+    """Number of entries along the first axis to read at a time: whole chunks, if they fit.
 
     Rows that lie in more than `_BAND_BYTES` of chunks, and in more than one, are read by parts,
     for which their chunks are read several times: memory goes first.
@@ -195,7 +195,7 @@ def open_chunked(
                 f"{source} has shape {tuple(node.shape)}, but samples need two dimensions "
                 "(samples by features): store it in that shape"
             )
-        if any(map(math.isnan, node.shape)):  # Dask, behind a selection by a condition
+        if any(map(math.isnan, node.shape)):  # Dask, after boolean indexing
             raise InputError(
                 f"{source} has shape {tuple(node.shape)}, of chunks whose sizes are unknown: call "
                 "its compute_chunk_sizes() first"
@@ -259,7 +259,7 @@ def _check_numbers(source: str, dtype: np.dtype[Any]) -> None:
 
 
 def find_samples(origin: Origin, group: Any) -> str | None:
-    """Return the key of the samples in a group: as asked, `X`, the only one; None: the group."""
+    """Return the key of the samples: that of `origin`, `X`, or the only one; None for the group."""
     if origin.key is None and "encoding-type" in group.attrs and "indptr" in group:
         return None
     if origin.key is not None and origin.key in group:

@@ -68,7 +68,7 @@ def read_index(origin: Origin, root: Any, table: str | None) -> tuple[str, ...] 
 
 
 def features_of(key: str | None) -> str | None:
-    """Table in which AnnData describes the columns of an array, by its key; None without one."""
+    """Key of the AnnData table with the feature names of an array; None if there is none."""
     if key == "raw/X":
         return "raw/var"
     return "var" if key == "X" or (key or "").startswith("layers/") else None
@@ -87,7 +87,7 @@ def _column(origin: Origin, node: Any) -> NDArray[Any]:
         return _vector(origin, node)
     if "codes" in node and "categories" in node:
         codes = _vector(origin, node["codes"])
-        # One more category: the code -1 of a missing value picks it.
+        # One more category, which the code -1 of a missing value selects.
         categories = [*_vector(origin, node["categories"]).tolist(), None]
         if codes.size and not -1 <= codes.min() <= codes.max() < len(categories) - 1:
             raise ValueError(f"a code has no category, of {len(categories) - 1}")

@@ -23,7 +23,7 @@ _FEWEST_EVEN: Final = 4
 
 
 def is_number(field: str) -> bool:
-    """Tell whether Python reads a field as a number."""
+    """Whether Python reads a field as a number."""
     try:
         float(field)
     except ValueError:
@@ -32,17 +32,17 @@ def is_number(field: str) -> bool:
 
 
 def is_missing(field: str) -> bool:
-    """Tell whether a field stands for an absent value."""
+    """Whether a field stands for an absent value."""
     return field.strip().lower() in MISSING
 
 
 def has_decimal_comma(field: str) -> bool:
-    """Tell whether a field is a number like 1,5."""
+    """Whether a field is a number like 1,5."""
     return _DECIMAL_COMMA.fullmatch(field) is not None
 
 
 def records_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """Parse lines; blanks after a delimiter do not count, so that a quote may follow them."""
+    """Parse lines; blanks after a delimiter are skipped, so that a quote may follow them."""
     yield from csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
 
 
@@ -52,11 +52,11 @@ def records_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 def delimiter_of(lines: Sequence[str], own: str) -> str:
     r"""Find the delimiter of a table.
 
-    The extension's own delimiter, unless all rows have one field by it, or numbers of fields that
-    differ, or commas divide nothing but numbers such as 1,5. Then of comma, semicolon and tab that
-    one which divides all rows into the same number of fields, two or more, and makes the largest
-    share of them numbers; of equals the one first named. By commas a table of `.tsv` is divided
-    only where that gives numbers: names are often written "Lee, Ann".
+    The delimiter of the extension, unless it gives one field per row, or different numbers of
+    fields, or commas are only in numbers such as 1,5. Otherwise the one of comma, semicolon and tab
+    that gives the same number of fields, two or more, in all rows, and the largest share of
+    numbers among them; the first of these if several do. Commas delimit a `.tsv` table only if that
+    gives numbers, as names are often written "Lee, Ann".
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def _is_even(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _halves_numbers(rows: dict[str, list[list[str]]]) -> bool:
-    """Whether commas divide a table evenly only because they divide its numbers: 1,5;2,5."""
+    """Whether commas split rows evenly only because they are decimal commas: 1,5;2,5."""
     others = [rows[letter] for letter in (";", "\t") if _is_even(rows[letter])]
     return any(
         all("," not in field or has_decimal_comma(field) for row in found for field in row)
@@ -118,14 +118,14 @@ def _share_of_numbers(rows: Sequence[Sequence[str]]) -> float:
 def is_header(rows: Sequence[Sequence[str]]) -> bool:
     """Decide whether the first row of a table names its columns.
 
-    Of its fields those count that stand above numbers (or absent values) only:
+    The rules look at columns that have only numbers, or absent values, below the first row:
 
-    1. One of them is text: a header.
-    2. A text of the row occurs again below, in its column: a sample.
-    3. The row has no number: a header.
-    4. The numbers above numbers are 0, 1, 2, ..., three or more, or four or more whole numbers at
-       equal steps upwards (years, wavelengths), and no row below is like that: a header.
-    5. Else a sample.
+    1. If one of its fields there is text, it is a header.
+    2. If a text of the row occurs again below in its column, it is a sample.
+    3. If the row has no number, it is a header.
+    4. If its fields there are 0, 1, 2, ..., three or more, or four or more evenly spaced whole
+       numbers (years, wavelengths), and no row below is like that, it is a header.
+    5. Otherwise it is a sample.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def _texts(row: Sequence[str]) -> list[int]:
 
 def _counts(row: Sequence[str], columns: Sequence[int]) -> bool:
     """Whether a row holds 0, 1, 2, ... or whole numbers at equal steps in some columns."""
-    # The name of the column of an index that pandas writes is absent.
+    # pandas writes an empty name for the index.
     fields = [row[c] for c in columns if c < len(row) and row[c] != ""]
     if not all(field.strip().isdecimal() for field in fields):
         return False

@@ -1,4 +1,4 @@
-"""Samples and labels in `.h5ad` files of AnnData, through h5py alone."""
+"""Samples and labels in `.h5ad` files of AnnData, read by h5py."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from dhsk.samples.paths import Origin
 
 
 def open_h5ad(origin: Origin) -> Samples:
-    """Open `X`, or the key asked for: `layers/NAME`, `raw/X`; dense or CSR."""
+    """Open `X`, or the key of `origin`: `layers/NAME`, `raw/X`; dense or CSR."""
     with _opened(origin) as file:
         key = find_samples(origin, file) or "/"
         names = read_index(origin, file, features_of(key))
@@ -36,7 +36,7 @@ def h5ad_labels(origin: Origin) -> NDArray[Any]:
 
 @contextmanager
 def _opened(origin: Origin, key: str = "/") -> Iterator[Any]:
-    """Open an object in a file, and close the file again."""
+    """Context with an object of an opened file."""
     try:
         import h5py
     except ImportError as error:

@@ -122,7 +122,7 @@ def check_labels(
 
 
 def _as_classes(array: NDArray[Any], source: str) -> Labels:
-    """Return whole numbers as int64 and text as str; refuse the rest."""
+    """Return whole numbers as int64 and text as str; refuse other types."""
     if array.dtype.kind == "O":
         array = _from_objects(array, source)
     match array.dtype.kind:
@@ -250,7 +250,7 @@ def _read_column(origin: Origin, n_samples: int, header: bool | None) -> list[st
     column = _fields(origin, 0)
     if header is not None:
         return column[int(header) :]
-    # A header is hard to tell from a label: it makes one line too many, or text above numbers.
+    # A header is one line too many, or text above numbers.
     text_above_numbers = bool(column[1:]) and not is_number(column[0]) and _all_numbers(column[1:])
     return column[1:] if len(column) == n_samples + 1 or text_above_numbers else column
 

@@ -342,7 +342,7 @@ def _peaks(block: Rows) -> Floats:
 
 
 def _exact_scale(peaks: Floats) -> Floats:
-    """Return the powers of two that bring the peaks near 1; multiplying by them is exact."""
+    """Return powers of two that scale the peaks to about 1; multiplying by them is exact."""
     _, exponents = np.frexp(peaks)
     scale: Floats = np.ldexp(1.0, -np.clip(exponents, -1022, 1022))
     return scale

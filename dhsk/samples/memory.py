@@ -26,7 +26,7 @@ class DenseSamples(Samples):
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples._blocks` says."""
+        """Yield row blocks, see `Samples._blocks`."""
         for first, last in row_ranges(self.shape[0], rows):
             yield dense_block(self.array[first:last])
 
@@ -43,12 +43,12 @@ class CsrSamples(Samples):
     is_sparse = True
 
     @property
-    def indptr(self) -> NDArray[Any]:  # type: ignore[override]  # of the matrix, not a copy
-        """Entries before each row."""
+    def indptr(self) -> NDArray[Any]:  # type: ignore[override]  # not a copy
+        """Row pointers, as in CSR."""
         return np.asarray(self.matrix.indptr)
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples._blocks` says."""
+        """Yield row blocks, see `Samples._blocks`."""
         matrix = self.matrix
         for first, last in row_ranges(self.shape[0], rows):
             indptr = matrix.indptr[first : last + 1]

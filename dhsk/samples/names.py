@@ -41,9 +41,9 @@ class ReorderedSamples(Samples):
             object.__setattr__(self, name, getattr(same, name))
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples._blocks` says."""
+        """Yield row blocks, see `Samples._blocks`."""
         dim = self.shape[1]
-        places = np.empty(dim, np.intp)  # of each column of the source among the features
+        places = np.empty(dim, np.intp)  # new position of each column of the source
         places[self.columns] = np.arange(dim)
         for block in self.samples.blocks(rows):
             if isinstance(block, csr_array):
@@ -52,7 +52,7 @@ class ReorderedSamples(Samples):
                 yield np.take(block, self.columns, axis=1)
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Ids of the samples, as `Samples.ids` says."""
+        """Names of the samples, see `Samples.ids`."""
         return self.samples.ids(rows)
 
 

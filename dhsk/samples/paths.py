@@ -30,7 +30,7 @@ _UNREADABLE = (
     zipfile.BadZipFile,
     KeyError,  # h5py: an object that is listed but cannot be opened
     OverflowError,
-    MemoryError,  # a length that no memory holds
+    MemoryError,  # a damaged length
 )
 
 _TEXTS = (*TABLES, ".txt", ".txt.gz")
@@ -76,9 +76,9 @@ class Origin:
     path: Path
     key: str | None
     size: int
-    """Bytes."""
+    """Size in bytes."""
     modified: int
-    """Nanoseconds, as the file system counts."""
+    """Modification time of the file system, in nanoseconds."""
 
     @classmethod
     def of(cls, source: str | os.PathLike[str]) -> "Origin":
@@ -118,12 +118,12 @@ class Origin:
             self._refuse_other(self.path.stat())
             try:
                 yield
-            except _UNREADABLE:  # of a file that is being replaced, that is the reason
+            except _UNREADABLE:  # the reason may be that the file was replaced
                 self._refuse_other(self.path.stat())
                 raise
 
     def _refuse_other(self, status: os.stat_result) -> None:
-        """Refuse a file whose size or time is not what it was."""
+        """Refuse a file whose size or modification time has changed."""
         if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
             raise SamplesChangedError(
                 f"{self.path} has changed since it was opened: run the same again when nothing "
@@ -131,16 +131,16 @@ class Origin:
             )
 
     def open_bytes(self) -> BinaryIO:
-        """Open the file for reading, decompressed where it is a `.gz`."""
+        """Open the file for reading; `.gz` is decompressed."""
         if self.suffix.endswith(".gz"):
             return cast("BinaryIO", gzip.open(self.path, "rb"))
         return self.path.open("rb")
 
     def open_text(self) -> TextIO:
-        """Open the file for reading as text: UTF-8, or what its byte order mark says."""
+        """Open the file for reading as text, in UTF-8 or by its byte order mark."""
         handle = self.open_bytes()
-        # Spreadsheets write a byte order mark, which would become part of a name: UTF-8's in CSV,
-        # UTF-16's in what they call Unicode text.
+        # Spreadsheets write a byte order mark, which would become part of a name: in UTF-8 for
+        # CSV, in UTF-16 for "Unicode text".
         begin = cast("BufferedReader", handle).peek(2)[:2]
         marked = begin in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         return TextIOWrapper(handle, encoding="utf-16" if marked else "utf-8-sig", newline="")
@@ -155,7 +155,7 @@ class Origin:
 
 
 def _is_zarr(path: Path) -> bool:
-    """Tell whether a folder holds the metadata of a zarr array or group, format 2 or 3."""
+    """Whether a folder holds the metadata of a zarr array or group, format 2 or 3."""
     return any((path / name).is_file() for name in _ZARR_METADATA)
 
 

@@ -31,7 +31,7 @@ class Scan:
     n_samples: int
     dim: int
     nnz: int | None
-    """Entries that are not zero; `None` when dense."""
+    """Number of nonzero entries; `None` when dense."""
     fingerprint: str
     """32 hexadecimal digits."""
     zero_rows: int = 0
@@ -128,9 +128,8 @@ class _Fingerprint:
 
     def __init__(self, is_sparse: bool, shape: tuple[int, int]) -> None:
         self._title = f"{_VERSION} {'csr' if is_sparse else 'dense'} {shape[0]} {shape[1]}"
-        # One stream for each of values, columns and row lengths: each is continued by the next
-        # block, while their interleaving would depend on the blocks.
-        # SHA-256, as processors have instructions for it: two to three times as fast as BLAKE2.
+        # Separate streams of values, columns and row lengths, as their interleaving would depend on
+        # the blocks. SHA-256 has processor instructions: two to three times as fast as BLAKE2.
         self._streams = [sha256() for _ in range(3 if is_sparse else 1)]
 
     def update(self, block: Rows) -> None:

@@ -14,12 +14,12 @@ from dhsk.errors import InputError
 from dhsk.samples.base import Samples, csr_block, flat_shape, row_ranges
 from dhsk.samples.paths import Origin
 
-_LINES_BYTES = 4 * 2**20  # text parsed at a time while a whole file is surveyed
+_LINES_BYTES = 4 * 2**20  # text parsed at a time in the first pass over a file
 
 
 @dataclass(frozen=True)
 class SvmlightSamples(Samples):
-    """An svmlight file; memory in use: one block as text and three times parsed."""
+    """An svmlight file; takes the memory of one block as text and three parsed blocks."""
 
     source: str
     shape: tuple[int, int]
@@ -31,7 +31,7 @@ class SvmlightSamples(Samples):
     is_sparse = True
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples._blocks` says."""
+        """Yield row blocks, see `Samples._blocks`."""
         with self.origin.reading(), self.origin.open_bytes() as handle:
             lines = (line for line in handle if _is_sample(line))
             for first, last in row_ranges(self.shape[0], rows):
@@ -40,15 +40,15 @@ class SvmlightSamples(Samples):
 
 
 def open_svmlight(origin: Origin, n_features: int | None = None) -> SvmlightSamples:
-    """Open an svmlight file and survey it, which reads it once.
+    """Open an svmlight file, and read it once for its shape.
 
     Parameters
     ----------
     origin
         The file.
     n_features
-        Number of features, which the file does not say; `None`: as many as occur. Indices count
-        from 1, unless an index 0 occurs.
+        Number of features, which the file does not record; `None` for the largest index. Indices
+        count from 1, unless an index 0 occurs.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def _parsed(origin: Origin) -> Iterator[tuple[Any, Floats]]:
 
 
 def _parse(source: str, lines: Sequence[bytes], first_row: int) -> tuple[Any, NDArray[Any]]:
-    """Parse lines with scikit-learn; indices stay as the file writes them."""
+    """Parse lines with scikit-learn; indices are those in the file."""
     try:
         return _load(lines)
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Samples in CSV and TSV files, one a row, compressed or not.
+"""Samples in CSV and TSV files, one per row, compressed or not.
 
 Python's csv and float are used because they round every number correctly, which the default
 parser of pandas before 3.1 does not, and let a message name the cell that is wrong. What separates
@@ -31,10 +31,10 @@ from dhsk.samples.numbering import Numbering
 from dhsk.samples.paths import TABLES, Origin
 
 _LISTED: Final = 10
-"""Columns that a message names."""
+"""Largest number of columns in a message."""
 
 _WIDEST: Final = 40
-"""Letters of a name or value in a message."""
+"""Largest number of characters of a name or value in a message."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Columns:
     has_header: bool
 
     def position(self, name: str, path: Path) -> int:
-        """Return where a column stands, or say which there are in the file."""
+        """Return the position of a column, or raise `InputError` with the columns of the file."""
         if name in self.names:
             return self.names.index(name)
         listed = listed_names(self.names)
@@ -55,7 +55,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class TableSamples(Samples):
-    """A CSV or TSV file; memory in use: one block and one row of text."""
+    """A CSV or TSV file; takes the memory of one block and one row of text."""
 
     source: str
     shape: tuple[int, int]
@@ -70,7 +70,7 @@ class TableSamples(Samples):
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, as `Samples._blocks` says."""
+        """Yield row blocks, see `Samples._blocks`."""
         samples = self.samples()
         for first, last in row_ranges(self.shape[0], rows):
             block = np.empty((last - first, len(self.kept)))
@@ -80,7 +80,7 @@ class TableSamples(Samples):
             yield block[:count]
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Ids of the samples, as `Samples.ids` says."""
+        """Names of the samples, see `Samples.ids`."""
         return None if self.id_column is None else self._ids(self.id_column, rows)
 
     def _ids(self, position: int, rows: int) -> Iterator[Sequence[str]]:
@@ -135,7 +135,7 @@ class TableSamples(Samples):
         return self.columns.has_header
 
     def how_begun(self) -> str:
-        """Say what the first row was taken for, and how to have it otherwise."""
+        """Text of the warning: what the first row was taken for, and how to change it."""
         if self.has_header:
             return (
                 f"the first row of {self.source} is taken for a header, as its numbers count "
@@ -148,12 +148,12 @@ class TableSamples(Samples):
 
 
 def shown(text: str) -> str:
-    """Quote a name or value from a file, cut where it is long."""
+    """Quote a name or value from a file, shortened if it is long."""
     return repr(text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}...")
 
 
 def listed_names(names: Sequence[str]) -> str:
-    """List the first names of columns, each cut where it is long."""
+    """List the first names of columns, each shortened if it is long."""
     few = [shown(name)[1:-1] for name in names[:_LISTED]]
     return ", ".join([*few, "..."] if len(names) > _LISTED else few)
 
@@ -169,13 +169,12 @@ def open_table(
     Warns
     -----
     InputWarning
-        The first row is numbers but taken for a header, or a feature looks like a number of the
-        samples.
+        The first row is numbers but taken for a header, or a feature looks like a sample number.
 
     Raises
     ------
     InputError
-        If a kept cell is no number, rows differ in length, or a column to drop does not exist.
+        If a feature is not a number, rows differ in length, or a column to drop does not exist.
     """
     origin.refuse_key("leave columns out with --drop-column")
     source = str(origin)
@@ -216,7 +215,7 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
 
 
 def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
-    """Yield the fields of each line that is not blank, after the first `skip`."""
+    """Yield the fields of each nonblank line, after the first `skip`."""
     own = "\t" if ".tsv" in origin.suffix else ","
     with origin.reading(), origin.open_text() as text:
         begin = list(islice(text, LOOKED_AT + 2))
@@ -232,7 +231,7 @@ def read_columns(origin: Origin, header: bool | None = None) -> Columns:
     origin
         The file.
     header
-        Whether its first row holds them; None to find out, see `dialect.is_header`.
+        Whether its first row names them; None to detect it, see `dialect.is_header`.
 
     Raises
     ------
@@ -250,16 +249,16 @@ def read_columns(origin: Origin, header: bool | None = None) -> Columns:
 
 
 def usual_id_column(source: str, known: Collection[str], header: bool | None = None) -> str | None:
-    """Name the column of a table that names the samples, if one is called id; None of other files.
+    """Name of the column called id in a table; None if there is none, or for other files.
 
     Parameters
     ----------
     source
         FILE or FILE:KEY.
     known
-        Columns that are something else.
+        Columns that are already used otherwise.
     header
-        Whether its first row names the columns; None to find out.
+        Whether its first row names the columns; None to detect it.
     """
     origin = Origin.of(source)
     if origin.suffix not in TABLES or origin.path.is_dir():

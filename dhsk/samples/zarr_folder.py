@@ -40,7 +40,7 @@ def open_zarr(origin: Origin) -> Samples:
             names = read_index(origin, root, features_of(key))
     if key is None:
         return open_chunked(str(origin.path), partial(_opened, origin))
-    # An origin of its own, whose time of change is not that of its neighbours.
+    # Its own origin, which has its own modification time.
     part = Origin.of(origin.path / key)
     index = partial(_sample_names, origin)
     return open_chunked(f"{origin.path}:{key}", partial(_opened, part), names, index)
