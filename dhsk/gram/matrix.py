@@ -117,12 +117,13 @@ class GramMatrix(TiledArray):
         """Small table for notebooks, like that of a Dask array."""
         tile = tuple(part[0] for part in self.chunks)
         of_tile = human_bytes(math.prod(tile) * self.dtype.itemsize)
+        origin = "computed on demand" if self._compute else "stored"
         rows = [
             ("Bytes", human_bytes(self.nbytes), of_tile),
             ("Shape", self.shape, tile),
             ("Data type", self.dtype, ""),
             ("Kernel", self.kernel.label, ""),
-            ("Tiles", f"{self.tiling.n_tiles:,}", "computed" if self._compute else "stored"),
+            ("Tiles", f"{self.tiling.n_tiles:,}, {origin}", ""),
             ("Store", self.path, ""),
         ]
         return table(["", "Matrix", "Tile"], rows)
