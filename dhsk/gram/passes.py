@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dhsk.arrays import blocks
 from dhsk.errors import InputError
 from dhsk.execution.tasks import Result
 from dhsk.execution.workers import current_executor
@@ -129,8 +130,7 @@ def _multiply_group(
 def _strips(tile: NDArray[Any], dtype: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Rows of a tile in the type of the result; in one piece if it is of that type."""
     step = tile.shape[0] if tile.dtype == dtype else STRIP_ROWS
-    for start in range(0, tile.shape[0], step):
-        part = slice(start, start + step)
+    for part in blocks(tile.shape[0], step):
         yield part, tile[part].astype(dtype, copy=False)
 
 

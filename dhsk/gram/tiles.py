@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats, Rows, blocks
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.tiling import Tiling
@@ -190,17 +190,11 @@ def _together(
     cosines = kernels[0].product(rows, rows if cols is None else cols, product.take(shape))
     if cols is None:
         kernels[0].make_symmetric(cosines)
-    for part in _strips(slice(0, shape[0]), results.entries // shape[1]):
+    for part in blocks(shape[0], max(1, results.entries // shape[1])):
         for number, kernel in enumerate(kernels):
             result = results.take((part.stop - part.start, shape[1]))
             kernel.evaluate(cosines[part], result)
             yield number, part, result
-
-
-def _strips(rows: slice, step: int) -> Iterator[slice]:
-    """Cut a slice into parts of a length of at least 1."""
-    step = max(1, step)
-    return (slice(i, min(i + step, rows.stop)) for i in range(rows.start, rows.stop, step))
 
 
 def _shape(rows: Rows, cols: Rows | None) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats, Rows, blocks
 from dhsk.errors import InputError
 from dhsk.kernels.certified.evaluate import Reals
 from dhsk.kernels.rows import RowsLike, as_rows, inner_product, squared_norms
@@ -25,9 +25,9 @@ def largest_of(dtype: str) -> float:
     return float(np.finfo(dtype).max) / 8.0
 
 
-def strips(size: int) -> Iterator[slice]:
-    """Slices of at most `STRIP` entries that cover `range(size)`."""
-    return (slice(start, start + STRIP) for start in range(0, size, STRIP))
+def strips(size: int, width: int = 1) -> Iterator[slice]:
+    """Slices of rows, (size, width), of at most `STRIP` entries or one row each."""
+    return blocks(size, max(1, STRIP // max(1, width)))
 
 
 def real_parameter(name: str, value: object) -> float:
@@ -262,8 +262,7 @@ def mirror_upper(values: Floats) -> None:
         Square matrix, (a, a).
     """
     size = values.shape[0]
-    for start in range(0, size, _MIRROR_BLOCK):
-        stop = min(start + _MIRROR_BLOCK, size)
-        values[stop:, start:stop] = values[start:stop, stop:].T
-        corner = values[start:stop, start:stop]
-        np.copyto(corner, corner.T.copy(), where=np.tri(stop - start, k=-1, dtype=np.bool_))
+    for part in blocks(size, _MIRROR_BLOCK):
+        values[part.stop :, part] = values[part, part.stop :].T
+        corner = values[part, part]
+        np.copyto(corner, corner.T.copy(), where=np.tri(len(corner), k=-1, dtype=np.bool_))

@@ -10,7 +10,6 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.kernels.base import (
-    STRIP,
     Kernel,
     largest_of,
     positive_parameter,
@@ -222,11 +221,10 @@ class GaussianKernel(Kernel):
         self, products: Floats, row_norms2: Floats, col_norms2: Floats
     ) -> Iterator[Floats]:
         """Strips of inner products, each replaced with -|x - y|²/(2 sigma²) in place."""
-        step = max(1, STRIP // max(1, products.shape[1]))
-        for start in range(0, products.shape[0], step):
-            strip = products[start : start + step]
+        for part in strips(*products.shape):
+            strip = products[part]
             strip *= -2.0
-            strip += row_norms2[start : start + step, None]
+            strip += row_norms2[part, None]
             strip += col_norms2[None, :]
             np.maximum(strip, 0.0, out=strip)
             with np.errstate(over="ignore"):  # far away: exp(-inf) = 0 is the limit

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import AccuracyError, InputError
-from dhsk.kernels.base import STRIP, positive_parameter, whole_parameter
+from dhsk.kernels.base import positive_parameter, strips, whole_parameter
 from dhsk.kernels.hyperbolic_profile import HyperbolicProfile, hyperbolic_profile
 from dhsk.kernels.rowwise import RowKernel
 
@@ -129,18 +129,15 @@ class HyperbolicHeatKernel(RowKernel):
         if not (values >= 0.0).all():
             raise InputError("distances must be 0 or above, but one is negative or NaN")
         flat = values.reshape(-1)
-        for start in range(0, flat.size, STRIP):
-            part = flat[start : start + STRIP]
-            part[:] = self._profile.evaluate(part, normalize=self.normalize)
+        for part in strips(flat.size):
+            flat[part] = self._profile.evaluate(flat[part], normalize=self.normalize)
         return values
 
     def between(self, rows: Rows, columns: Rows) -> Floats:
         """Kernel values of all pairs of rows, (a, b), a new array."""
         values = np.empty((rows.shape[0], columns.shape[0]))
         x, y = _dense(rows), _dense(columns)
-        step = max(1, STRIP // max(1, values.shape[1]))
-        for start in range(0, values.shape[0], step):
-            part = slice(start, start + step)
+        for part in strips(*values.shape):
             rho = _distances(x[part], y).reshape(-1)
             values[part] = self._profile.evaluate(rho, normalize=self.normalize).reshape(
                 values[part].shape

@@ -9,7 +9,7 @@ from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 from scipy.special import zeta
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, blocks
 from dhsk.errors import InputError
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.kernels.heat import time_at_scale
@@ -136,9 +136,8 @@ class ParametrixKernel(SphericalKernel):
             self._exponents(cosines)
             np.exp(cosines, out=cosines)
             return
-        for start in range(0, cosines.size, _PIECE):
-            piece = cosines[start : start + _PIECE]
-            piece[:] = _expansion(piece, self.time, self.order, self.dim)
+        for part in blocks(cosines.size, _PIECE):
+            cosines[part] = _expansion(cosines[part], self.time, self.order, self.dim)
 
     def _evaluate_less_one(self, cosines: Floats, scale: float, shift: float) -> None:
         if self.order is not None and self.dim != 2:  # with u_0 the expansion is not near 1

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, sparray, spmatrix
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats, Rows, blocks
 from dhsk.errors import InputError
 from dhsk.kernels.centre import centres_of, set_products_of_centres, without_centres
 from dhsk.kernels.certified.evaluate import Reals
@@ -248,8 +248,7 @@ def _sparse_product(X: _Csr, Y: _Csr, out: Floats) -> None:
     # It adds the terms one by one, which would lose too many digits in float32.
     X, transposed = X.astype(np.float64), Y.T.tocsr().astype(np.float64)
     step = _rows_within_bound(Y.shape[0])  # a strip of the product may fill in
-    for start in range(0, X.shape[0], step):
-        strip = slice(start, start + step)
+    for strip in blocks(X.shape[0], step):
         product = X[strip] @ transposed
         if out.dtype == product.dtype:
             product.toarray(out=out[strip])
@@ -259,11 +258,11 @@ def _sparse_product(X: _Csr, Y: _Csr, out: Floats) -> None:
 
 def _dense_product(X: _Csr, Y: _Csr, out: Floats) -> None:
     step = _rows_within_bound(X.shape[1])
-    for i in range(0, X.shape[0], step):
-        rows = X[i : i + step].toarray()
-        for j in range(0, Y.shape[0], step):
-            columns = Y[j : j + step].toarray()
-            np.matmul(rows, columns.T, out=out[i : i + step, j : j + step])
+    for i in blocks(X.shape[0], step):
+        rows = X[i].toarray()
+        for j in blocks(Y.shape[0], step):
+            columns = Y[j].toarray()
+            np.matmul(rows, columns.T, out=out[i, j])
 
 
 def _rows_within_bound(row_length: int) -> int:

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
-from dhsk.kernels.base import STRIP, real_parameter
+from dhsk.kernels.base import real_parameter, strips
 from dhsk.kernels.duplicates import set_cosines_of_equal_rows
 from dhsk.kernels.rows import inner_product
 from dhsk.kernels.rowwise import RowKernel
@@ -119,9 +119,7 @@ def smoothed_cosines(X: Rows, Y: Rows, alpha: float) -> Floats:
     w_x, shift_x, scale_x = _offsets(X, alpha)
     w_y, shift_y, scale_y = (w_x, shift_x, scale_x) if Y is X else _offsets(Y, alpha)
     cosines = inner_product(w_x, w_y)
-    step = max(1, STRIP // max(1, cosines.shape[1]))
-    for start in range(0, cosines.shape[0], step):
-        part = slice(start, start + step)
+    for part in strips(*cosines.shape):
         cosines[part] += shift_x[part, None] * scale_y + scale_x[part, None] * shift_y
     return cosines
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats, Indices, blocks
 from dhsk.linear.features import FeatureMatrix, sum_of
 from dhsk.linear.losses import Loss
 from dhsk.linear.passes import Columns, active, hessians
@@ -87,8 +87,7 @@ class Factors:
         count = max(1, room // each)
         share = _share(Z, codes, weights, V, columns, loss)
         passes = 1
-        for start in range(0, len(columns), count):
-            some = slice(start, start + count)
+        for some in blocks(len(columns), count):
             own = columns.only(some)
             made = _made(Z, codes, weights, V[:, some], own, loss, share[some])
             self._found.update(zip(keys_of(own), made, strict=True))

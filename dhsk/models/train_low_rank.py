@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, blocks
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
@@ -188,8 +188,8 @@ class _Solver:
         while size > 1 and self._bytes_of(columns.only(slice(size))) > room:
             size -= 1
         parts = [
-            self._solve(batch, columns.only(slice(first, first + size)), room)
-            for batch, first in enumerate(range(0, len(columns), size))
+            self._solve(batch, columns.only(part), room)
+            for batch, part in enumerate(blocks(len(columns), size))
         ]
         return _joined(parts)
 

@@ -84,6 +84,8 @@ class Samples(ABC):
         SamplesChangedError
             If the source has changed since it was opened, or a row since it was first read.
         """
+        if rows < 1:
+            raise InputError(f"a block must have at least 1 row, got {rows}")
         # Not a field: equality of two objects does not depend on what was read.
         seen: SeenRows = vars(self).setdefault("_seen", SeenRows(self.shape[0]))
         first = 0
@@ -111,14 +113,6 @@ class Samples(ABC):
         """
         del rows
         return None
-
-
-def row_ranges(n_samples: int, rows: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, stop) of consecutive blocks of `rows` rows."""
-    if rows < 1:
-        raise InputError(f"a block must have at least 1 row, got {rows}")
-    for first in range(0, n_samples, rows):
-        yield first, min(first + rows, n_samples)
 
 
 def flat_shape(source: str, shape: tuple[int, ...]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import (
     Samples,
@@ -20,7 +20,6 @@ from dhsk.samples.base import (
     csr_block,
     dense_block,
     flat_shape,
-    row_ranges,
 )
 from dhsk.samples.paths import Origin
 
@@ -78,8 +77,8 @@ class NpySamples(Samples):
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         """Yield row blocks, see `Samples._blocks`."""
-        for first, last in row_ranges(self.shape[0], rows):
-            yield self._block(first, last)
+        for part in blocks(self.shape[0], rows):
+            yield self._block(part.start, part.stop)
 
     def _block(self, first: int, last: int) -> Rows:
         with self.origin.reading():
@@ -124,9 +123,10 @@ class NpzSamples(Samples):
             archive.open(f"{self.member}.npy") as handle,
         ):
             dtype = read_header(handle).dtype
-            for first, last in row_ranges(self.shape[0], rows):
-                values = _read_values(handle, dtype, (last - first) * self.shape[1])
-                yield dense_block(values.reshape(last - first, -1))
+            for part in blocks(self.shape[0], rows):
+                size = part.stop - part.start
+                values = _read_values(handle, dtype, size * self.shape[1])
+                yield dense_block(values.reshape(size, -1))
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
         """Names of the samples, see `Samples.ids`."""
@@ -154,12 +154,12 @@ class NpzCsrSamples(Samples):
             archive.open("indices.npy") as indices_file,
         ):
             data_dtype, index_dtype = read_header(data_file).dtype, read_header(indices_file).dtype
-            for first, last in row_ranges(self.shape[0], rows):
-                indptr = self.indptr[first : last + 1]
+            for part in blocks(self.shape[0], rows):
+                indptr = self.indptr[part.start : part.stop + 1]
                 count = int(indptr[-1] - indptr[0])
                 data = _read_values(data_file, data_dtype, count)
                 indices = _read_values(indices_file, index_dtype, count)
-                check_columns(self.source, indices, indptr, first, self.shape[1])
+                check_columns(self.source, indices, indptr, part.start, self.shape[1])
                 yield csr_block(data, indices, indptr, self.shape[1])
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
@@ -352,7 +352,7 @@ def in_blocks(names: Sequence[str] | None, rows: int) -> Iterator[Sequence[str]]
     """Names of samples in blocks; None for None."""
     if names is None:
         return None
-    return (names[first:last] for first, last in row_ranges(len(names), rows))
+    return (names[part] for part in blocks(len(names), rows))
 
 
 def _read_values(handle: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError, SamplesChangedError
 from dhsk.samples.base import (
     Samples,
@@ -21,7 +21,6 @@ from dhsk.samples.base import (
     check_csr,
     csr_block,
     flat_shape,
-    row_ranges,
 )
 from dhsk.samples.binary import choose_key, in_blocks
 from dhsk.samples.paths import Origin
@@ -76,8 +75,8 @@ class ChunkedSamples(_Indexed):
             if getattr(array, "shape", None) != self.shape:
                 raise _other_than_opened(self.source)
             values = _Stream(array)
-            for first, last in row_ranges(self.shape[0], rows):
-                yield values.take(last - first, np.float64)
+            for part in blocks(self.shape[0], rows):
+                yield values.take(part.stop - part.start, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +94,11 @@ class ChunkedCsrSamples(_Indexed):
             if any(getattr(parts.get(n), "shape", None) != (self.nnz,) for n in _ENTRIES):
                 raise _other_than_opened(self.source)
             data, indices = _Stream(group["data"]), _Stream(group["indices"])
-            for first, last in row_ranges(self.shape[0], rows):
-                indptr = self.indptr[first : last + 1]
+            for part in blocks(self.shape[0], rows):
+                indptr = self.indptr[part.start : part.stop + 1]
                 count = int(indptr[-1] - indptr[0])
                 columns = indices.take(count, indices.array.dtype)
-                check_columns(self.source, columns, indptr, first, self.shape[1])
+                check_columns(self.source, columns, indptr, part.start, self.shape[1])
                 yield csr_block(data.take(count, np.float64), columns, indptr, self.shape[1])
 
 

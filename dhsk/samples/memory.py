@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
-from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape, row_ranges
+from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape
 from dhsk.samples.names import names_in
 
 
@@ -27,8 +27,8 @@ class DenseSamples(Samples):
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         """Yield row blocks, see `Samples._blocks`."""
-        for first, last in row_ranges(self.shape[0], rows):
-            yield dense_block(self.array[first:last])
+        for part in blocks(self.shape[0], rows):
+            yield dense_block(self.array[part])
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,8 @@ class CsrSamples(Samples):
     def _blocks(self, rows: int) -> Iterator[Rows]:
         """Yield row blocks, see `Samples._blocks`."""
         matrix = self.matrix
-        for first, last in row_ranges(self.shape[0], rows):
-            indptr = matrix.indptr[first : last + 1]
+        for part in blocks(self.shape[0], rows):
+            indptr = matrix.indptr[part.start : part.stop + 1]
             entries = slice(indptr[0], indptr[-1])
             data, indices = matrix.data[entries].copy(), matrix.indices[entries].copy()
             yield csr_block(data, indices, indptr, self.shape[1])

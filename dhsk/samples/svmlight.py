@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats, Rows, blocks
 from dhsk.errors import InputError
-from dhsk.samples.base import Samples, csr_block, flat_shape, row_ranges
+from dhsk.samples.base import Samples, csr_block, flat_shape
 from dhsk.samples.paths import Origin
 
 _LINES_BYTES = 4 * 2**20  # text parsed at a time in the first pass over a file
@@ -34,8 +34,9 @@ class SvmlightSamples(Samples):
         """Yield row blocks, see `Samples._blocks`."""
         with self.origin.reading(), self.origin.open_bytes() as handle:
             lines = (line for line in handle if _is_sample(line))
-            for first, last in row_ranges(self.shape[0], rows):
-                X, _ = _parse(self.source, list(islice(lines, last - first)), first)
+            for part in blocks(self.shape[0], rows):
+                some = list(islice(lines, part.stop - part.start))
+                X, _ = _parse(self.source, some, part.start)
                 yield csr_block(X.data, X.indices - self.base, X.indptr, self.shape[1])
 
 

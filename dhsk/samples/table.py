@@ -15,9 +15,9 @@ from typing import Final, NoReturn
 
 import numpy as np
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError, InputWarning
-from dhsk.samples.base import Samples, flat_shape, row_ranges
+from dhsk.samples.base import Samples, flat_shape
 from dhsk.samples.dialect import (
     LOOKED_AT,
     delimiter_of,
@@ -72,10 +72,11 @@ class TableSamples(Samples):
     def _blocks(self, rows: int) -> Iterator[Rows]:
         """Yield row blocks, see `Samples._blocks`."""
         samples = self.samples()
-        for first, last in row_ranges(self.shape[0], rows):
-            block = np.empty((last - first, len(self.kept)))
+        for part in blocks(self.shape[0], rows):
+            size = part.stop - part.start
+            block = np.empty((size, len(self.kept)))
             count = 0
-            for count, sample in enumerate(islice(samples, last - first), 1):
+            for count, sample in enumerate(islice(samples, size), 1):
                 block[count - 1] = sample
             yield block[:count]
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats, Indices, blocks
 from dhsk.solvers.smo import ascend, rounding_of
 
 MAX_STEPS: Final = 10_000_000
@@ -182,8 +182,8 @@ def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
     n = dual.shape[1]
     f = np.broadcast_to(dual.sign, b.shape).copy()
     used = np.flatnonzero(b.any(axis=0))
-    for start in range(0, len(used), _ROWS):
-        rows = used[start : start + _ROWS]
+    for part in blocks(len(used), _ROWS):
+        rows = used[part]
         f -= b[:, rows] @ K[rows, :n].astype(np.float64, copy=False)
     return f
 

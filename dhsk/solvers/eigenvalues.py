@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, blocks
 from dhsk.solvers.sources import ArraySource, Source
 
 SMALL: Final = 1000
@@ -70,14 +70,14 @@ def leading_eigenvalues(source: Source, count: int | None = None) -> tuple[Float
         source = ArraySource(source.block(np.arange(source.n))[:, : source.n])
     # The start is fixed so that the same matrix gives the same digits.
     V = np.random.default_rng(0).standard_normal((source.n, count + OVERSAMPLING))
-    blocks = []
+    krylov = []
     for _ in range(PASSES):
         V = np.linalg.qr(source.product(V))[0]
-        blocks.append(V)
-    Q = np.linalg.qr(np.concatenate(blocks, axis=1))[0]
+        krylov.append(V)
+    Q = np.linalg.qr(np.concatenate(krylov, axis=1))[0]
     # Block by block: vectors travel with the tasks, and all at once would take three times as much.
     width = count + OVERSAMPLING
-    products = [source.product(Q[:, k : k + width]) for k in range(0, Q.shape[1], width)]
+    products = [source.product(Q[:, part]) for part in blocks(Q.shape[1], width)]
     projected = Q.T @ np.concatenate(products, axis=1)
     values = np.linalg.eigvalsh((projected + projected.T) / 2)
     return np.ascontiguousarray(values[::-1][:count]), False

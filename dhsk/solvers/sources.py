@@ -85,8 +85,8 @@ def products(source: Source, vectors: Sequence[tuple[Indices, Floats]]) -> Itera
         The product at those samples.
     """
     at_once = max(1, PRODUCT_BYTES // (8 * COLUMNS * source.n)) * COLUMNS
-    for start in range(0, len(vectors), at_once):
-        part = vectors[start : start + at_once]
+    for some in blocks(len(vectors), at_once):
+        part = vectors[some]
         V = np.zeros((source.n, -(-len(part) // COLUMNS) * COLUMNS))
         for place, (members, values) in enumerate(part):
             V[members, place] = values

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, blocks
 from dhsk.kernels import Kernel
 from dhsk.models.pair_fits import PairFits
 from dhsk.results.columns import Certificate, KernelColumns, Row, flat
@@ -92,8 +92,8 @@ def _held_out(
 ) -> Iterator[Floats]:
     """Decisions of all pairs, (n, pairs), for what the fold of each column holds out."""
     at_once = max(1, PRODUCT_BYTES // (8 * source.n * len(pairs)))
-    for start in range(0, grid.columns, at_once):
-        columns = range(start, min(start + at_once, grid.columns))
+    for part in blocks(grid.columns, at_once):
+        columns = range(grid.columns)[part]
         decisions = _decisions(source, pairs, solved.fits, columns)
         for place, column in enumerate(columns):
             yield decisions[place][grid.folds[column // len(grid.C)][1]]

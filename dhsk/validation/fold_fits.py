@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, blocks
 from dhsk.linear.losses import Loss
 from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
 from dhsk.linear.passes import Columns, held_out_decisions
@@ -98,7 +98,7 @@ class FoldFits:
         each = Factors.bytes_of(one, self.Z.width, self.Z.dtype.itemsize)
         each += curvature_bytes(self.Z, len(self.grid.folds))
         count = max(1, self.room // each)
-        return (keys[start : start + count] for start in range(0, len(keys), count))
+        return (keys[part] for part in blocks(len(keys), count))
 
     def _solved(
         self, keys: list[tuple[int, int]], values_of_C: Sequence[float]

@@ -1,11 +1,12 @@
 """What a cross-validation is made on: a Gram matrix, a matrix of the user's own, or samples."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.arrays import blocks
 from dhsk.errors import InputError
 from dhsk.execution.resources import Resources
 from dhsk.gram.matrix import GramMatrix
@@ -55,15 +56,16 @@ def _own_matrix(given: Any) -> NDArray[Any]:
         raise InputError(f"a precomputed matrix must be square, got {K.shape}")
     if K.dtype not in (np.float32, np.float64):
         K = K.astype(np.float64)
-    largest = max((float(np.abs(strip).max()) for _, strip in _strips(K)), default=0.0)
-    for first, strip in _strips(K):
+    largest = max((float(np.abs(K[part]).max()) for part in blocks(len(K), _ROWS)), default=0.0)
+    for part in blocks(len(K), _ROWS):
+        first, strip = part.start, K[part]
         if not np.isfinite(strip).all():
             row, column = np.argwhere(~np.isfinite(strip))[0]
             raise InputError(
                 f"the precomputed matrix is {strip[row, column]} at row {first + row}, column "
                 f"{column}: all entries must be finite"
             )
-        off = np.abs(strip - K[:, first : first + len(strip)].T)
+        off = np.abs(strip - K[:, part].T)
         if off.max() > ASYMMETRY * largest:
             row, column = np.unravel_index(off.argmax(), off.shape)
             raise InputError(
@@ -71,10 +73,6 @@ def _own_matrix(given: Any) -> NDArray[Any]:
                 f"differs from its mirror by {off.max():.3g}"
             )
     return K
-
-
-def _strips(K: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    return ((first, K[first : first + _ROWS]) for first in range(0, len(K), _ROWS))
 
 
 def gram_plan(square: Square, resources: Resources) -> Sequence[tuple[str, str]]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from dhsk.arrays import Indices, Rows
+from dhsk.arrays import Indices, Rows, blocks
 from dhsk.errors import CorruptTileError, IncompleteStoreError
 from dhsk.gram.storage.chunks import read_chunk, write_chunk
 from dhsk.gram.storage.descriptions import (
@@ -134,9 +134,9 @@ class StagedSamples:
         if not isinstance(block, csr_array):
             rows: Any = block.astype(self._dtype, copy=False)
             dense = self.arrays(side)["dense"]
-            for start in range(0, count, self.chunk_rows):
-                path = dense.path_of(((first + start) // self.chunk_rows, 0))
-                write_chunk(path, rows[start : start + self.chunk_rows], self._dense_shape)
+            for part in blocks(count, self.chunk_rows):
+                path = dense.path_of(((first + part.start) // self.chunk_rows, 0))
+                write_chunk(path, rows[part], self._dense_shape)
             return
         arrays = self.arrays(side)
         _write_at(arrays["indptr"], first, block.indptr + np.int64(entry))
