@@ -27,11 +27,11 @@ from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources
 from dhsk.gram.plan import GramPlan, make_plan
+from dhsk.models.sources import RowsShape
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import Rates, kernel_seconds, measure_rates
 from dhsk.planning.rates_cache import cache_file, load_rates, save_rates
-from dhsk.planning.training import SamplesShape
 from dhsk.units import parse_bytes
 
 QUICK_REPEATS = 2
@@ -46,12 +46,12 @@ class PaperOptions:
     dim: int | None
     density: float | None
 
-    def shape(self) -> SamplesShape:
-        """Those numbers."""
+    def rows(self) -> RowsShape:
+        """Those samples, mapped in float64."""
         if self.n is None or self.dim is None:
             raise click.UsageError("give SAMPLES, or both --n and --dim")
         nnz = None if self.density is None else int(self.density * self.n * self.dim)
-        return SamplesShape(self.n, self.dim, nnz)
+        return RowsShape(self.n, self.dim, 8, nnz)
 
 
 @dataclass(frozen=True)
@@ -133,26 +133,28 @@ def plan(
     if machine.measure and (samples, paper.n, paper.dim) == (None, None, None):
         return
     allowed = Allowance.now(machine.limit)  # before anything is read
-    if samples is None:
-        shape = paper.shape()
-    else:
-        shape = SamplesShape.of(open_samples_of(samples, table, training.labels))
-    made = kernel.make(shape.dim)
-    overlap = measured_overlap(shape.opened) if shape.opened and shape.nnz is not None else None
+    if training.labels is not None and (samples is None or training.classes is not None):
+        raise click.UsageError("--labels goes with SAMPLES, and without --classes")
+    opened = None if samples is None else open_samples_of(samples, table, training.labels)
+    rows = paper.rows() if opened is None else RowsShape.of_samples(opened, "float64")
+    labels = training.read(rows.n, header=table.header)
+    made = kernel.make(rows.dim)
+    overlap = measured_overlap(opened) if opened is not None and opened.is_sparse else None
     gram = make_plan(
-        shape.n,
-        shape.dim,
+        rows.n,
+        rows.dim,
         machine.resources,
-        nnz=shape.nnz,
-        fullest=None if shape.opened is None else shape.opened.most_entries,
+        nnz=rows.nnz,
+        fullest=None if opened is None else opened.most_entries,
         overlap=None if overlap is None else overlap[0],
         **asdict(tiles),
     )
-    planned = plan_training(shape, made, training.read(samples, table, shape), gram, allowed)
-    prediction = Prediction(gram, rates or known_rates(), kernel_seconds(made, gram.product_dtype))
+    plans = plan_training(rows, made, training, labels, gram, allowed)
+    seconds = kernel_seconds(made, gram.product_dtype)
+    prediction = Prediction(gram, rates or known_rates(), seconds)
     title = f"Gram matrix of {samples or 'samples to come'}, {made.label}"
     _say_gram(title, prediction, machine.passes, None if overlap is None else overlap[1])
-    say_training(planned, training.C)
+    say_training(plans, opened, training)
     gram.check()
     say(
         f"next:   dhsk gram {samples or 'SAMPLES'}{table.words} --out STORE"

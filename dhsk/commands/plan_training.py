@@ -1,7 +1,7 @@
 """The part of `dhsk plan` about classifiers: their memory, and with labels their seconds."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.commands.console import print_table, say
-from dhsk.commands.options import TableOptions, gathered
+from dhsk.commands.options import gathered
 from dhsk.commands.parameters import WholeNumbers
 from dhsk.errors import InputError
 from dhsk.execution.memory import Allowance
@@ -18,18 +18,20 @@ from dhsk.gram.plan import GramPlan
 from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
 from dhsk.models.low_rank_plan import usual_dtype
+from dhsk.models.sources import RowsShape
 from dhsk.planning.pilot import SMALLEST, Pilot, check_pilot, run_pilot
 from dhsk.planning.training import (
     COLUMNS,
-    RANKS,
     GridShape,
-    SamplesShape,
     TrainingPlan,
     equal_classes,
     exact_training,
     low_rank_training,
 )
-from dhsk.samples import read_labels
+from dhsk.samples import Samples, read_labels
+
+RANKS = 500, 1000, 2000, 5000
+"""Ranks that are planned if none are named."""
 
 MOST_PILOT_RANK = 2000
 """Highest rank of a pilot fit, which takes twice as many samples and more: some seconds."""
@@ -49,18 +51,6 @@ class GridNumbers(WholeNumbers):
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """Classifiers to plan."""
-
-    grid: GridShape
-    ranks: list[int]
-    """At most the number of samples, ascending."""
-    timed: list[int]
-    """Those of them that pilot fits are made for."""
-    labels: NDArray[Any] | None
-
-
-@dataclass(frozen=True)
 class TrainingOptions:
     """What is to be trained."""
 
@@ -70,26 +60,20 @@ class TrainingOptions:
     classes: int | None
     grid: list[int]
 
-    def read(self, source: str | None, table: TableOptions, shape: SamplesShape) -> _Wanted:
-        """Read the labels, and check what goes together.
-
-        Raises
-        ------
-        InputError
-            Ranks or labels cannot be used, or there are too few samples for pilot fits.
-        """
-        if self.labels is not None and (source is None or self.classes is not None):
-            raise click.UsageError("--labels goes with SAMPLES, and without --classes")
-        named = sorted({min(rank, shape.n) for rank in chain(*self.ranks)})
+    def named(self, n: int) -> list[int]:
+        """Ranks that were named, at most n, ascending."""
+        named = sorted({min(rank, n) for rank in chain(*self.ranks)})
         if named and named[0] < 1:
             raise InputError(f"the rank must be at least 1, got {named[0]}")
-        ranks = named or sorted({min(rank, shape.n) for rank in RANKS})
-        sizes, labels = equal_classes(shape.n, self.classes or 2), None
-        if self.labels is not None:
-            labels = read_labels(self.labels, shape.n, header=table.header)
-            sizes = tuple(np.unique(labels, return_counts=True)[1].tolist())
-            check_pilot(labels)
-        return _Wanted(GridShape(sizes, *self.grid), ranks, named, labels)
+        return named
+
+    def read(self, n: int, *, header: bool | None) -> NDArray[Any] | None:
+        """Labels of n samples, enough of them for pilot fits; None if none were given."""
+        if self.labels is None:
+            return None
+        labels: NDArray[Any] = read_labels(self.labels, n, header=header)
+        check_pilot(labels)
+        return labels
 
 
 training_options = gathered(
@@ -116,92 +100,90 @@ training_options = gathered(
 
 
 @dataclass(frozen=True)
-class _Planned:
-    """Ways to train some samples, by their rank; None is exact."""
+class TrainingPlans:
+    """Ways to train on some samples, by their rank; None is exact."""
 
-    shape: SamplesShape
     kernel: Kernel
-    wanted: _Wanted
+    labels: NDArray[Any] | None
+    grid: GridShape
     ways: dict[int | None, TrainingPlan]
 
 
 def plan_training(
-    shape: SamplesShape, kernel: Kernel, wanted: _Wanted, gram: GramPlan, allowed: Allowance
-) -> _Planned:
+    rows: RowsShape,
+    kernel: Kernel,
+    options: TrainingOptions,
+    labels: NDArray[Any] | None,
+    gram: GramPlan,
+    allowed: Allowance,
+) -> TrainingPlans:
     """Plan the memory of all ways to train.
 
     Parameters
     ----------
-    shape, kernel
-        The samples and the kernel.
-    wanted
-        The classifiers.
+    rows, kernel
+        The samples, mapped in float64, and the kernel.
+    options, labels
+        What is to be trained, and on which labels.
     gram
         Plan of the matrix, on the workers that a cross-validation uses too.
     allowed
         What this process may use.
     """
-    ways: dict[int | None, TrainingPlan] = {}
-    ways[None] = exact_training(shape.rows("float64"), wanted.grid, allowed, gram)
-    of_grid = shape.rows("float32" if takes_float32(kernel) else "float64")
-    for rank in wanted.ranks:
-        rows = shape.rows(usual_dtype(kernel, shape.n, rank))
-        ways[rank] = low_rank_training(rows, of_grid, rank, wanted.grid, allowed)
-    return _Planned(shape, kernel, wanted, ways)
+    n, single = rows.n, replace(rows, itemsize=4)
+    sizes = equal_classes(n, options.classes or 2)
+    if labels is not None:
+        sizes = tuple(np.unique(labels, return_counts=True)[1].tolist())
+    grid = GridShape(sizes, *options.grid)
+    ways: dict[int | None, TrainingPlan] = {None: exact_training(rows, grid, allowed, gram)}
+    for rank in options.named(n) or sorted({min(rank, n) for rank in RANKS}):
+        own = rows if usual_dtype(kernel, n, rank) == "float64" else single
+        of_grid = single if takes_float32(kernel) else rows
+        ways[rank] = low_rank_training(own, of_grid, rank, grid, allowed)
+    return TrainingPlans(kernel, labels, grid, ways)
 
 
-def say_training(planned: _Planned, C: float) -> None:
-    """Print the memory of classifiers, and their seconds if there are labels.
-
-    Parameters
-    ----------
-    planned
-        The classifiers.
-    C
-        Of the pilot fits.
-    """
-    grid = planned.wanted.grid
+def say_training(plans: TrainingPlans, samples: Samples | None, options: TrainingOptions) -> None:
+    """Print the memory of classifiers, and their seconds if there are labels."""
+    grid = plans.grid
     say(
         f"Memory of classifiers, {len(grid.sizes)} classes: one model, and a grid of "
         f"{grid.folds} folds x {grid.chain} C x {grid.kernels} kernels"
     )
-    print_table(COLUMNS, [way.row() for way in planned.ways.values()])
-    if planned.wanted.labels is None:
+    print_table(COLUMNS, [way.row() for way in plans.ways.values()])
+    if samples is None or plans.labels is None:
         say("(for seconds give labels: dhsk plan FILE --labels L times small pilot fits)")
         return
-    rows = []
-    for rank in (None, *planned.wanted.timed):
-        way = planned.ways[rank]
+    n, rows = len(plans.labels), []
+    for rank in (None, *options.named(n)):
+        way = plans.ways[rank]
         if way.model is None:
             continue
         try:
-            pilot = _pilot(planned, rank, C)
+            pilot = _pilot(samples, plans, rank, options.C)
         except InputError as error:
             say(f"{way.name}: {error}")
             continue
-        say(f"pilot of {way.name}, C = {C:g}: {pilot.timed}")
+        say(f"pilot of {way.name}, C = {options.C:g}: {pilot.timed}")
         least = "" if way.model.ample else "at least "
-        ranges = (pilot.words(planned.shape.n, fits) for fits in (1, grid.fits))
-        rows.append([way.name, *(least + seconds for seconds in ranges)])
-    say(f"Seconds for all {planned.shape.n:,} samples, an extrapolation of the pilot fits")
+        rows.append([way.name, *(least + pilot.words(n, fits) for fits in (1, grid.fits))])
+    say(f"Seconds for all {n:,} samples, an extrapolation of the pilot fits")
     print_table(("", "one model", f"{grid.fits} fits, one after the other"), rows)
 
 
-def _pilot(planned: _Planned, rank: int | None, C: float) -> Pilot:
+def _pilot(samples: Samples, plans: TrainingPlans, rank: int | None, C: float) -> Pilot:
     """Times of pilot fits by the estimators that `dhsk train` uses."""
     from dhsk.estimators import HeatSVC, NystromSVC
 
-    samples, labels = planned.shape.opened, planned.wanted.labels
-    assert samples is not None  # labels come with samples
-    assert labels is not None
+    assert plans.labels is not None
     if rank is None:
-        fit, smallest = HeatSVC(C, kernel=planned.kernel).fit_samples, SMALLEST
+        fit, smallest = HeatSVC(C, kernel=plans.kernel).fit_samples, SMALLEST
     elif rank > MOST_PILOT_RANK:
         raise InputError(f"pilot fits of ranks above {MOST_PILOT_RANK:,} would take too long")
     else:
-        dtype = usual_dtype(planned.kernel, planned.shape.n, rank)
-        model = NystromSVC(rank, C, kernel=planned.kernel, dtype=dtype, random_state=0)
+        dtype = usual_dtype(plans.kernel, samples.shape[0], rank)
+        model = NystromSVC(rank, C, kernel=plans.kernel, dtype=dtype, random_state=0)
         fit, smallest = model.fit_samples, max(SMALLEST, 2 * rank)
     with warnings.catch_warnings():  # of the parts: those of all samples come with the fit
         warnings.simplefilter("ignore")
-        return run_pilot(samples, labels, fit, smallest)
+        return run_pilot(samples, plans.labels, fit, smallest)

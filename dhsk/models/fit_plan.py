@@ -136,16 +136,14 @@ class FitCounts:
 
 
 def plan_fits(
-    pairs: Sequence[Pair], n: int, dtype: "np.dtype[Any]", n_kernels: int, resources: Resources
+    counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int, resources: Resources
 ) -> FitPlan:
     """Divide the memory among the fits.
 
     Parameters
     ----------
-    pairs
+    counts
         The problems of one kernel.
-    n
-        Samples.
     dtype
         Type of the matrix.
     n_kernels
@@ -153,28 +151,16 @@ def plan_fits(
     resources
         Workers and memory.
 
-    Returns
-    -------
-    FitPlan
-        A plan that fits.
-
     Raises
     ------
     BudgetError
         There is no room for a problem in even a small part of the matrix.
     """
-    return plan_counts(FitCounts.of(pairs, n), dtype, n_kernels, resources)
-
-
-def plan_counts(
-    counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int, resources: Resources
-) -> FitPlan:
-    """Divide the memory among fits that are only counted: see `plan_fits`."""
     vectors, block = counts.vector_bytes, matrix_bytes(counts.most, dtype)
     smallest = min(block, matrix_bytes(SMALLEST_PART, dtype))
     available = resources.memory - _processes(resources, 1) - counts.client_bytes
-    least = least_memory(counts, dtype, resources)
-    if resources.memory < least:
+    if available < smallest + vectors + FIT_BASE_BYTES:
+        least = resources.memory - available + smallest + vectors + FIT_BASE_BYTES
         raise BudgetError(
             f"exact fits on {counts.n} samples need at least {human_bytes(least)} but "
             f"{human_bytes(resources.memory)} are allowed: give more memory or fewer workers"
@@ -210,13 +196,6 @@ def plan_counts(
         split_folds=split,
         resources=resources,
     )
-
-
-def least_memory(counts: FitCounts, dtype: "np.dtype[Any]", resources: Resources) -> int:
-    """Bytes of all processes in which a problem can be solved in a small part of its matrix."""
-    smallest = matrix_bytes(min(counts.most, SMALLEST_PART), dtype)
-    fit = smallest + counts.vector_bytes + FIT_BASE_BYTES
-    return _processes(resources, 1) + counts.client_bytes + fit
 
 
 def _processes(resources: Resources, at_once: int) -> int:

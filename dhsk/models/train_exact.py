@@ -18,7 +18,7 @@ from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.models.exact import Certificates, Expansion, SvcModel, pairs_of_classes
 from dhsk.models.exact_plan import plan_exact, share_of_fits
-from dhsk.models.fit_plan import FitCounts, plan_counts
+from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, unit_for
@@ -188,7 +188,7 @@ def _on_gram(
         executor: Executor = Threads(at_once)
     else:
         resources = resources_of(options.client, options.memory)
-        plan = plan_counts(counts, G.dtype, 1, resources)
+        plan = plan_fits(counts, G.dtype, 1, resources)
         room, executor = plan.room, Workers(options.client, plan.window)
     return _Training(
         MatrixProblem(GramSource(G), (problem.C,), unit), Placement(executor, room), rows_of

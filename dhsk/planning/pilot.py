@@ -1,7 +1,7 @@
 """Seconds of a fit to all samples, extrapolated from fits to small parts of them."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -100,29 +100,6 @@ class Pilot:
         return f"{times}: like n^{low:.1f} to n^{high:.1f}"
 
 
-def stratified_order(labels: NDArray[Any], seed: int = 0) -> Indices:
-    """Samples in an order whose every beginning has the classes in about their proportions.
-
-    Parameters
-    ----------
-    labels
-        Of all samples, (N,).
-    seed
-        Of the order within a class.
-
-    Returns
-    -------
-    Indices
-        (N,); the first of every class come first.
-    """
-    rng = np.random.default_rng(seed)
-    place = np.empty(len(labels))
-    for label in np.unique(labels):
-        own = np.flatnonzero(labels == label)
-        place[rng.permutation(own)] = np.arange(len(own)) / len(own)
-    return np.argsort(place, kind="stable")
-
-
 def check_pilot(labels: NDArray[Any], smallest: int = SMALLEST) -> None:
     """Refuse samples that are too few for two pilot fits.
 
@@ -132,11 +109,6 @@ def check_pilot(labels: NDArray[Any], smallest: int = SMALLEST) -> None:
         Of all samples, (N,).
     smallest
         Samples of the first.
-
-    Raises
-    ------
-    InputError
-        They are too few.
     """
     if len(labels) < 2 * smallest:
         raise InputError(
@@ -173,19 +145,18 @@ def run_pilot(
         There are too few samples.
     """
     loading = max(SMALLEST, 2 * len(np.unique(labels)))
-    smallest = max(smallest, loading)
-    check_pilot(labels, smallest)
-    most = min(len(labels), max(2 * smallest, rows_within(samples, MOST_BYTES)))
-    chosen = stratified_order(labels)[:most]
+    n = max(smallest, loading)
+    check_pilot(labels, n)
+    most = min(len(labels), max(2 * n, rows_within(samples, MOST_BYTES)))
+    chosen = _stratified(labels)[:most]
     rows, labels = _taken(samples, chosen), labels[chosen]
     fit(rows[:loading], labels[:loading])
     sizes: list[int] = []
     seconds: list[float] = []
-    for n in _doubling(smallest, most):
-        sizes.append(n)
+    while n <= most and (len(sizes) < 2 or sum(seconds) + _STEEPER * seconds[-1] <= SECONDS):
         seconds.append(_best_of(partial(fit, rows[:n], labels[:n]), clock))
-        if len(sizes) > 1 and sum(seconds) + _STEEPER * seconds[-1] > SECONDS:
-            break
+        sizes.append(n)
+        n *= 2
     return Pilot(sizes[-SIZES:], seconds[-SIZES:])
 
 
@@ -199,11 +170,14 @@ def _best_of(work: Callable[[], object], clock: Callable[[], float]) -> float:
     return min(found)
 
 
-def _doubling(first: int, most: int) -> Iterator[int]:
-    """First, twice as many, and so on."""
-    while first <= most:
-        yield first
-        first *= 2
+def _stratified(labels: NDArray[Any]) -> Indices:
+    """Samples in an order whose every beginning has all classes in about their proportions."""
+    rng = np.random.default_rng(0)
+    place = np.empty(len(labels))
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        place[rng.permutation(own)] = np.arange(len(own)) / len(own)
+    return np.argsort(place, kind="stable")
 
 
 def _taken(samples: Samples, chosen: Indices) -> Rows:

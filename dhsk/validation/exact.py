@@ -18,7 +18,7 @@ from dhsk.execution.threads import Threads
 from dhsk.execution.workers import executor_of, resources_of
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.models.fit_plan import plan_fits
+from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.journal import Journal
 from dhsk.models.pair_fits import MatrixProblem, PairSolver, Placement
 from dhsk.models.rescaling import matrix_in_units
@@ -127,10 +127,10 @@ class ExactEngine:
         self._stale = options.table  # of an earlier grid; it stays if the samples are refused
         tests = [test.tolist() for _, test in grid.folds]
         self._name = _name_of(grid, grid.weights, tests)
-        square, n = matrices.square, len(grid.y)
+        square = matrices.square
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
-        pairs = make_pairs(grid.y, grid.weights, grid.C)
-        self._plan = plan_fits(pairs, n, dtype, max(1, n_kernels), self._resources)
+        counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C), len(grid.y))
+        self._plan = plan_fits(counts, dtype, max(1, n_kernels), self._resources)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[TriedMatrix]:
         """Try some kernels; if the matrix is precomputed, none is that one."""
@@ -189,8 +189,8 @@ class ExactEngine:
     def _solver(self, weights: Floats, problems: Sequence[MatrixProblem]) -> PairSolver:
         """Solver of all pairs of classes on some matrices."""
         source, y = problems[0].source, self._grid.y
-        pairs = make_pairs(y, weights, problems[0].C)
-        plan = plan_fits(pairs, source.n, source.dtype, len(problems), self._resources)
+        counts = FitCounts.of(make_pairs(y, weights, problems[0].C), source.n)
+        plan = plan_fits(counts, source.dtype, len(problems), self._resources)
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
         executor: Executor = Threads(plan.at_once)
         if not local:

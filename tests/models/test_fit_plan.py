@@ -44,7 +44,7 @@ def plan(
         np.arange(n) % classes, np.ones((folds, n)), [1.0 + k for k in range(values)]
     )
     resources = Resources(workers, threads, int(memory))
-    return plan_fits(pairs, n, np.dtype(dtype), kernels, resources)
+    return plan_fits(FitCounts.of(pairs, n), np.dtype(dtype), kernels, resources)
 
 
 def largest(n: int, classes: int) -> int:

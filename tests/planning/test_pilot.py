@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import InputError
-from dhsk.planning.pilot import NOISE, SECONDS, Pilot, check_pilot, run_pilot, stratified_order
+from dhsk.planning.pilot import NOISE, SECONDS, Pilot, check_pilot, run_pilot
 from dhsk.samples import open_samples
 
 
@@ -47,16 +47,6 @@ def test_words_say_the_range_and_what_was_timed() -> None:
     assert pilot.timed == "1,000 samples in 1 s, 2,000 samples in 2 s: like n^0.7 to n^1.3"
 
 
-def test_every_beginning_is_stratified(rng: np.random.Generator) -> None:
-    """Classes keep their proportions to a sample, and the rarest one comes early."""
-    labels = rng.permutation(np.repeat(["a", "b", "c"], [600, 399, 1]))
-    order = stratified_order(labels)
-    assert sorted(order) == list(range(1000))
-    assert set(labels[order[:3]]) == {"a", "b", "c"}
-    for n in (10, 100, 500):
-        assert abs(np.count_nonzero(labels[order[:n]] == "a") - 0.6 * n) <= 1.5
-
-
 class Clock:
     """Time as a made-up fit takes it."""
 
@@ -88,6 +78,16 @@ def test_samples_go_with_their_labels(sparse: bool, rng: np.random.Generator) ->
         dense = rows.toarray() if sparse else rows
         np.testing.assert_array_equal(dense[:, 1], labels + 1)
         assert len(np.unique(dense[:, 0])) == len(dense)
+
+
+def test_every_part_is_stratified(rng: np.random.Generator) -> None:
+    """Classes keep their proportions to a sample, and the rarest one is in every part."""
+    y = rng.permutation(np.repeat(["a", "b", "c"], [1200, 799, 1]))
+    clock = Clock(lambda n: n * 1e-4)
+    run_pilot(open_samples(np.ones((2000, 1))), y, clock.fit, clock=clock)
+    for _, labels in clock.fits:
+        assert np.count_nonzero(labels == "c") == 1
+        assert abs(np.count_nonzero(labels == "a") - 0.6 * len(labels)) <= 1.5
 
 
 def test_it_ends_within_some_seconds() -> None:
