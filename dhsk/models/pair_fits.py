@@ -118,7 +118,7 @@ class PairSolver:
     on_fits: Callable[[int], None] = lambda _: None
     _made: dict[tuple[float, ...], list[Pair]] = field(default_factory=dict, init=False)
 
-    @property
+    @cached_value
     def n_pairs(self) -> int:
         """Number of pairs of classes."""
         return comb(int(self.codes.max()) + 1, 2)
@@ -168,11 +168,15 @@ class PairSolver:
 
     def _parts(self, k: int) -> list[_Part]:
         """Tasks of a kernel."""
+        shares = self._shares(k)
+        return [_Part(k, pair, share) for pair in range(self.n_pairs) for share in shares]
+
+    def _shares(self, k: int) -> list[tuple[int, ...]]:
+        """Folds of each task of a pair."""
         folds = range(len(self.weights))
         # A pair in rounds is one task: its folds share every pass.
         split = self.placement.split_folds and self._fits(k)
-        shares = [(fold,) for fold in folds] if split else [tuple(folds)]
-        return [_Part(k, pair, share) for pair in range(self.n_pairs) for share in shares]
+        return [(fold,) for fold in folds] if split else [tuple(folds)]
 
     def _fits(self, k: int) -> bool:
         """Whether the matrix of every pair fits the memory of a task."""
@@ -203,7 +207,7 @@ class PairSolver:
 
     def _whole(self, found: dict[int, dict[_Part, tuple[list[Fit], float]]], k: int) -> bool:
         """Whether every part of a kernel is there."""
-        return len(found[k]) == len(self._parts(k))
+        return len(found[k]) == self.n_pairs * len(self._shares(k))
 
     def _joined(self, found: dict[_Part, tuple[list[Fit], float]], k: int) -> PairFits:
         fits: list[list[Fit]] = [[] for _ in range(self.n_pairs)]

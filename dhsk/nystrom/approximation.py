@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -168,40 +169,25 @@ def approximate(
     .. [1] C. Williams and M. Seeger, "Using the Nyström method to speed up kernel machines",
        NIPS 13 (2000).
     """
-    n = samples.shape[0]
-    m = how.count(n)
-    need = ApproximationNeed.of(n, row_map.bytes_of(samples), np.dtype(row_map.dtype).itemsize, m)
-    what = f"{m} landmarks of {n} samples"
+    m = how.count(samples.shape[0])
     with ExitStack() as stack:
         # One thread and several give the same bits only with BLAS on one thread in both.
         stack.enter_context(one_blas_thread())
         if options.client is not None:
             stack.enter_context(borrow_client(options.client))
-            plan = plan_on_workers(need, what, own_room(None), options.memory, options.client)
-        elif plan is None:
-            plan = plan_here(need, what, own_room(options.memory), core_count())
-        placed = _placed(samples, row_map, plan, options)
-        making = _Making(placed, plan.tier == "features held", how, options.report)
-        rounds = LandmarkCheckpoint(None, "")
-        if options.journal is not None and making.pivoted and not making.held:
-            print_ = _fingerprint(samples, row_map, placed)
-            name = _name(row_map, print_, [plan.tier, m, how.landmark_tol, how.seed])
-            rounds = LandmarkCheckpoint(options.journal, name)
-        found = making.by(m, rounds)
-        if isinstance(how.selection, str) and found.root.shape[1] > how.rank:
-            found = making.leading(found, how.rank)
-        features = making.features(found)
-    return Approximation(
-        kernel=row_map.kernel,
-        landmarks=found.landmarks,
-        indices=found.indices,
-        root=found.root,
-        features=features,
-        values=found.values,
-        trace_error=found.error,
-        trace=making.trace,
-        plan=plan,
-    )
+        plan = plan or _plan(samples, row_map, m, options)
+        making = _Making(_placed(samples, row_map, plan, options), plan, how, options.report)
+        return making.approximation(m, _checkpoint(samples, row_map, making, options.journal))
+
+
+def _plan(samples: Samples, row_map: RowMap, m: int, options: RunOptions) -> ApproximationPlan:
+    """What is in memory, and where passes run."""
+    n, itemsize = samples.shape[0], np.dtype(row_map.dtype).itemsize
+    need = ApproximationNeed.of(n, row_map.bytes_of(samples), itemsize, m)
+    what = f"{m} landmarks of {n} samples"
+    if options.client is None:
+        return plan_here(need, what, own_room(options.memory), core_count())
+    return plan_on_workers(need, what, own_room(None), options.memory, options.client)
 
 
 def _placed(
@@ -227,19 +213,19 @@ def _placed(
     return in_memory(rows, row_map.kernel, plan.threads)
 
 
-def _fingerprint(samples: Samples, row_map: RowMap, placed: Placed) -> str:
-    """Fingerprint of the samples: that which is known, or of one more pass."""
-    if placed.fingerprint is not None:
-        return placed.fingerprint
-    kernels, sphere_map = [row_map.kernel], row_map.sphere_map
-    return scan_side(samples, kernels, sphere_map, ignore, row_map.zero_rows).fingerprint
-
-
-def _name(row_map: RowMap, fingerprint: str, parameters: list[Any]) -> str:
-    """Name of a choice in the journal: a hash of all that determines it."""
-    kernel = row_map.kernel.to_spec()
-    key = [kernel, fingerprint, row_map.sphere_map, row_map.dtype, *parameters]
-    return digest_of("landmarks", key)
+def _checkpoint(
+    samples: Samples, row_map: RowMap, making: "_Making", folder: Path | None
+) -> LandmarkCheckpoint:
+    """Where the state of a choice is kept: under a name of all that determines it."""
+    if folder is None or making.held or making.how.selection != "rpcholesky":
+        return LandmarkCheckpoint(None, "")
+    how, kernel, sphere_map = making.how, row_map.kernel, row_map.sphere_map
+    print_ = making.placed.fingerprint
+    if print_ is None:
+        print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
+    m = how.count(samples.shape[0])
+    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, making.plan.tier]
+    return LandmarkCheckpoint(folder, digest_of("landmarks", [*key, m, how.landmark_tol, how.seed]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,14 +244,31 @@ class _Making:
     """The steps of an approximation."""
 
     placed: Placed
-    held: bool
+    plan: ApproximationPlan
     how: LandmarkOptions
     report: OnProgress
 
     @property
-    def pivoted(self) -> bool:
-        """Whether landmarks are chosen by Cholesky."""
-        return isinstance(self.how.selection, str) and self.how.selection == "rpcholesky"
+    def held(self) -> bool:
+        """Whether features are in memory."""
+        return self.plan.tier == "features held"
+
+    def approximation(self, m: int, rounds: LandmarkCheckpoint) -> Approximation:
+        """Choose m landmarks, and make features of them."""
+        found = self.by(m, rounds)
+        if isinstance(self.how.selection, str) and found.root.shape[1] > self.how.rank:
+            found = self.leading(found, self.how.rank)
+        return Approximation(
+            kernel=self.placed.kernel,
+            landmarks=found.landmarks,
+            indices=found.indices,
+            root=found.root,
+            features=self.features(found),
+            values=found.values,
+            trace_error=found.error,
+            trace=self.trace,
+            plan=self.plan,
+        )
 
     @cached_value
     def diagonal(self) -> Floats:

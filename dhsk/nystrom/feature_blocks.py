@@ -17,7 +17,7 @@ from dhsk.gram.storage.store import is_occupied
 from dhsk.nystrom.feature_store import FeatureStore
 from dhsk.nystrom.features import FeatureMap
 from dhsk.nystrom.landmarks import require_room
-from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.progress import OnProgress, counter, ignore
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.scan import rows_within
 
@@ -84,20 +84,25 @@ def store_features(
             described["zero_rows"] = found.zero_rows
         new = not is_occupied(store.path)
         store.take_up(described, features.feature_names)
-        missing = store.missing()
-        store.forget(missing)
-        done = store.n_blocks - len(missing)
-        report(Progress("features", done, store.n_blocks))
-        tasks = _tasks(samples, features, store, missing)
         try:
-            for _ in Threads(threads).run(_write_block, tasks):
-                done += 1
-                report(Progress("features", done, store.n_blocks))
+            _write_missing(samples, features, store, threads, report)
         except SamplesChangedError:
             if new:
                 store.remove()
             raise
         store.record()
+
+
+def _write_missing(
+    samples: Samples, features: FeatureMap, store: FeatureStore, threads: int, report: OnProgress
+) -> None:
+    """Write the blocks that are missing."""
+    missing = store.missing()
+    store.forget(missing)
+    advance = counter(report, "features", store.n_blocks)
+    advance(store.n_blocks - len(missing))
+    for _ in Threads(threads).run(_write_block, _tasks(samples, features, store, missing)):
+        advance(1)
 
 
 def _rows_of(samples: Samples, features: FeatureMap) -> int:

@@ -129,10 +129,12 @@ def solve_in_rounds(
         for k in ended:
             state = states.pop(k)
             yield k, certify(state.pair.dual, state.b, state.f, state.work, tol)
-        lines = [_Line(state, c, tol, entry) for state in states.values() for c in state.left]
+        solvers = [
+            _FreeSetCG(state, c, tol, entry) for state in states.values() for c in state.left
+        ]
         for state in states.values():
             state.moved = False
-        passes += 1 + _ascend_within_bounds(source, lines)
+        passes += 1 + _ascend_within_bounds(source, solvers)
 
 
 def _improve_parts(
@@ -218,21 +220,21 @@ def _renew_gradients(source: Source, states: list[RoundState]) -> None:
         state.f[c] = state.pair.dual.sign - product
 
 
-def _ascend_within_bounds(source: Source, lines: list["_Line"]) -> int:
+def _ascend_within_bounds(source: Source, solvers: list["_FreeSetCG"]) -> int:
     """Go on by conjugate gradients in all columns where that helps; the number of passes."""
     passes = 0
     while passes < MAX_PASSES:
-        lines = [line for line in lines if line.worthwhile]
-        if not lines:
+        solvers = [solver for solver in solvers if solver.worthwhile]
+        if not solvers:
             break
-        vectors = [(line.members, line.direction) for line in lines]
-        for line, product in zip(lines, products(source, vectors), strict=True):
-            line.move(product)
+        vectors = [(solver.members, solver.direction) for solver in solvers]
+        for solver, product in zip(solvers, products(source, vectors), strict=True):
+            solver.move(product)
         passes += 1
     return passes
 
 
-class _Line:
+class _FreeSetCG:
     """Conjugate gradients in the coefficients of a column that lie within their bounds."""
 
     def __init__(self, state: RoundState, column: int, tol: float, entry: float) -> None:

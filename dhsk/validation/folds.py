@@ -108,9 +108,7 @@ def split(
     """
     codes, n = classes.codes, len(classes.codes)
     if groups is not None and np.shape(groups) != (n,):
-        raise InputError(
-            f"groups has the shape {np.shape(groups)} for {n} samples: give one for each"
-        )
+        raise InputError(f"groups has the shape {np.shape(groups)} for {n} samples: one for each")
     kept = np.flatnonzero(codes >= 0)
     # Counted folds are made of the samples that are kept, as if there were no others; of splitters
     # and index arrays only the user knows what they count, so that they are given all.

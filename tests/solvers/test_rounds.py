@@ -12,7 +12,7 @@ from dhsk.execution.threads import Threads
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, largest_block, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
-from dhsk.solvers.rounds import _Line, solve_in_rounds
+from dhsk.solvers.rounds import _FreeSetCG, solve_in_rounds
 from dhsk.solvers.sources import COLUMNS, ArraySource, products
 
 TOL = 1e-5
@@ -352,7 +352,7 @@ def test_gradients_that_drifted_in_conjugate_gradients_do_not_end_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where they say that all is solved nothing moves in a part, but new ones tell the truth."""
-    move, lies = _Line.move, [True]
+    move, lies = _FreeSetCG.move, [True]
 
     def lying(line: Any, product: Any) -> None:
         move(line, product)
@@ -363,6 +363,6 @@ def test_gradients_that_drifted_in_conjugate_gradients_do_not_end_it(
     K, y = overlapping(8, flipped=0.4)
     pairs = make_pairs(y, np.ones((1, len(y))), [1000.0])
     K = K + 0.1 * np.eye(len(K))
-    monkeypatch.setattr(_Line, "move", lying)
+    monkeypatch.setattr(_FreeSetCG, "move", lying)
     assert_same(pairs, solve(K, pairs, 64**2 * 8), solve(K, pairs, PLENTY))
     assert not lies

@@ -1,0 +1,131 @@
+"""Fits of pairs of classes on the matrices of several kernels: journal, folds, parts, order."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dhsk.execution.threads import Threads
+from dhsk.models.journal import Journal
+from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
+from dhsk.solvers.ball import smallest_ball
+from dhsk.solvers.pairs import BALL_TOLERANCE, solve_block, solve_pairs
+from dhsk.solvers.problems import make_pairs
+from dhsk.solvers.sources import ArraySource
+
+N = 90
+TOL = 1e-6
+WHOLE = Placement(Threads(2), 10**9)
+
+
+@pytest.fixture
+def solver(rng: Any) -> PairSolver:
+    """Three classes, two folds, two values of C, on two Gaussian kernels of the same points."""
+    X = rng.normal(size=(N, 3))
+    codes = np.arange(N) % 3
+    X[:, 0] += codes
+    distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    weights = np.stack([np.arange(N) % 4 > 0, np.arange(N) % 4 != 1]).astype(float)
+    problems = [
+        MatrixProblem(ArraySource(np.exp(-distances / width)), (1.0, 10.0), name=str(width))
+        for width in (2.0, 20.0)
+    ]
+    return PairSolver(codes, weights, TOL, problems, WHOLE)
+
+
+class Backwards(Threads):
+    """Gives the last result first."""
+
+    def run(self, function: Any, tasks: Any, *, ordered: bool = False) -> Any:  # noqa: ARG002
+        """Run all tasks, then turn their results round."""
+        yield from reversed([function(*task) for task in tasks])
+
+
+def assert_same(found: PairFits, expected: PairFits) -> None:
+    """Bit by bit."""
+    assert found.radii2 == expected.radii2
+    for own, others in zip(found.fits, expected.fits, strict=True):
+        for one, other in zip(own, others, strict=True):
+            np.testing.assert_array_equal(one.coef, other.coef)
+            np.testing.assert_array_equal(one.support, other.support)
+            assert one.intercept == other.intercept
+
+
+def test_fits_are_those_of_each_pair_by_itself(solver: PairSolver) -> None:
+    """Columns are fold by fold, C by C; the balls hold the samples of the pairs."""
+    solver.balls = True
+    found = dict(solver.solved([0, 1]))
+    assert sorted(found) == [0, 1]
+    for k, problem in enumerate(solver.problems):
+        pairs = make_pairs(solver.codes, solver.weights, problem.C)
+        assert len(found[k].fits) == len(pairs) == 3
+        for pair, fits, radius2 in zip(pairs, found[k].fits, found[k].radii2, strict=True):
+            K = problem.source.block(pair.members)
+            for one, other in zip(fits, solve_block(K, pair.dual, TOL), strict=True):
+                np.testing.assert_array_equal(one.coef, other.coef)
+            assert radius2 == smallest_ball(K, BALL_TOLERANCE).radius2
+
+
+def test_folds_that_are_tasks_of_their_own_give_the_same(solver: PairSolver) -> None:
+    """In the order of the columns, and one ball a pair."""
+    solver.balls = True
+    whole = dict(solver.solved([0, 1]))
+    counts: list[int] = []
+    split = Placement(Backwards(1), 10**9, split_folds=True)
+    parts = replace(solver, placement=split, on_fits=counts.append)
+    for k, found in parts.solved([1, 0]):
+        assert_same(found, whole[k])
+    assert counts == [2] * 12
+
+
+def test_the_unit_of_a_matrix_scales_the_bounds(solver: PairSolver) -> None:
+    """C counts in units of the kernel itself."""
+    solver.problems = [replace(solver.problems[0], unit=0.5)]
+    assert [pair.dual.boxes.max() for pair in solver.pairs()] == [5.0] * 3
+    ((_, found),) = solver.solved()
+    assert found.unit == 0.5
+
+
+@pytest.mark.parametrize("room", [10**9, 40**2 * 8])
+def test_what_the_journal_has_is_not_solved_again(
+    solver: PairSolver, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One pair is lost: it alone is solved, whole or in rounds, and the fits are the same."""
+    kept = replace(
+        solver, placement=replace(WHOLE, room=room), journal=Journal(tmp_path), balls=True
+    )
+    first = dict(kept.solved([0, 1]))
+    sorted(tmp_path.iterdir())[0].unlink()
+    solved: list[Any] = []
+
+    def counting(tasks: Any, *args: Any, **options: Any) -> Any:
+        given = list(tasks)
+        solved.extend(given)
+        return solve_pairs(given, *args, **options)
+
+    monkeypatch.setattr("dhsk.models.pair_fits.solve_pairs", counting)
+    for k, found in replace(kept).solved([0, 1]):
+        assert_same(found, first[k])
+    assert len(solved) == 1
+    kept.forget(0)
+    kept.forget(1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_pairs_that_do_not_fit_are_solved_in_rounds(solver: PairSolver) -> None:
+    """To the same optimum, and folds are not divided."""
+    whole = dict(solver.solved([0, 1]))
+    counts: list[int] = []
+    small = replace(
+        solver,
+        placement=replace(WHOLE, room=40**2 * 8, split_folds=True),
+        on_fits=counts.append,
+    )
+    for k, found in small.solved([0, 1]):
+        for own, others in zip(found.fits, whole[k].fits, strict=True):
+            for one, other in zip(own, others, strict=True):
+                assert one.converged
+                assert one.objective == pytest.approx(other.objective, rel=1e-6)
+    assert counts == [4] * 6
