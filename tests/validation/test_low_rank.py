@@ -98,13 +98,21 @@ def test_more_landmarks_than_features_leave_less_of_the_kernel() -> None:
     assert found[1].model_.rows.shape[0] == 120
 
 
-def test_all_landmarks_are_as_good_as_the_exact_kernel() -> None:
+def scores_of(result: dhsk.CvResult) -> list[float]:
+    """Of the only cell, fold by fold."""
+    return [row["score"] for row in result.results_]
+
+
+def test_all_landmarks_are_the_exact_kernel(liblinear_scores: Any) -> None:
     """With as many landmarks as samples, nothing of the kernel is left."""
     X, y = digits(150)
-    result = dhsk.cross_validate(X, y, time_scale=0.7, C=10.0, low_rank=dhsk.LowRank(1000), cv=3)
+    rank = dhsk.LowRank(1000)
+    result = dhsk.cross_validate(X, y, time_scale=0.7, C=10.0, low_rank=rank, cv=3, refit=True)
     assert result.best_["trace_error"] < 1e-5  # float32
-    exact = dhsk.cross_validate(X, y, time_scale=0.7, C=10.0, cv=3)
-    assert abs(result.best_score_ - exact.best_score_) < 0.05  # another loss, one against the rest
+    assert result.model_ is not None
+    assert len(result.model_.rows) == 150
+    # Features of float32: of the 50 samples of a fold one may lie on a border.
+    np.testing.assert_allclose(scores_of(result), liblinear_scores(result, X, y, 3), atol=1.01 / 50)
 
 
 def test_a_finished_kernel_is_not_fitted_again(tmp_path: Path) -> None:
@@ -160,7 +168,6 @@ def test_refit_and_held_out_samples() -> None:
     rows = np.concatenate([block for _, block in model.row_map.blocks(dhsk.open_samples(X[400:]))])
     accuracy = float(np.mean(model.predict(rows) == y[400:]))
     assert result.data["test"]["score"] == pytest.approx(accuracy)
-    assert accuracy > 0.8
 
 
 @pytest.mark.slow
@@ -169,28 +176,33 @@ def test_time_and_C_are_found_by_themselves() -> None:
     X, y = digits(300)
     result = dhsk.cross_validate(X, y, time_scale="auto", low_rank=dhsk.LowRank(60), cv=3)
     assert result.data["search"]
-    assert result.best_score_ > 0.9
+    found = {name: result.best_[name] for name in ("time_scale", "C")}
+    again = dhsk.cross_validate(X, y, **found, low_rank=dhsk.LowRank(60), cv=3)
+    assert again.best_score_ == result.best_score_
 
 
-def test_a_fold_without_a_class() -> None:
+def test_a_fold_without_a_class(liblinear_scores: Any) -> None:
     """A class that a fold was not trained on is not predicted in it."""
     X, y = digits(120, 3)
     third = np.flatnonzero(y == 2)
     others = np.flatnonzero(y != 2)
     folds = [(others, third), (np.concatenate([others[::2], third]), others[1::2])]
-    result = dhsk.cross_validate(X, y, time_scale=0.7, C=1.0, low_rank=dhsk.LowRank(30), cv=folds)
+    rank = dhsk.LowRank(30)
+    result = dhsk.cross_validate(X, y, time_scale=0.7, C=1.0, low_rank=rank, cv=folds, refit=True)
     assert result.results_[0]["score"] == 0.0
-    assert result.results_[1]["score"] > 0.9
+    assert scores_of(result) == liblinear_scores(result, X, y, folds).tolist()
 
 
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "roc_auc"])
-def test_other_scorers(scoring: str) -> None:
+def test_other_scorers(liblinear_scores: Any, scoring: str) -> None:
     """Scorers of labels and of decisions work, two classes have one column of decisions."""
     X, y = digits(200, 2)
+    y[::9] = 1 - y[::9]
     result = dhsk.cross_validate(
-        X, y, time_scale=0.7, C=1.0, low_rank=dhsk.LowRank(30), cv=3, scoring=scoring
+        X, y, time_scale=0.7, C=1.0, low_rank=dhsk.LowRank(30), cv=3, scoring=scoring, refit=True
     )
-    assert result.best_score_ > 0.95
+    expected = liblinear_scores(result, X, y, 3, scoring=scoring)
+    np.testing.assert_allclose(scores_of(result), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
