@@ -9,6 +9,7 @@ from distributed import Client
 from scipy.sparse import csr_array
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, log_loss
 from sklearn.svm import SVC
 
 import dhsk
@@ -174,15 +175,22 @@ def test_a_fit_that_does_not_fit_memory_goes_in_rounds(monkeypatch: pytest.Monke
 # Probabilities
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of scikit-learn, on probability=True
 def test_probabilities_are_near_those_of_scikit_learn() -> None:
-    """Other folds, hence not the same: as good on samples not seen."""
+    """Other folds, hence not the same: on samples not seen as good as one of LIBSVM's seeds."""
     X, y = digits(3, 200)
     test, true = load_digits(n_class=3, return_X_y=True)
+    peers = []
+    for seed in range(5):
+        svc, matrix = libsvm(X, y, probability=True, random_state=seed)
+        peers.append(svc.predict_proba(matrix(test)))
     model = heat(probability=True, random_state=1).fit(X, y)
     found = model.predict_proba(test)
     np.testing.assert_allclose(found.sum(axis=1), 1)
-    assert (found.argmax(axis=1) == true).mean() > 0.97
-    assert -np.log(found[np.arange(len(true)), true]).mean() < 0.15
+    assert accuracy_score(true, found.argmax(axis=1)) >= min(
+        accuracy_score(true, peer.argmax(axis=1)) for peer in peers
+    )
+    assert log_loss(true, found) <= max(log_loss(true, peer) for peer in peers)
     np.testing.assert_array_equal(model.predict_log_proba(test), np.log(found))
     again = heat(probability=True, random_state=1).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(test), found)
