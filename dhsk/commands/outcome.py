@@ -15,7 +15,8 @@ from dhsk.commands.plan import known_rates
 from dhsk.execution.limits import core_count
 from dhsk.execution.resources import Resources
 from dhsk.gram import GramMatrix
-from dhsk.gram.prepare import plan_for
+from dhsk.gram.plan import make_plan
+from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import Kernel
 from dhsk.planning.overlap import measured_overlap
@@ -154,10 +155,10 @@ class Outcome:
             With what.
         """
         header = G.header
-        plan = plan_for(
-            [samples], resources, tile=header.tile, dtype=header.dtype,
+        overlap = measured_overlap(samples)[0] if samples.is_sparse else None
+        plan = make_plan(
+            GramSides.of([samples], overlap), resources, tile=header.tile, dtype=header.dtype,
             product_dtype=header.product_dtype, layout=header.layout,
-            overlap=measured_overlap(samples)[0] if samples.is_sparse else None,
         )  # fmt: skip
         total = plan.tiling.n_tiles
         computed = total - (self.found or 0)

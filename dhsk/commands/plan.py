@@ -27,6 +27,7 @@ from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources
 from dhsk.gram.plan import GramPlan, make_plan
+from dhsk.gram.sides import GramSides
 from dhsk.models.sources import RowsShape
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
@@ -140,15 +141,10 @@ def plan(
     labels = training.read(rows.n, header=table.header)
     made = kernel.make(rows.dim)
     overlap = measured_overlap(opened) if opened is not None and opened.is_sparse else None
-    gram = make_plan(
-        rows.n,
-        rows.dim,
-        machine.resources,
-        nnz=rows.nnz,
-        fullest=None if opened is None else opened.most_entries,
-        overlap=None if overlap is None else overlap[0],
-        **asdict(tiles),
-    )
+    sides = GramSides(rows.n, rows.dim, nnz=rows.nnz)
+    if opened is not None:
+        sides = GramSides.of([opened], None if overlap is None else overlap[0])
+    gram = make_plan(sides, machine.resources, **asdict(tiles))
     plans = plan_training(rows, made, training, labels, gram, allowed)
     seconds = kernel_seconds(made, gram.product_dtype)
     prediction = Prediction(gram, rates or known_rates(), seconds)

@@ -18,8 +18,9 @@ from dhsk.files import full_disk_is_budget, parse_path, remove_parts
 from dhsk.gram.matrices import GramMatrices
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.passes import grouped
-from dhsk.gram.plan import GramPlan
-from dhsk.gram.prepare import check_kernels, open_sides, plan_for, scan_side
+from dhsk.gram.plan import GramPlan, make_plan
+from dhsk.gram.prepare import check_kernels, open_sides, scan_side
+from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.staging import in_order_of, stage_samples
@@ -181,8 +182,8 @@ def compute_gram(
     with ExitStack() as stack:
         worker_client = stack.enter_context(computing(client))
         plan_with = partial(
-            plan_for,
-            sides,
+            make_plan,
+            GramSides.of(sides),
             resources_of(worker_client, limit),
             dtype=dtype,
             product_dtype=product_dtype,

@@ -2,6 +2,9 @@
 
 import math
 
+import numpy as np
+
+from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels.rows import DENSE_BYTES, sparse_is_cheaper
 
 CHUNK_BYTES = 2 * 2**24
@@ -16,6 +19,14 @@ SPARSE_COPIES = 4
 
 CSR_ENTRY_BYTES = 16
 """An entry of a sparse product before it is dense: a number and an index."""
+
+CSR_ROW_BYTES = 8
+"""What a row of CSR samples takes besides its entries: an index."""
+
+
+def csr_entry_bytes(dtype: DtypeName) -> int:
+    """Bytes of an entry of CSR samples: a number and an index."""
+    return np.dtype(dtype).itemsize + 8
 
 
 def product_bytes(
@@ -57,9 +68,8 @@ def task_bytes(
     block: float,
     blocks: float,
     row_entries: float | None,
-    item: int,
     product_item: int,
-    whole: bool,
+    result_item: int,
 ) -> int:
     """Peak memory of a task that computes and writes the tiles of a group, in bytes.
 
@@ -75,19 +85,17 @@ def task_bytes(
         Bytes of the samples of the rows of a group of tiles, likewise.
     row_entries
         Entries of a sample in the fullest block on average; None if the samples are dense.
-    item, product_item
-        Bytes of a stored entry and of an entry of a product.
-    whole
-        Tiles are written whole, as the full layout needs them, not strip by strip.
+    product_item
+        Bytes of an entry of a product.
+    result_item
+        Bytes of an entry of a tile that is in memory besides its product; 0 if there is none.
 
     Returns
     -------
     int
         Bytes, besides those of the idle process.
     """
-    # Kernels that are not spherical convert whole tiles too.
-    results = item if whole or item != product_item else 0
-    entries = (product_item + results) * tile**2
+    entries = (product_item + result_item) * tile**2
     product = product_bytes(tile, dim, block, row_entries, product_item)
     if row_entries is None:
         temporary = min(2 * block, CHUNK_BYTES)

@@ -1,7 +1,7 @@
 """Tiles, bytes, flops and memory of a Gram computation, from arithmetic alone."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -10,7 +10,8 @@ import numpy as np
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.resources import TASKS_PER_THREAD, WORKER_BYTES, Resources
-from dhsk.gram.memory import task_bytes
+from dhsk.gram.memory import CSR_ROW_BYTES, csr_entry_bytes, task_bytes
+from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.rows import sparse_is_cheaper
@@ -38,11 +39,6 @@ LARGEST_GROUP = 4
 
 GROUPS_PER_THREAD = 3
 """Fewest groups for each thread, so that the last ones end together."""
-
-# The figures below were measured by tests/benchmarks/memory.py, over the whole process tree.
-
-CSR_ROW_BYTES = 8
-"""What a row of CSR samples takes besides its entries: an index."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ class GramPlan:
         """Entries of a sparse sample on average; None if the samples are dense."""
         if self.overlap is None:
             return None
-        return (self.row_bytes - CSR_ROW_BYTES) / _csr_entry_bytes(self.product_dtype)
+        return (self.row_bytes - CSR_ROW_BYTES) / csr_entry_bytes(self.product_dtype)
 
     @property
     def sparse_path(self) -> bool:
@@ -152,22 +148,23 @@ class GramPlan:
         """Bytes of so many consecutive samples as the workers hold them, where they are fullest."""
         if self.overlap is None:
             return rows * self.row_bytes
-        each = _csr_entry_bytes(self.product_dtype)
+        each = csr_entry_bytes(self.product_dtype)
         return each * self.most_entries(rows) + CSR_ROW_BYTES * rows
 
     @property
     def task_bytes(self) -> int:
         """Peak memory of one running task, in bytes."""
         tile = self.tiling.tile
+        item, product_item = (np.dtype(kind).itemsize for kind in (self.dtype, self.product_dtype))
         return task_bytes(
             tile,
             self.dim,
             self.block_bytes(tile),
             self.block_bytes(self.group * tile),
             None if self.overlap is None else self.most_entries(tile) / tile,
-            np.dtype(self.dtype).itemsize,
-            np.dtype(self.product_dtype).itemsize,
-            self.layout == "full",
+            product_item,
+            # Tiles are written whole in the full layout, else strip by strip if not converted.
+            item if self.layout == "full" or item != product_item else 0,
         )
 
     @property
@@ -267,14 +264,9 @@ class GramPlan:
 
 
 def make_plan(
-    n_rows: int,
-    dim: int,
+    sides: GramSides,
     resources: Resources,
     *,
-    n_cols: int | None = None,
-    nnz: int | None = None,
-    fullest: Callable[[int], float] | None = None,
-    overlap: float | None = None,
     dtype: str = "float64",
     product_dtype: str = "float64",
     n_kernels: int = 1,
@@ -285,20 +277,10 @@ def make_plan(
 
     Parameters
     ----------
-    n_rows
-        Number of samples N.
-    dim
-        Number of features.
+    sides
+        The samples.
     resources
         Workers and memory.
-    n_cols
-        Number of samples on the other side; None for the symmetric matrix of the samples.
-    nnz
-        Stored entries of sparse samples, both sides together; None if they are dense.
-    fullest
-        Entries that so many consecutive samples have at most; None takes as many as on average.
-    overlap
-        Features that two sparse samples share on average; None takes that of uniform ones.
     dtype
         "float32" or "float64": type of the stored entries.
     product_dtype
@@ -320,54 +302,42 @@ def make_plan(
     InputError
         A parameter is out of its domain.
     """
-    symmetric = n_cols is None
-    columns = n_rows if n_cols is None else n_cols
-    _check_counts(n_rows, columns, dim, tile)
-    for name, value in (("dtype", dtype), ("product_dtype", product_dtype)):
-        if value not in ("float32", "float64"):
-            raise InputError(f"{name} must be float32 or float64, got {value!r}")
-    if layout not in ("triangle", "full", "none"):
-        raise InputError(f"layout must be triangle or full, got {layout!r}")
-    samples = n_rows if symmetric else n_rows + columns
-    kind, product_kind = cast("DtypeName", dtype), cast("DtypeName", product_dtype)
-    row_bytes: float = np.dtype(product_kind).itemsize * dim
-    if nnz is not None:
-        row_bytes = _csr_entry_bytes(product_kind) * nnz / samples + CSR_ROW_BYTES
-    if nnz is None:
-        overlap = None
-    elif overlap is None:
-        overlap = dim * (nnz / samples / dim) ** 2
+    n_cols = sides.n_rows if sides.n_cols is None else sides.n_cols
+    symmetric, most = sides.n_cols is None, max(sides.n_rows, n_cols)
+    _check_plan(sides, tile, layout, {"dtype": dtype, "product_dtype": product_dtype})
+    product_kind = cast("DtypeName", product_dtype)
 
     def planned(edge: int, group: int) -> GramPlan:
         return GramPlan(
-            tiling=Tiling(n_rows, columns, min(edge, max(n_rows, columns)), symmetric),
-            dim=dim,
-            row_bytes=row_bytes,
-            overlap=overlap,
-            dtype=kind,
+            tiling=Tiling(sides.n_rows, n_cols, min(edge, most), symmetric),
+            dim=sides.dim,
+            row_bytes=sides.row_bytes(product_kind),
+            overlap=sides.shared,
+            dtype=cast("DtypeName", dtype),
             layout=cast("Layout", layout if symmetric or layout == "none" else "full"),
             resources=resources,
             n_kernels=n_kernels,
             product_dtype=product_kind,
             group=group,
-            fullest=fullest,
+            fullest=sides.fullest,
         )
 
-    if tile is None:
-        tile = _largest_tile(max(n_rows, columns), planned)
-    return _largest_group(tile, planned)
+    return _largest_group(_largest_tile(most, planned) if tile is None else tile, planned)
 
 
-def _csr_entry_bytes(product_dtype: DtypeName) -> int:
-    """Bytes of an entry of CSR samples: a number and an index."""
-    return np.dtype(product_dtype).itemsize + 8
-
-
-def _check_counts(n_rows: int, n_cols: int, dim: int, tile: int | None) -> None:
-    if n_rows < 1 or n_cols < 1 or dim < 1:
-        raise InputError(f"need at least one sample and one feature, got {n_rows} x {dim}")
+def _check_plan(sides: GramSides, tile: int | None, layout: str, dtypes: Mapping[str, str]) -> None:
+    """Refuse what is out of its domain."""
+    if sides.n_rows < 1 or sides.n_cols == 0 or sides.dim < 1:
+        raise InputError(
+            f"need at least one sample and one feature, got {sides.n_rows} x {sides.dim}"
+        )
     if tile is not None:
         whole_parameter("tile", tile, 1)
+    for name, value in dtypes.items():
+        if value not in ("float32", "float64"):
+            raise InputError(f"{name} must be float32 or float64, got {value!r}")
+    if layout not in ("triangle", "full", "none"):
+        raise InputError(f"layout must be triangle or full, got {layout!r}")
 
 
 def _largest_tile(n: int, planned: Callable[[int, int], GramPlan]) -> int:

@@ -6,8 +6,6 @@ from typing import Any
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
-from dhsk.execution.resources import Resources
-from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.kernels import Kernel, RowKernel
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import (
@@ -123,36 +121,6 @@ def open_sides(X: Any, Y: Any = None) -> list[Samples]:
     if Y is None:
         return [rows]
     return [rows, in_order(open_samples(Y), rows.feature_names, rows.source)]
-
-
-def plan_for(sides: list[Samples], resources: Resources, **options: Any) -> GramPlan:
-    """Plan the Gram matrix of opened samples.
-
-    Parameters
-    ----------
-    sides
-        The samples of rows and, if rectangular, of columns.
-    resources
-        Workers and memory.
-    **options
-        Options of `make_plan`.
-
-    Returns
-    -------
-    GramPlan
-        The plan, not yet checked.
-    """
-    n_rows, dim = sides[0].shape
-    nnz = sum(side.nnz or 0 for side in sides) if any(side.is_sparse for side in sides) else None
-    return make_plan(
-        n_rows,
-        dim,
-        resources,
-        n_cols=sides[1].shape[0] if len(sides) > 1 else None,
-        nnz=nnz,
-        fullest=None if nnz is None else lambda rows: max(s.most_entries(rows) for s in sides),
-        **options,
-    )
 
 
 def scan_side(

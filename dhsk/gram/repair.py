@@ -11,8 +11,9 @@ from dhsk.execution.resources import Resources
 from dhsk.execution.workers import computing, resources_of
 from dhsk.files import full_disk_is_budget, parse_path, remove_parts
 from dhsk.gram.compute import compute_tiles
-from dhsk.gram.plan import GramPlan
-from dhsk.gram.prepare import open_sides, plan_for, scan_side
+from dhsk.gram.plan import GramPlan, make_plan
+from dhsk.gram.prepare import open_sides, scan_side
+from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.staging import in_order_of, stage_samples
 from dhsk.gram.storage.store import GramStore
 from dhsk.progress import OnProgress, ignore
@@ -93,8 +94,8 @@ def repair_gram(
 
 def _plan(store: GramStore, sides: list[Samples], resources: Resources) -> GramPlan:
     header = store.header
-    plan = plan_for(
-        sides,
+    plan = make_plan(
+        GramSides.of(sides),
         resources,
         dtype=header.dtype,
         product_dtype=header.product_dtype,

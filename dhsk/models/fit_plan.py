@@ -167,15 +167,14 @@ def plan_fits(
         )
     tasks = n_kernels * counts.pairs
     split = tasks < TASKS_PER_THREAD * resources.threads
-    at_once, each = share_memory(available, block + vectors + FIT_BASE_BYTES, resources.threads)
+    at_once, _ = share_memory(available, block + vectors + FIT_BASE_BYTES, resources.threads)
     at_once = min(at_once, tasks * counts.folds)
-    available = resources.memory - _processes(resources, at_once) - counts.client_bytes
-    each = available // at_once
-    room = min(block, each - vectors - FIT_BASE_BYTES)
-    while at_once > 1 and room < smallest:
-        at_once -= 1
+    while True:
         available = resources.memory - _processes(resources, at_once) - counts.client_bytes
         room = min(block, available // at_once - vectors - FIT_BASE_BYTES)
+        if at_once == 1 or room >= smallest:
+            break
+        at_once -= 1
     return FitPlan(
         n=counts.n,
         fits=tasks * counts.columns,

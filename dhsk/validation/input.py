@@ -11,6 +11,7 @@ from dhsk.errors import InputError
 from dhsk.execution.resources import Resources
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.plan import make_plan
+from dhsk.gram.sides import GramSides
 from dhsk.results.parts import SamplesSummary
 from dhsk.samples import Samples, open_samples
 
@@ -94,10 +95,8 @@ def gram_plan(square: Square, resources: Resources) -> Sequence[tuple[str, str]]
         n, m = square.shape
         return [("matrix", f"{n:,} x {m:,}, given")]
     h = square.header
-    plan = make_plan(
-        h.n_rows, h.dim, resources, nnz=h.nnz[0], dtype=h.dtype, tile=h.tile, layout=h.layout
-    )
-    return plan.table()
+    sides = GramSides(h.n_rows, h.dim, nnz=h.nnz[0])
+    return make_plan(sides, resources, dtype=h.dtype, tile=h.tile, layout=h.layout).table()
 
 
 def describe(square: Square, made: GramMatrix | None) -> SamplesSummary:

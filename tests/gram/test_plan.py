@@ -12,15 +12,22 @@ from scipy.sparse import csr_array, save_npz
 from dhsk.commands.cli import commands
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.resources import Resources
+from dhsk.gram import plan as gram_plan
 from dhsk.gram.memory import CHUNK_BYTES
-from dhsk.gram.plan import LARGE_TILE, make_plan
-from dhsk.gram.prepare import plan_for
+from dhsk.gram.plan import LARGE_TILE
+from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.kernels.rows import DENSE_BYTES
 from dhsk.samples import open_samples
 from dhsk.units import human_bytes, parse_bytes
 
 LAPTOP = Resources(workers=2, threads=2, memory=8 * 10**9)
+
+
+def make_plan(n: int, dim: int, resources: Resources, **options: Any) -> gram_plan.GramPlan:
+    """Plan of a matrix from numbers."""
+    own = {k: options.pop(k) for k in ("n_cols", "nnz", "fullest", "overlap") if k in options}
+    return gram_plan.make_plan(GramSides(n, dim, **own), resources, **options)
 
 
 @pytest.mark.parametrize("n", [1, 7, 64, 1024, 1025, 4199])
@@ -213,7 +220,8 @@ def test_the_command_plans_uneven_samples_as_a_run_does(tmp_path: Path) -> None:
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     X = csr_array((np.ones(columns.size), columns, indptr), shape=(3_000, 300_000))
     save_npz(tmp_path / "x.npz", X)
-    planned = plan_for([open_samples(X)], LAPTOP, tile=500).peak_bytes
+    sides = GramSides.of([open_samples(X)])
+    planned = gram_plan.make_plan(sides, LAPTOP, tile=500).peak_bytes
     words = ["plan", str(tmp_path / "x.npz"), "--tile", "500", "--workers", "2", "--memory", "8GB"]
     output = CliRunner().invoke(commands, words).output
     assert f"{human_bytes(planned)} predicted for all processes" in output

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from dhsk.execution.resources import Resources
-from dhsk.gram.plan import HUGE_TILE, LARGE_TILE, MANY_FILES, make_plan
+from dhsk.gram import plan as gram_plan
+from dhsk.gram.plan import HUGE_TILE, LARGE_TILE, MANY_FILES
+from dhsk.gram.sides import GramSides
 from dhsk.planning.prediction import CSR_READ_BYTES, SAMPLE_WORK, START_SECONDS, Prediction
 from dhsk.planning.rates import Line, Rates
 
@@ -23,6 +25,12 @@ RATES = Rates(
 )
 KERNEL = 2e-9
 RESOURCES = Resources(workers=4, threads=4, memory=64 * 10**9)
+
+
+def make_plan(n: int, dim: int, resources: Resources, **options: Any) -> gram_plan.GramPlan:
+    """Plan of a matrix from numbers."""
+    own = {k: options.pop(k) for k in ("n_cols", "nnz", "fullest", "overlap") if k in options}
+    return gram_plan.make_plan(GramSides(n, dim, **own), resources, **options)
 
 
 def predict(n: int = 50_000, dim: int = 400, rates: Rates = RATES, **options: Any) -> Prediction:

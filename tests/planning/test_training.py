@@ -7,6 +7,7 @@ import pytest
 from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources
 from dhsk.gram.plan import make_plan
+from dhsk.gram.sides import GramSides
 from dhsk.models.exact_plan import plan_exact
 from dhsk.models.fit_plan import FitCounts
 from dhsk.models.low_rank_plan import plan_low_rank
@@ -32,7 +33,7 @@ def allowed(memory: int) -> Allowance:
 
 def exact(n: int, memory: int, **grid: Any) -> TrainingPlan:
     """Exact classifiers of three classes and 100 features, on two workers."""
-    gram = make_plan(n, 100, Resources(2, 2, memory))
+    gram = make_plan(GramSides(n, 100), Resources(2, 2, memory))
     shape = GridShape(equal_classes(n, 3), **grid)
     return exact_training(RowsShape(n, 100, 8), shape, allowed(memory), gram)
 
@@ -50,7 +51,7 @@ def test_exact_memory_is_that_of_the_fits() -> None:
     assert found.grid.need.name == "exact fits"
     small = exact(600, 16 * GB, folds=2, chain=1, kernels=1)
     assert small.grid is not None
-    gram = make_plan(600, 100, Resources(2, 2, 16 * GB)).need
+    gram = make_plan(GramSides(600, 100), Resources(2, 2, 16 * GB)).need
     assert small.grid.need.total >= gram.total
 
 
