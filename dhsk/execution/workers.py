@@ -186,7 +186,7 @@ def _out_of_pool() -> Iterator[None]:
         rejoin()
 
 
-class _OneBlasThread(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
+class _OneBlasThreadPlugin(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
     """Holds `one_blas_thread` on a worker."""
 
     def setup(self, worker: Worker) -> None:  # noqa: ARG002
@@ -199,7 +199,7 @@ class _OneBlasThread(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
 @contextmanager
 def _one_blas_thread_on(client: Client) -> Iterator[None]:
     name = f"dhsk-one-blas-thread-{uuid.uuid4().hex}"
-    client.register_plugin(_OneBlasThread(), name=name)
+    client.register_plugin(_OneBlasThreadPlugin(), name=name)
     try:
         yield
     finally:

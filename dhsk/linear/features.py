@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 
 
-class FeatureMatrix(Protocol):
+class Features(Protocol):
     """Features Z of all samples, (N, width), by passes; they may never be there as a whole."""
 
     n: int
@@ -44,7 +44,7 @@ class FeatureMatrix(Protocol):
     def back(self, A: Floats) -> Floats:
         """Adjoint of `into`."""
 
-    def part(self, chosen: Indices, threads: int) -> "FeatureMatrix":
+    def part(self, chosen: Indices, threads: int) -> "Features":
         """Features of some samples, ascending numbers (m,), in memory."""
 
 

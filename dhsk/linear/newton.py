@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.linear.checkpoint import State, forget
-from dhsk.linear.features import FeatureMatrix, sum_of
+from dhsk.linear.features import Features, sum_of
 from dhsk.linear.losses import Loss
 from dhsk.linear.passes import (
     Columns,
@@ -139,7 +139,7 @@ class Newton:
         Passes made so far.
     """
 
-    Z: FeatureMatrix
+    Z: Features
     targets: Targets
     columns: Columns
     loss: Loss
@@ -331,8 +331,8 @@ class Newton:
         self, V: Floats, D: Floats, columns: Columns, slope: Floats
     ) -> NDArray[Any]:
         """Where the slope along D is about 0, between the lengths tried."""
-        inner, into = self.Z.into(V), self.Z.into(D)
-        parts = self.Z.map(slopes, *self._arguments(), inner, into, columns, self.loss, STEPS)
+        both = np.hstack([self.Z.into(V), self.Z.into(D)])
+        parts = self.Z.map(slopes, *self._arguments(), both, columns, self.loss, STEPS)
         self.passes += 1
         own = np.einsum("ij,ij->j", V, D) + STEPS[:, None] * np.einsum("ij,ij->j", D, D)
         found = np.vstack([slope, own + columns.C * sum_of(parts)])
@@ -358,7 +358,7 @@ class Newton:
         self.report(Progress("training", int(1000 * share), 1000))
 
 
-def curvature_bytes(Z: FeatureMatrix, n_columns: int) -> int:
+def curvature_bytes(Z: Features, n_columns: int) -> int:
     """Bytes of the curvatures of some columns, which are held beside features in memory."""
     return 0 if Z.values is None else Z.n * n_columns * Z.dtype.itemsize
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,22 @@ class Columns:
     def only(self, chosen: Any) -> "Columns":
         """Some of them."""
         return Columns(self.positive[chosen], self.group[chosen], self.C[chosen])
+
+
+class Estimate(NamedTuple):
+    """What second derivatives are computed of.
+
+    Attributes
+    ----------
+    share
+        Part of the samples that is used for each column, (J,).
+    root
+        What the features are to be multiplied by, (k, r): before, as squares of kernel values lose
+        in float32 what tells their small components apart. None for nothing.
+    """
+
+    share: Floats
+    root: NDArray[Any] | None = None
 
 
 def gradients(
@@ -153,16 +169,18 @@ def slopes(
     blocks: Blocks,
     codes: Indices,
     weights: NDArray[Any],
-    V: Floats,
-    D: Floats,
+    both: Floats,
     columns: Columns,
     loss: Loss,
     steps: Floats,
 ) -> Floats:
-    """Derivatives by t of a span's losses at V + t D, for some steps t: (steps, J)."""
+    """Derivatives by t of a span's losses at V + t D, for some steps t: (steps, J).
+
+    `both` are V and D side by side, (k + 1, 2 J).
+    """
     sums, n_columns = np.zeros((len(steps), len(columns))), len(columns)
-    for _, sign, weight, both in _margins(blocks, codes, weights, np.hstack([V, D]), columns):
-        margin, along = both[:, :n_columns], both[:, n_columns:] * sign
+    for _, sign, weight, found in _margins(blocks, codes, weights, both, columns):
+        margin, along = found[:, :n_columns], found[:, n_columns:] * sign
         weighted = along * weight
         for number, step in enumerate(steps):
             slope = loss.slope(margin + margin.dtype.type(step) * along)
@@ -223,8 +241,7 @@ def hessians(
     V: Floats,
     columns: Columns,
     loss: Loss,
-    share: Floats,
-    root: NDArray[Any] | None = None,
+    estimate: Estimate,
 ) -> NDArray[Any]:
     """Second derivatives of a span's losses at V, or what a share of the samples says of them.
 
@@ -232,17 +249,15 @@ def hessians(
     ----------
     blocks, codes, weights, V, columns, loss
         As for `gradients`.
-    share
-        Part of the samples that is used for each column, (J,).
-    root
-        What the features are to be multiplied by, (k, r): before, as squares of kernel values lose
-        in float32 what tells their small components apart. None for nothing.
+    estimate
+        Samples that are used, and features.
 
     Returns
     -------
     NDArray
         (J, r + 1, r + 1), of the features' type.
     """
+    share, root = estimate
     found: NDArray[Any] | None = None
     waiting: list[list[NDArray[Any]]] = [[] for _ in range(len(columns))]
     first = 0

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dhsk.arrays import Floats, Indices, blocks
-from dhsk.linear.features import FeatureMatrix, sum_of
+from dhsk.linear.features import Features, sum_of
 from dhsk.linear.losses import Loss
-from dhsk.linear.passes import Columns, active, hessians
+from dhsk.linear.passes import Columns, Estimate, active, hessians
 
 _AT_ONCE: Final = 4
 """Matrices in memory for each one that is being summed: of two spans, the sum, a copy."""
@@ -53,7 +53,7 @@ class Factors:
 
     def compute(
         self,
-        Z: FeatureMatrix,
+        Z: Features,
         codes: Indices,
         weights: NDArray[Any],
         V: Floats,
@@ -117,7 +117,7 @@ def keys_of(columns: Columns) -> list[tuple[int, float]]:
 
 
 def _share(
-    Z: FeatureMatrix,
+    Z: Features,
     codes: Indices,
     weights: NDArray[Any],
     V: Floats,
@@ -131,7 +131,7 @@ def _share(
 
 
 def _made(
-    Z: FeatureMatrix,
+    Z: Features,
     codes: Indices,
     weights: NDArray[Any],
     V: Floats,
@@ -141,11 +141,13 @@ def _made(
 ) -> Iterator[Any]:
     """Factors of some columns."""
     if Z.values is not None:  # a task a column: no matrices of spans to be added up
-        calls = [(V[:, [j]], columns.only([j]), loss, share[[j]]) for j in range(len(columns))]
+        calls = [
+            (V[:, [j]], columns.only([j]), loss, Estimate(share[[j]])) for j in range(len(columns))
+        ]
         found = [H for (H,) in Z.whole(hessians, (codes, weights), calls)]
     else:
         root = None if Z.root is None else Z.root.astype(Z.dtype)
-        given = (Z.into(V), columns, loss, share, root)
+        given = (Z.into(V), columns, loss, Estimate(share, root))
         found = list(sum_of(Z.map(hessians, (codes, weights), *given)))
     # LAPACK on one thread: on several it rounds differently, whatever else the process does.
     for j, C in enumerate(columns.C):

@@ -63,15 +63,8 @@ class Placed:
         return np.concatenate(list(self._matrix(own).map(_first_column, ())))
 
     def _matrix(self, basis: Basis, root: Floats | None = None) -> FeatureMatrix:
-        width = basis.landmarks.shape[0]
         return FeatureMatrix(
-            self.source,
-            self.n,
-            self.executor,
-            width=width,
-            dtype=self.dtype,
-            basis=basis,
-            root=root,
+            self.source, self.n, self.executor, dtype=self.dtype, basis=basis, root=root
         )
 
 

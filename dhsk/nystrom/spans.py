@@ -210,10 +210,8 @@ class FeatureMatrix:
         Number of samples.
     executor
         Runs passes.
-    width
-        Columns of the spans' values.
     dtype
-        Their type.
+        Type of the spans' values.
     basis
         What spans compute their values of; None where they hold them.
     root
@@ -229,7 +227,6 @@ class FeatureMatrix:
         n: int,
         executor: Executor,
         *,
-        width: int,
         dtype: str,
         basis: Basis | None = None,
         root: Floats | None = None,
@@ -239,8 +236,10 @@ class FeatureMatrix:
         self.values = values
         self.dtype = np.dtype(dtype)
         self.root = root
-        self.inner = width
-        self.width = width if root is None else root.shape[1]
+        across = values if basis is None else basis.landmarks.T
+        assert across is not None  # one of both is given
+        self.inner = int(across.shape[1])
+        self.width = self.inner if root is None else root.shape[1]
         self._spans = spans
         self._executor = executor
         self._own_basis = basis
@@ -249,9 +248,8 @@ class FeatureMatrix:
     @classmethod
     def held(cls, values: NDArray[Any], executor: Executor) -> "FeatureMatrix":
         """Features in memory, (N, k); passes run on threads of this process."""
-        n, width = values.shape
         dtype = values.dtype.name
-        return cls(of_features(values), n, executor, width=width, dtype=dtype, values=values)
+        return cls(of_features(values), len(values), executor, dtype=dtype, values=values)
 
     def map(
         self, function: Callable[..., Any], along: Sequence[NDArray[Any]], *shared: Any

@@ -33,7 +33,7 @@ SAMPLE_KEYS = ("sample_names", "samples", "ids", "cells", "documents", "index", 
 _PIECE_BYTES = 2**16
 
 
-class Header(NamedTuple):
+class NpyHeader(NamedTuple):
     """Header of an array in the .npy format."""
 
     shape: tuple[int, ...]
@@ -41,7 +41,7 @@ class Header(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def read_header(handle: IO[bytes]) -> Header:
+def read_header(handle: IO[bytes]) -> NpyHeader:
     """Read the header of the .npy format; `handle` is then at the first value.
 
     Raises
@@ -52,7 +52,7 @@ def read_header(handle: IO[bytes]) -> Header:
     try:
         version = npy.read_magic(handle)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        return Header(*read(handle))
+        return NpyHeader(*read(handle))
     except OSError:
         raise
     # numpy parses the header as Python, and lets through what tokenizer, parser and dtypes raise of
@@ -69,7 +69,7 @@ class NpySamples(Samples):
     source: str
     shape: tuple[int, int]
     origin: Origin
-    header: Header
+    header: NpyHeader
     offset: int
     """Offset of the first value, in bytes."""
     is_sparse = False
@@ -243,14 +243,14 @@ def _refuse_format(origin: Origin, name: str) -> NoReturn:
     )
 
 
-def _check_stored(source: str, header: Header) -> None:
+def _check_stored(source: str, header: NpyHeader) -> None:
     """Refuse arrays that are not of real numbers."""
     if header.dtype.hasobject:
         _refuse_objects(source, header, "X.astype(float)")
     check_real(source, header.dtype)
 
 
-def _refuse_objects(source: str, header: Header, conversion: str) -> NoReturn:
+def _refuse_objects(source: str, header: NpyHeader, conversion: str) -> NoReturn:
     if header.shape == ():
         what, way_out = "one Python object", "a sparse matrix is saved by scipy.sparse.save_npz"
     else:
@@ -284,7 +284,7 @@ def choose_key(origin: Origin, keys: frozenset[str], usual: tuple[str, ...], wha
     )
 
 
-def member_header(origin: Origin, member: str) -> Header:
+def member_header(origin: Origin, member: str) -> NpyHeader:
     """Read the header of one array of an archive."""
     with (
         origin.reading(),

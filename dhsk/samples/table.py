@@ -38,7 +38,7 @@ _WIDEST: Final = 40
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """The columns of a table; without a header, names are column numbers, counted from 0."""
 
     names: tuple[str, ...]
@@ -60,7 +60,7 @@ class TableSamples(Samples):
     source: str
     shape: tuple[int, int]
     origin: Origin
-    columns: Columns
+    columns: TableColumns
     kept: tuple[int, ...]
     """Positions of the columns that are features."""
     feature_names: tuple[str, ...] | None = field(default=None, repr=False)
@@ -224,7 +224,7 @@ def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
         yield from islice((record for record in reader if record), skip, None)
 
 
-def read_columns(origin: Origin, header: bool | None = None) -> Columns:
+def read_columns(origin: Origin, header: bool | None = None) -> TableColumns:
     """Read the column names.
 
     Parameters
@@ -244,9 +244,9 @@ def read_columns(origin: Origin, header: bool | None = None) -> Columns:
         raise InputError(f"{origin.path} is empty: it has no rows")
     first = rows[0]
     if not (is_header(rows) if header is None else header):
-        return Columns(tuple(map(str, range(len(first)))), has_header=False)
+        return TableColumns(tuple(map(str, range(len(first)))), has_header=False)
     names = tuple(name.strip() or f"Unnamed: {column}" for column, name in enumerate(first))
-    return Columns(names, has_header=True)
+    return TableColumns(names, has_header=True)
 
 
 def usual_id_column(source: str, known: Collection[str], header: bool | None = None) -> str | None:
@@ -268,7 +268,7 @@ def usual_id_column(source: str, known: Collection[str], header: bool | None = N
     return next((n for n in names if n.lower() == "id" and n not in known), None)
 
 
-def _refuse_pandas_index(source: str, columns: Columns, kept: tuple[int, ...]) -> None:
+def _refuse_pandas_index(source: str, columns: TableColumns, kept: tuple[int, ...]) -> None:
     nameless = next((columns.names[i] for i in kept if columns.names[i] == f"Unnamed: {i}"), None)
     if nameless is not None:
         raise InputError(

@@ -12,6 +12,7 @@ from dhsk.execution.threads import Threads
 from dhsk.linear.losses import LOSSES, SquaredHinge
 from dhsk.linear.passes import (
     Columns,
+    Estimate,
     _spread,
     active,
     curvature_of,
@@ -98,7 +99,7 @@ def test_second_derivatives_by_a_share_of_the_samples(share: float) -> None:
     drawn, loss = Drawn("float64"), SquaredHinge()
     given = (drawn.codes, drawn.weights, drawn.V, columns, loss)
     parts = np.array([share, 1.0, share, 1.0])
-    found = hessians(drawn.blocks(), *given, parts)
+    found = hessians(drawn.blocks(), *given, Estimate(parts))
     used = drawn.factors(loss) * _spread(0, N, parts) / parts
     expected = np.einsum("ni,nj,nm->jim", drawn.with_one, used, drawn.with_one)
     np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
@@ -153,7 +154,7 @@ def test_factors_of_computed_features_keep_their_small_components(
     landmarks = rows[::4]
     root = inverse_root(kernel.of_rows(landmarks))
     assert np.linalg.norm(root, 2) > 50  # twice, to squares that are off by some 1e-6 of 500
-    Z = FeatureMatrix(of_rows(rows), len(rows), Threads(1), width=len(landmarks),
+    Z = FeatureMatrix(of_rows(rows), len(rows), Threads(1),
                       dtype="float32", basis=Basis(kernel, landmarks), root=root)  # fmt: skip
     one, loss = Columns(np.array([1]), np.array([0]), np.array([100.0])), SquaredHinge()
     factors, V = Factors(one), np.zeros((Z.width + 1, 1))

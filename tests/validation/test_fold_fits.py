@@ -15,7 +15,7 @@ from dhsk.progress import ignore
 from dhsk.results.columns import KernelColumns
 from dhsk.validation.cells import Cells
 from dhsk.validation.fold_fits import FoldFits, positives
-from dhsk.validation.grid import make_grid
+from dhsk.validation.grid import GridOptions, make_grid
 
 N, RANK, TOL, PLENTY = 300, 12, 1e-9, 10**9
 VALUES_OF_C = (0.01, 3.0)
@@ -33,9 +33,8 @@ def cells(
     Z: Any, y: Any, loss: str = "squared_hinge", room: int = PLENTY, **options: Any
 ) -> tuple[Any, Cells]:
     """A grid, and its rows on some features."""
-    defaults = {"cv": 3, "groups": None, "seed": 0, "C": VALUES_OF_C, "class_weight": None,
-                "sample_weight": None, "scoring": "accuracy", "tol": TOL}  # fmt: skip
-    grid = make_grid(len(y), y, **defaults | options)
+    defaults: dict[str, Any] = {"cv": 3, "C": VALUES_OF_C, "tol": TOL}
+    grid = make_grid(len(y), y, GridOptions(**defaults | options))
     features = FeatureMatrix.held(Z, Threads(1))
     fits = FoldFits(features, grid, LOSSES[loss], room, seed=0, threads=1, report=ignore)
     return grid, fits.cells(grid.C, NAMES)
