@@ -30,43 +30,17 @@ def digits(tmp_path: Path, monkeypatch: Any) -> Any:
     return X[:600], y[:600]
 
 
-def row(label: str, rank: int, mean: float, fold: int | None = None) -> dict[str, Any]:
-    """A row of the summary, or with a fold one of the results."""
-    cell = {
-        "kernel": label.split()[0], "label": f"{label}, rank {rank}", "time_scale": None,
-        "time": None, "sigma": None, "C": 1.0, "rank": rank, "trace_error": 12.3 / rank,
-        "n_support": rank, "kkt": 4.5e-4, "gap": 1e-5, "converged": rank > 50, "margin": None,
-        "vc": None, "effective": None, "seconds": 1.0,
-    }  # fmt: skip
-    return cell | ({"mean": mean, "std": 0.01} if fold is None else {"score": mean, "fold": fold})
-
-
-def found() -> dict[str, Any]:
-    """Return a results.json of two kernels at two ranks."""
-    cells = [("heat s=0.7", 50, 0.81), ("heat s=0.7", 100, 0.91), ("cosine", 50, 0.72),
-             ("cosine", 100, 0.83), ("heat s=1", 100, 0.9)]  # fmt: skip
-    summary = [row(*cell) for cell in cells]
-    return {
-        "schema": 2, "version": "0.1.0", "created": "2026-11-21T06:00:00Z",
-        "samples": {"source": "x.npy", "n_samples": 600, "dim": 64, "nnz": None,
-                    "sphere_map": "hyperspherical", "fingerprint": "ab"},
-        "low_rank": {"selection": "rpcholesky", "loss": "squared_hinge", "oversampling": 1.0},
-        "classes": ["a", "b"], "class_counts": [300, 300], "folds": {"n": 2, "splitter": "two"},
-        "scoring": "accuracy", "tol": 1e-3, "summary": summary, "best": summary[1],
-        "rows": [row(*cell, fold=fold) for cell in cells for fold in range(2)],
-        "confusion": [[280, 20], [20, 280]], "eigenvalues": [], "eigenvalues_exact": False,
-        "trace": 600.0, "plan": [], "seconds": {"gram": 1.0, "fits": 1.0, "total": 2.0},
-    }  # fmt: skip
-
-
 @pytest.fixture
-def asked(monkeypatch: Any) -> dict[str, Any]:
-    """What `cross_validate` was called with, in whose place the results above are given."""
+def asked(low_rank: Any, monkeypatch: Any) -> dict[str, Any]:
+    """What `cross_validate` was called with; it gives three kernels at two ranks."""
     given: dict[str, Any] = {}
+    found = low_rank(("heat s=0.7", "heat s=1", "cosine"), ranks=(50, 100), C=(1.0,))
+    for row in found["rows"]:
+        row["converged"] = row["rank"] > 50
 
     def cross_validate(*_: Any, **options: Any) -> dhsk.CvResult:
         given.update(options)
-        return read_results(dhsk.CvResult, found())
+        return read_results(dhsk.CvResult, found)
 
     monkeypatch.setattr("dhsk.validation.cross_validate.cross_validate", cross_validate)
     return given
@@ -106,14 +80,14 @@ def test_the_printed_table_has_ranks(cv: Any, digits: Any) -> None:
     assert code == DONE
     assert head == ["kernel", "rank", "C", "mean accuracy", "std", "trace error", "gradient"]
     assert lines == [
-        ["heat s=0.7", "100", "1", "0.9100", "0.0100", "0.12", "4.5e-04"],
-        ["cosine", "100", "1", "0.8300", "0.0100", "0.12", "4.5e-04"],
-        ["heat s=0.7", "50", "1", "0.8100", "0.0100", "0.25", "4.5e-04"],
-        ["cosine", "50", "1", "0.7200", "0.0100", "0.25", "4.5e-04"],
+        ["cosine", "100", "1", "0.5210", "0.0061", "0.035", "2.1e-04"],
+        ["heat s=1", "100", "1", "0.5110", "0.0061", "0.033", "2.1e-04"],
+        ["cosine", "50", "1", "0.5010", "0.0061", "0.14", "2.1e-04"],
+        ["heat s=1", "50", "1", "0.4910", "0.0061", "0.13", "2.1e-04"],
     ]
-    assert "(the best cell of each kernel and rank; all 5 in results.csv)" in out
-    assert "best:   heat s=0.7, rank 100, C = 1: mean accuracy 0.9100 over 2 folds" in out
-    assert "beware: 4 fits did not reach the tolerance of 0.001" in out
+    assert "(the best cell of each kernel and rank; all 6 in results.csv)" in out
+    assert "best:   cosine, rank 100, C = 1: mean accuracy 0.5210 over 5 folds" in out
+    assert "beware: 15 fits did not reach the tolerance of 0.001" in out
     assert "What a larger rank brings" in Path("o/report.html").read_text()
 
 
