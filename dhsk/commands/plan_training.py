@@ -167,7 +167,7 @@ def say_training(plans: TrainingPlans, samples: Samples | None, options: Trainin
         say(f"pilot of {way.name}, C = {options.C:g}: {pilot.timed}")
         least = "" if way.model.ample else "at least "
         rows.append([way.name, *(least + pilot.words(n, fits) for fits in (1, grid.fits))])
-    say(f"Seconds for all {n:,} samples, an extrapolation of the pilot fits")
+    say(f"Seconds for all {n:,} samples, an extrapolation of the pilot fits; reading comes on top")
     print_table(("", "one model", f"{grid.fits} fits, one after the other"), rows)
 
 

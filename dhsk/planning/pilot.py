@@ -20,7 +20,7 @@ from dhsk.units import human_seconds
 SMALLEST: Final = 256
 """Samples of the smallest pilot fit: with fewer, calls take longer than arithmetic."""
 
-SECONDS: Final = 4.0
+SECONDS: Final = 3.0
 """Pilot fits grow while the next one is expected to end within this time."""
 
 SIZES: Final = 3
@@ -33,8 +33,8 @@ NOISE: Final = 1.2
 """What a time may be off by, as a factor, on a machine that does other work too."""
 
 SURE: Final = 0.5
-REPEATS: Final = 3
-"""Seconds from which a fit is timed once, and how often a shorter one is."""
+"""Seconds from which a fit is timed twice, a shorter one three times: the least counts, because
+other programs come and go."""
 
 _STEEPER: Final = 4
 """A fit to twice as many samples is expected to take at most so many times as long."""
@@ -161,9 +161,9 @@ def run_pilot(
 
 
 def _best_of(work: Callable[[], object], clock: Callable[[], float]) -> float:
-    """Seconds of the fastest of several times; of one, if it is long enough to be sure."""
+    """Seconds of the fastest of several times."""
     found: list[float] = []
-    while not found or (found[-1] < SURE and len(found) < REPEATS):
+    while len(found) < 2 or (len(found) < 3 and min(found) < SURE):
         begin = clock()
         work()
         found.append(clock() - begin)
