@@ -1,1 +1,1 @@
-"""Linear classifiers on features beyond memory, by Newton's method; arrays only."""
+"""Linear classifiers on features that need not fit in memory: Newton's method, on arrays only."""

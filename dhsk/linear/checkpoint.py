@@ -1,4 +1,4 @@
-"""Where Newton's method stands, kept in a file after every step."""
+"""Checkpoint of Newton's method, written after every step."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,30 +15,29 @@ PREFIX: Final = "newton-"
 
 @dataclass
 class State:
-    """Where Newton's method stands after a step: all that the rest of it depends on.
+    """State of Newton's method after a step; the remaining steps depend on nothing else.
 
     Attributes
     ----------
     V
         Coefficients, (width + 1, J).
     f, G
-        Objective and its gradient there, (J,) and (width + 1, J): of other columns side by side
-        they would differ in rounding.
+        Objective and gradient at V, (J,) and (width + 1, J). They are stored because computing them
+        for another set of columns rounds differently.
     goal
-        Lengths of gradients at which columns have converged, (J,).
+        Gradient norms at which columns have converged, (J,).
     first
-        Lengths at the start, (J,).
+        Gradient norms at the initial solution, (J,).
     live
-        Columns that go on, (J,).
+        Mask of the active columns, (J,).
     newton, passes
-        Steps, and passes over the features, so far.
+        Newton steps, and passes over the features, so far.
     conjugate
-        Conjugate gradients of the last step.
+        Conjugate gradient iterations of the last step.
     factored
-        Coefficients that the last factors were made at; None where there are none, or they were
-        given.
+        Coefficients at which the preconditioner was last computed, None if it was not.
     made
-        Columns that these were for, (J,): those that go on are among them.
+        Mask of the columns that it was computed for, (J,).
     """
 
     V: Floats
@@ -55,18 +54,13 @@ class State:
 
 
 def forget(_: State) -> None:
-    """Keep nothing."""
+    """Write no checkpoint."""
 
 
 class NewtonCheckpoint:
-    """Keeps the last state of each batch of problems; without a folder it keeps nothing.
+    """Last state of each batch of problems on disk; without a folder nothing is written.
 
-    Parameters
-    ----------
-    folder
-        Made when the first state is kept.
-    name
-        Of the problems and their features, from `digest_of`: states of others are not found.
+    The name, from `digest_of`, identifies the problems and their features.
     """
 
     def __init__(self, folder: Path | None, name: str) -> None:
@@ -74,22 +68,15 @@ class NewtonCheckpoint:
         self._name = name
 
     def put(self, batch: int, room: int, state: State) -> None:
-        """Keep a state in place of the one before.
+        """Replace the state of a batch.
 
-        Parameters
-        ----------
-        batch
-            Number of the batch.
-        room
-            Bytes for second derivatives: rounding depends on how many are summed side by side.
-        state
-            The state.
+        room is the memory for Hessians in bytes: rounding depends on how many are summed at once.
         """
         values = {name: value for name, value in vars(state).items() if value is not None}
         self._entries.put(f"{self._name}-{batch}", {"room": room, **values})
 
     def get(self, batch: int) -> tuple[int, State] | None:
-        """Room and state that were put last for a batch; None if there is no whole state."""
+        """Last room and state of a batch, None if there is no complete one."""
         return self._entries.get(f"{self._name}-{batch}", _room_and_state)
 
 

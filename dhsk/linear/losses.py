@@ -1,4 +1,4 @@
-"""Losses of linear classifiers: their values, slopes and curvatures by the margin."""
+"""Losses of linear classifiers, with first and second derivatives by the margin."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ class Loss(Protocol):
         """First derivative by the margin."""
 
     def curvature(self, margin: NDArray[Any]) -> NDArray[Any]:
-        """Second derivative by the margin; of several where it jumps, one."""
+        """Second derivative by the margin; a one-sided one where it jumps."""
 
 
 @dataclass(frozen=True)
 class SquaredHinge:
-    """max(0, 1 - m)^2, as `LinearSVC` has it by default."""
+    """max(0, 1 - m)^2, the default of `LinearSVC`."""
 
     name: ClassVar[str] = "squared_hinge"
 
@@ -51,7 +51,7 @@ class SquaredHinge:
 
 @dataclass(frozen=True)
 class Logistic:
-    """log(1 + exp(-m)), as in `LogisticRegression`."""
+    """log(1 + exp(-m)), the loss of `LogisticRegression`."""
 
     name: ClassVar[str] = "logistic"
 
@@ -73,35 +73,22 @@ class Logistic:
 
 LEAST_FACTOR: Final = 1e-30
 MOST_FACTOR: Final = 1e30
-"""Factors of losses, C times weights, from and to which products of them, squared gradients and
-objectives stay in the range of float64, and the factors themselves in that of float32 features."""
+"""Range of C times a sample weight, in which products of two factors, squared gradients and
+objectives stay in the range of float64, and the factors in that of float32 features."""
 
 
 def check_factors(values_of_C: Iterable[float], weights: Floats) -> None:
-    """Refuse factors of losses whose sums over- or underflow.
-
-    Parameters
-    ----------
-    values_of_C
-        Values of C.
-    weights
-        Factors of C by sample; those that are 0 count for nothing.
-
-    Raises
-    ------
-    InputError
-        One is outside of `LEAST_FACTOR` to `MOST_FACTOR`.
-    """
+    """Raise InputError if C times a positive weight is outside LEAST_FACTOR to MOST_FACTOR."""
     used = weights[weights > 0]
     for C in values_of_C:
         for weight in (used.min(), used.max()):
             if not LEAST_FACTOR <= C * float(weight) <= MOST_FACTOR:
                 times = "" if weight == 1 else f" times the weight {weight:g}"
                 raise InputError(
-                    f"C={C:g}{times} is outside of {LEAST_FACTOR:g} to {MOST_FACTOR:g}, where the "
-                    "losses of low rank can be summed: choose C between 1e-6 and 1e6, say"
+                    f"C={C:g}{times} is outside of {LEAST_FACTOR:g} to {MOST_FACTOR:g}, where "
+                    "low-rank losses can be summed: choose C between 1e-6 and 1e6, for example"
                 )
 
 
 LOSSES: Final[dict[str, Loss]] = {loss.name: loss for loss in (SquaredHinge(), Logistic())}
-"""By their names."""
+"""Losses by name."""

@@ -1,9 +1,9 @@
-"""Linear classifiers on features beyond memory: Newton's method, all problems in every pass.
+"""Newton's method for linear classifiers; every pass over the features serves all problems.
 
-Minimised is, as in LIBLINEAR [1]_, |w|^2/2 + C sum_i s_i loss(y_i f(z_i)), where f(z) = w z + b is
-linear in the features and a constant feature 1, so that b counts in |w|. As that is strongly
-convex, its excess over the least value is at most half the squared length of its gradient: the
-certificate of every solution, whatever led to it.
+As in LIBLINEAR [1]_ the objective is |w|^2/2 + C sum_i s_i loss(y_i f(z_i)) with f(z) = w z + b,
+where b is the coefficient of a constant feature 1 and counts in |w|. The objective is strongly
+convex, so its suboptimality is at most half the squared norm of its gradient. This bound is the
+certificate of a solution, however it was found.
 
 .. [1] R.-E. Fan, K.-W. Chang, C.-J. Hsieh, X.-R. Wang and C.-J. Lin, "LIBLINEAR: a library for
    large linear classification", JMLR 9 (2008).
@@ -32,43 +32,42 @@ from dhsk.linear.preconditioner import Factors, keys_of
 from dhsk.progress import OnProgress, Progress, ignore
 
 STEPS: Final = np.array([*2.0 ** np.arange(-12, 0), 0.75, 1.0, 1.25, 1.5, 2.0, 3.0])
-"""Lengths of Newton steps at which slopes are computed, all in one pass."""
+"""Step lengths of the line search, whose slopes are all computed in one pass."""
 
 _PATIENCE: Final = 8
-_PATIENCE_HELD: Final = 16
-"""Conjugate gradients of one Newton step after which new factors pay, where a pass computes
-features and where they are in memory: making factors takes a pass, and time besides."""
+_PATIENCE_IN_MEMORY: Final = 16
+"""Conjugate gradient iterations of a Newton step above which new factors pay: where passes compute
+features, and where these are in memory. Factors take passes, and time besides."""
 
 _MOST_NEWTON: Final = 200
 _MOST_CONJUGATE: Final = 250
 _FORCING: Final = 0.1
-"""Part of the gradient that the conjugate gradients may leave, far from the solution."""
+"""Relative residual of the conjugate gradients, at most, far from the solution."""
 
 _GOOD_SLOPE: Final = 0.3
-"""Part of the first slope that may be left, either way, where a whole step ends."""
-
+"""Slope at the full step relative to that at 0, at most, for the full step to be taken."""
 
 _ROUNDING: Final = 8
-"""Units of the last digit by which rounding of its sums may change the objective."""
+"""Relative rounding error of the objective, in units of eps."""
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What the features are to tell.
+    """Labels and sample weights.
 
     Attributes
     ----------
     codes
-        Class of each sample, (N,), from 0.
+        Class of each sample as an integer from 0, (N,).
     weights
-        Factors of C, one column a group, (N, groups), 0 for samples that are not trained on.
+        Factors of C, one column a group, (N, groups); 0 leaves a sample out.
     """
 
     codes: Indices
     weights: NDArray[Any]
 
     def scale(self, columns: Columns) -> Floats:
-        """LIBLINEAR's scale of tolerances, (J,): the part of the samples in the smaller class."""
+        """LIBLINEAR's scale of tolerances, (J,): the share of the smaller class."""
         found = np.empty(len(columns))
         for j, (positive, group) in enumerate(zip(columns.positive, columns.group, strict=True)):
             used = self.weights[:, group] > 0
@@ -79,81 +78,49 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Coefficients of all columns, with what proves them.
-
-    Attributes
-    ----------
-    coef
-        w and b, (width + 1, J).
-    objective
-        Value of what is minimised, (J,).
-    gradient_norm
-        Length of its gradient, (J,).
-    relative
-        What had to come below the tolerance, (J,): the length as a part of that at 0.
-    gap
-        Bound of the objective's excess over its least value, (J,).
-    converged
-        Whether it did, (J,).
-    newton
-        Newton steps.
-    passes
-        Passes over the features.
-    """
+    """Coefficients of all columns, with their certificates."""
 
     coef: Floats
+    """w, and b last, (width + 1, J)."""
     objective: Floats
+    """Objective, (J,)."""
     gradient_norm: Floats
+    """Norm of its gradient, (J,)."""
     relative: Floats
+    """Gradient norm relative to that at 0, (J,); below the tolerance at convergence."""
     gap: Floats
+    """Upper bound on the suboptimality, (J,)."""
     converged: NDArray[np.bool_]
+    """Whether the tolerance was reached, (J,)."""
     newton: int
+    """Newton steps."""
     passes: int
+    """Passes over the features."""
 
 
 @dataclass
 class Newton:
-    """Solve the problems of some columns.
-
-    Attributes
-    ----------
-    Z
-        Features.
-    targets
-        What they are to tell.
-    columns
-        The problems.
-    loss
-        The loss.
-    tol
-        Part of the gradient at 0 that may be left, times LIBLINEAR's scale, see `Targets.scale`.
-    room
-        Bytes for sums of second derivatives.
-    report
-        Receives progress.
-    patience
-        Conjugate gradients of a step after which new factors pay; 0 for what `Z` suggests.
-    keep
-        Receives the state after every step; it is changed by the next one.
-    passes
-        Passes made so far.
-    """
+    """Newton's method on some problems, one a column."""
 
     Z: Features
     targets: Targets
     columns: Columns
     loss: Loss
     tol: float
+    """Tolerance for the gradient relative to that at 0, before `Targets.scale`."""
     room: int
+    """Memory for sums of Hessians, in bytes."""
     report: OnProgress = ignore
     keep: Callable[[State], None] = forget
+    """Receives the state after every step, which the next step changes in place."""
     patience: int = 0
+    """Conjugate gradient iterations of a step above which factors are computed; 0: by `Z`."""
     passes: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        """Settle the patience."""
-        held = self.Z.values is not None
-        self.patience = self.patience or (_PATIENCE_HELD if held else _PATIENCE)
+        """Choose the default patience."""
+        in_memory = self.Z.values is not None
+        self.patience = self.patience or (_PATIENCE_IN_MEMORY if in_memory else _PATIENCE)
 
     def solve(
         self,
@@ -161,22 +128,17 @@ class Newton:
         factors: Factors | None = None,
         state: State | None = None,
     ) -> Solution:
-        """Solve from some coefficients, or from 0, or go on.
+        """Solve from an initial solution, by default 0, or resume.
 
         Parameters
         ----------
         start
-            Coefficients, (width + 1, J).
+            Initial coefficients, (width + 1, J).
         factors
-            Factors to begin with; they are made anew, in place, where they no longer serve.
+            Initial preconditioner, recomputed in place after slow steps.
         state
-            From `keep` of the same problems, begun without factors: the rest is done as it would
-            have been, to the last bit if `room` is the same.
-
-        Returns
-        -------
-        Solution
-            The solution; columns that did not converge say so.
+            From `keep` of the same problems, solved without initial factors. Resuming gives the
+            same bits if `room` is the same.
         """
         factors = Factors(self.columns) if factors is None else factors
         if state is None:
@@ -199,7 +161,7 @@ class Newton:
             coef=state.V,
             objective=state.f,
             gradient_norm=left,
-            # Of features that say nothing the gradient is 0 from the beginning.
+            # Constant features have a gradient of 0 from the beginning.
             relative=np.divide(left, state.goal, out=np.zeros_like(left), where=left > 0)
             * self.tol
             * self.targets.scale(self.columns),
@@ -210,7 +172,7 @@ class Newton:
         )
 
     def _begin(self, start: Floats | None, factors: Factors) -> State:
-        """State before the first step."""
+        """Initial state."""
         V = np.zeros((self.Z.width + 1, len(self.columns)))
         f, G = self._gradient(V, self.columns)
         goal = self.tol * self.targets.scale(self.columns) * _lengths(G)
@@ -224,7 +186,7 @@ class Newton:
         return state
 
     def _make(self, factors: Factors, state: State) -> None:
-        """Make the factors of the columns that went on, where they were made last."""
+        """Compute the factors of the columns in `state.made` at `state.factored`."""
         assert state.factored is not None
         assert state.made is not None
         columns = factors.columns_like(self.columns.only(state.made))
@@ -234,12 +196,9 @@ class Newton:
         self.passes += factors.compute(self.Z, codes, weights, at, columns, self.loss, self.room)
 
     def _step(self, state: State, factors: Factors) -> int:
-        """One Newton step of the columns that go on; those that get no further stop.
+        """Take a Newton step of the active columns, and count its conjugate gradient iterations.
 
-        Returns
-        -------
-        int
-            Conjugate gradients that it took.
+        A column stops when the line search fails.
         """
         V, f, G, some = state.V, state.f, state.G, np.flatnonzero(state.live)
         columns = self.columns.only(some)
@@ -259,7 +218,7 @@ class Newton:
         good = some[better]
         V[:, good] += t[better] * D[:, better]
         f[good], G[:, good] = f_new[better], G_new[:, better]
-        state.live[some[~better]] = False  # rounding of the features allows no more
+        state.live[some[~better]] = False  # rounding of the features allows no better
         return count
 
     def _gradient(self, V: Floats, columns: Columns) -> tuple[Floats, Floats]:
@@ -276,10 +235,10 @@ class Newton:
     def _direction(
         self, V: Floats, G: Floats, columns: Columns, factors: Factors
     ) -> tuple[Floats, int]:
-        """Newton direction by conjugate gradients, less exact far from the solution."""
+        """Newton direction by preconditioned conjugate gradients, and their iterations."""
         D, R = np.zeros_like(V), -G
         first = _lengths(R)
-        scale = np.sqrt(len(R)) * columns.C  # any unit will do: it only says how far we are
+        scale = np.sqrt(len(R)) * columns.C  # any unit will do: it only measures the distance
         limit = np.minimum(_FORCING, np.sqrt(first / np.maximum(first, scale))) * first
         P, before, open_ = np.zeros_like(V), np.ones(len(columns)), np.arange(len(columns))
         at = self._point(V, columns)
@@ -300,10 +259,10 @@ class Newton:
         return D, count
 
     def _point(self, V: Floats, columns: Columns) -> NDArray[Any]:
-        """What products with second derivatives at V need: coefficients, or curvatures.
+        """Argument `at` of `_curved`: curvatures at V, (N, J), if features are in memory, else V.
 
-        Curvatures, (N, J), are small beside features in memory; where passes compute features, or
-        run on workers, they are computed on the way.
+        Curvatures are small beside features in memory. Passes that compute features, or run on
+        workers, compute curvatures too.
         """
         inner = self.Z.into(V)
         if self.Z.values is None:
@@ -316,7 +275,7 @@ class Newton:
         return found
 
     def _curved(self, at: NDArray[Any], P: Floats, columns: Columns, chosen: Indices) -> Floats:
-        """Second derivatives of the objective times P, for chosen columns of `_point`."""
+        """Hessian of the objective times P, for chosen columns of `_point`."""
         into = self.Z.into(P)
         self.passes += 1
         if self.Z.values is None:
@@ -330,7 +289,7 @@ class Newton:
     def _lengths_of_step(
         self, V: Floats, D: Floats, columns: Columns, slope: Floats
     ) -> NDArray[Any]:
-        """Where the slope along D is about 0, between the lengths tried."""
+        """Step lengths where the slope along D is about 0, interpolated between `STEPS`."""
         both = np.hstack([self.Z.into(V), self.Z.into(D)])
         parts = self.Z.map(slopes, *self._arguments(), both, columns, self.loss, STEPS)
         self.passes += 1
@@ -339,7 +298,7 @@ class Newton:
         at = np.concatenate([[0.0], STEPS])
         lengths = np.empty(len(columns))
         for j, along in enumerate(found.T):
-            above = int(np.argmax(along > 0)) if (along > 0).any() else 0
+            above = int(np.argmax(along > 0))
             if not above:
                 lengths[j] = at[-1]
                 continue
@@ -351,7 +310,7 @@ class Newton:
         return ((self.targets.codes, self.targets.weights),)
 
     def _tell(self, state: State) -> None:
-        """Progress by the digits that the worst gradient has still to lose."""
+        """Report progress by the logarithm of the worst gradient."""
         with np.errstate(divide="ignore", invalid="ignore"):
             done = np.log(state.first / _lengths(state.G)) / np.log(state.first / state.goal)
         share = float(np.clip(np.nanmin(done), 0, 1)) if np.isfinite(done).any() else 1.0
@@ -359,11 +318,11 @@ class Newton:
 
 
 def curvature_bytes(Z: Features, n_columns: int) -> int:
-    """Bytes of the curvatures of some columns, which are held beside features in memory."""
+    """Bytes of the curvatures of some columns, which are computed if features are in memory."""
     return 0 if Z.values is None else Z.n * n_columns * Z.dtype.itemsize
 
 
 def _lengths(G: Floats) -> Floats:
-    """Lengths of columns."""
+    """Norms of columns."""
     lengths: Floats = np.sqrt(np.einsum("ij,ij->j", G, G))
     return lengths

@@ -1,4 +1,8 @@
-"""What the primal solver asks of the features: sums over samples, each in one pass."""
+"""Sums over samples that Newton's method needs, each computed in one pass over the features.
+
+In all functions `blocks` are the features of a span, `codes`, (n,), and `weights`, (n, groups), are
+those of its samples, and V are coefficients, (k + 1, J), the constant feature last.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,38 +17,36 @@ from dhsk.linear.active_rows import add_curved, add_rows
 from dhsk.linear.losses import Loss
 
 Blocks = Iterable[tuple[slice, NDArray[Any]]]
-"""Blocks of features of a span, as `Span.blocks` gives them."""
-
+"""Blocks of features of a span, from `Span.blocks`."""
 
 _SMALL: Final = 1_000_000
 _LEAST_ROWS: Final = 10
-"""OpenBLAS takes products of so many multiplications as they are and packs the matrices of larger
-ones, which for few columns takes as long again: 7,500 rows of 2,000 features times 10 columns took
-5.3 ms in parts of 48 rows, 10.8 ms as a whole."""
+"""Most multiplications of a product, and least rows of its parts. OpenBLAS packs the matrices of
+larger products, which takes as long again with few columns: measured, 7,500 rows of 2,000 features
+times 10 columns took 5.3 ms in parts of 48 rows, 10.8 ms as a whole."""
 
 _FEW: Final = 0.5
-"""Part of the factors that may differ from 0 for sums row by row to take less time."""
-
+"""Share of nonzero factors below which sums row by row are faster than matrix products."""
 
 _GATHERED_BYTES: Final = 16 * 2**20
 _LEAST_GATHERED: Final = 64
 _PIECE_ROWS: Final = 1024
-"""Scaled rows that a task holds until they are squared, for all columns; and least a column; and
-rows of a block that are scaled at a time."""
+"""Bytes of scaled rows that a task gathers before it squares them, for all columns; least rows of a
+column; rows of a block that are scaled at a time."""
 
 _GOLDEN: Final = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Problems that are solved side by side, one a column.
+    """Problems that are solved together, one a column.
 
     Attributes
     ----------
     positive
-        Number of the class on the side of +1, (J,).
+        Code of the positive class, (J,).
     group
-        Row of weights that each one uses, (J,).
+        Column of the sample weights, (J,).
     C
         Factor of the losses, (J,).
     """
@@ -54,55 +56,28 @@ class Columns:
     C: Floats
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of problems."""
         return len(self.C)
 
     def only(self, chosen: Any) -> "Columns":
-        """Some of them."""
+        """Some of the problems, by any numpy index."""
         return Columns(self.positive[chosen], self.group[chosen], self.C[chosen])
 
 
 class Estimate(NamedTuple):
-    """What second derivatives are computed of.
-
-    Attributes
-    ----------
-    share
-        Part of the samples that is used for each column, (J,).
-    root
-        What the features are to be multiplied by, (k, r): before, as squares of kernel values lose
-        in float32 what tells their small components apart. None for nothing.
-    """
+    """Samples and features that Hessians are estimated by."""
 
     share: Floats
+    """Share of the samples of each column, (J,)."""
     root: NDArray[Any] | None = None
+    """Factor of the features, (k, r), applied before they are squared: squares of kernel values in
+    float32 would lose their small components."""
 
 
 def gradients(
     blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
 ) -> tuple[Floats, Floats]:
-    """Losses of a span's samples, and their gradients.
-
-    Parameters
-    ----------
-    blocks
-        Features.
-    codes
-        Class of each sample, (n,).
-    weights
-        Weights of the samples, one column a group, (n, groups).
-    V
-        Coefficients, the last row of the constant feature, (k + 1, J).
-    columns, loss
-        The problems.
-
-    Returns
-    -------
-    Floats
-        Weighted sums of losses, (J,).
-    Floats
-        Gradients of these, (k + 1, J).
-    """
+    """Weighted sums of a span's losses at V, (J,), and their gradients, (k + 1, J)."""
     values, sums = np.zeros(len(columns)), np.zeros(V.shape)
     for Z, sign, weight, margin in _margins(blocks, codes, weights, V, columns):
         values += np.einsum("ij,ij->j", loss.value(margin), weight, dtype=np.float64)
@@ -119,9 +94,9 @@ def curvatures(
     columns: Columns,
     loss: Loss,
 ) -> Floats:
-    """Second derivatives of a span's losses at V, times directions D: (k + 1, J), as `gradients`.
+    """Hessians of a span's losses at V times directions D, (k + 1, J).
 
-    The margins are computed anew: next to the features of the blocks, one product more is cheap.
+    Margins are recomputed: beside the features of the blocks, one more product is cheap.
     """
     sums, n_columns = np.zeros(D.shape), len(columns)
     for Z, _, weight, both in _margins(blocks, codes, weights, np.hstack([V, D]), columns):
@@ -133,29 +108,15 @@ def curvatures(
 def curvature_of(
     blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
 ) -> NDArray[Any]:
-    """Second derivatives of a span's losses by the decisions, at V: (n, J), as `gradients`."""
+    """Second derivatives of a span's weighted losses by the decision values at V, (n, J)."""
     found = _margins(blocks, codes, weights, V, columns)
     return np.concatenate([loss.curvature(margin) * weight for _, _, weight, margin in found])
 
 
 def curved(blocks: Blocks, curvature: NDArray[Any], D: NDArray[Any], chosen: Indices) -> Floats:
-    """Second derivatives of a span's losses by the coefficients, times directions.
+    """Hessians of a span's losses times directions D, (c, k + 1), of the features' type.
 
-    Parameters
-    ----------
-    blocks
-        Features.
-    curvature
-        From `curvature_of`, (n, J).
-    D
-        Directions, (c, k + 1), of the features' type.
-    chosen
-        Their columns, (c,).
-
-    Returns
-    -------
-    Floats
-        (c, k + 1).
+    curvature is from `curvature_of`, (n, J); chosen are its columns that D belongs to, (c,).
     """
     sums = np.zeros(D.shape)
     for part, Z in blocks:
@@ -174,7 +135,7 @@ def slopes(
     loss: Loss,
     steps: Floats,
 ) -> Floats:
-    """Derivatives by t of a span's losses at V + t D, for some steps t: (steps, J).
+    """Derivatives of a span's losses at V + t D by t, for each t of steps, (steps, J).
 
     `both` are V and D side by side, (k + 1, 2 J).
     """
@@ -191,23 +152,10 @@ def slopes(
 def held_out_decisions(
     blocks: Blocks, tested: NDArray[np.bool_], V: Floats, columns: Columns
 ) -> list[NDArray[Any]]:
-    """Decisions of a span's samples by the fits that did not see them.
+    """Decision values of a span's test samples, of each fold (test samples, columns of the fold).
 
-    Parameters
-    ----------
-    blocks
-        Features.
-    tested
-        Whether a fold holds a sample out, (n, folds).
-    V
-        Coefficients, (k + 1, J).
-    columns
-        The problems; those of fold f are of group f + 1.
-
-    Returns
-    -------
-    list of ndarray
-        Of each fold, (samples that it holds out, columns of it).
+    tested is the mask of the folds' test samples, (n, folds); the problems of fold f have group
+    f + 1.
     """
     own = [np.flatnonzero(columns.group == f + 1) for f in range(tested.shape[1])]
     found: list[list[NDArray[Any]]] = [[] for _ in own]
@@ -227,7 +175,7 @@ def sums(blocks: Blocks) -> Floats:
 def active(
     blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns, loss: Loss
 ) -> Indices:
-    """How many of a span's samples have second derivatives at V, (J,)."""
+    """Number of a span's samples with nonzero second derivatives at V, (J,)."""
     counts: Indices = np.count_nonzero(
         curvature_of(blocks, codes, weights, V, columns, loss), axis=0
     )
@@ -243,20 +191,7 @@ def hessians(
     loss: Loss,
     estimate: Estimate,
 ) -> NDArray[Any]:
-    """Second derivatives of a span's losses at V, or what a share of the samples says of them.
-
-    Parameters
-    ----------
-    blocks, codes, weights, V, columns, loss
-        As for `gradients`.
-    estimate
-        Samples that are used, and features.
-
-    Returns
-    -------
-    NDArray
-        (J, r + 1, r + 1), of the features' type.
-    """
+    """Estimated Hessians of a span's losses at V, (J, r + 1, r + 1), of the features' type."""
     share, root = estimate
     found: NDArray[Any] | None = None
     waiting: list[list[NDArray[Any]]] = [[] for _ in range(len(columns))]
@@ -282,7 +217,7 @@ def hessians(
 
 
 def _spread(first: int, count: int, share: Floats) -> NDArray[np.bool_]:
-    """Which of consecutive samples make up shares of them, (count, J), the same in every run.
+    """Mask of the samples of each column's share, (count, J), the same in every run.
 
     Multiples of the golden ratio fill [0, 1) evenly, whatever the order of the samples.
     """
@@ -291,7 +226,7 @@ def _spread(first: int, count: int, share: Floats) -> NDArray[np.bool_]:
 
 
 def _scaled(Z: NDArray[Any], factors: NDArray[Any]) -> NDArray[Any]:
-    """Rows of (Z, 1) times factors, those of factor 0 left out."""
+    """Rows of (Z, 1) times their factors, without those of factor 0."""
     used = np.flatnonzero(factors)
     rows = np.empty((len(used), Z.shape[1] + 1), Z.dtype)
     np.multiply(Z[used], factors[used, None], out=rows[:, :-1])
@@ -300,7 +235,7 @@ def _scaled(Z: NDArray[Any], factors: NDArray[Any]) -> NDArray[Any]:
 
 
 def _add_square(total: NDArray[Any], rows: list[NDArray[Any]], root: NDArray[Any] | None) -> None:
-    """Add A' A, A being all rows, times a root, and forget them."""
+    """Add A' A to total, where A are all rows times the root; clear the rows."""
     if rows:
         A = np.concatenate(rows)
         rows.clear()
@@ -313,9 +248,9 @@ def _add_square(total: NDArray[Any], rows: list[NDArray[Any]], root: NDArray[Any
 def _margins(
     blocks: Blocks, codes: Indices, weights: NDArray[Any], V: Floats, columns: Columns
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]]:
-    """Of each block: features, signs, weights, and the margins of the first J columns of V.
+    """Features, signs, weights and margins of each block.
 
-    Columns of V after those are directions, whose products come without signs.
+    Columns of V after the first J are directions, whose products have no signs.
     """
     for part, Z in blocks:
         found = _decided(Z, V)
@@ -325,7 +260,7 @@ def _margins(
 
 
 def _decided(Z: NDArray[Any], V: Floats) -> NDArray[Any]:
-    """Z times coefficients, and the constant feature's."""
+    """Decision values (Z, 1) V."""
     rows, factor = len(Z), V[:-1].astype(Z.dtype)
     found = np.empty((rows, V.shape[1]), Z.dtype)
     step = _SMALL // factor.size
@@ -336,11 +271,11 @@ def _decided(Z: NDArray[Any], V: Floats) -> NDArray[Any]:
 
 
 def _add(sums: Floats, Z: NDArray[Any], values: NDArray[Any]) -> None:
-    """Add Z' values, and the sums of values for the constant feature."""
+    """Add (Z, 1)' values to sums."""
     if np.count_nonzero(values) < _FEW * values.size:
         own = np.zeros((len(sums.T), Z.shape[1]), Z.dtype)
         add_rows(Z, values.astype(Z.dtype, copy=False), own)
         sums[:-1] += own.T
     else:
-        sums[:-1] += (values.T @ Z).T  # one way round it takes a quarter less time than the other
+        sums[:-1] += (values.T @ Z).T  # measured: a quarter less time than Z.T @ values
     sums[-1] += values.sum(axis=0, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Second derivatives as preconditioners: one triangular factor for each class and C."""
+"""Preconditioner of Newton's method: a Cholesky factor of the Hessian for each class and C."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -13,25 +13,20 @@ from dhsk.linear.losses import Loss
 from dhsk.linear.passes import Columns, Estimate, active, hessians
 
 _AT_ONCE: Final = 4
-"""Matrices in memory for each one that is being summed: of two spans, the sum, a copy."""
+"""Matrices in memory for each Hessian being summed: those of two spans, the sum, a copy."""
 
 _LEAST_SHARE: Final = 1 / 8
 _ENOUGH: Final = 2
-"""Second derivatives are estimated by a share of the active samples, but by no less than 2 a
-feature."""
+"""Hessians are estimated by a share of the samples, at least an eighth, that has two active samples
+a feature."""
 
 _SHIFTS: Final = 12
 
 
 class Factors:
-    """Cholesky factors of I + C H, H being the second derivatives of the losses of a column.
+    """Cholesky factors of I + C H, where H is the Hessian of the losses of a column.
 
-    Columns of one class and one C share a factor, that of the first of them: folds differ little.
-
-    Parameters
-    ----------
-    columns
-        The columns that it is for.
+    Columns of one class and one C share the factor of the first of them: folds differ little.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -42,12 +37,11 @@ class Factors:
 
     @staticmethod
     def bytes_of(columns: Columns, width: int, itemsize: int) -> int:
-        """Bytes that the factors of some columns take, and making them."""
-        keys = len(np.unique(np.column_stack([columns.positive, columns.C]), axis=0))
-        return (keys + _AT_ONCE) * (width + 1) ** 2 * itemsize
+        """Bytes of the factors of some columns, and of computing them."""
+        return (len(set(keys_of(columns))) + _AT_ONCE) * (width + 1) ** 2 * itemsize
 
     def columns_like(self, others: Columns) -> Columns:
-        """One column of each factor that some columns use."""
+        """One column for each factor that other columns use."""
         wanted = set(keys_of(others))
         return self._of.only([key in wanted for key in keys_of(self._of)])
 
@@ -61,33 +55,15 @@ class Factors:
         loss: Loss,
         room: int,
     ) -> int:
-        """Make some factors anew.
+        """Recompute the factors of columns from `columns_like` at V, (width + 1, J).
 
-        Parameters
-        ----------
-        Z
-            Features.
-        codes, weights
-            As for `gradients`, of all samples.
-        V
-            Coefficients of `columns`, (width + 1, J).
-        columns
-            From `columns_like`.
-        loss
-            The loss.
-        room
-            Bytes for matrices that are being summed: it decides how many passes are made.
-
-        Returns
-        -------
-        int
-            Passes over the features.
+        room is the memory in bytes for Hessians being summed: it decides on the number of passes,
+        which is returned.
         """
         each = _AT_ONCE * (Z.inner + 1) ** 2 * Z.dtype.itemsize
-        count = max(1, room // each)
         share = _share(Z, codes, weights, V, columns, loss)
         passes = 1
-        for some in blocks(len(columns), count):
+        for some in blocks(len(columns), max(1, room // each)):
             own = columns.only(some)
             made = _made(Z, codes, weights, V[:, some], own, loss, share[some])
             self._found.update(zip(keys_of(own), made, strict=True))
@@ -95,11 +71,11 @@ class Factors:
         return passes
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether any factor has been computed."""
         return bool(self._found)
 
     def solve(self, R: Floats, columns: Columns) -> Floats:
-        """Apply the inverses to the columns of R, (width + 1, J); without a factor, nothing."""
+        """Apply the inverses to the columns of R, (width + 1, J): the identity without a factor."""
         out = R.copy()
         keys = keys_of(columns)
         for key in dict.fromkeys(keys):
@@ -124,7 +100,7 @@ def _share(
     columns: Columns,
     loss: Loss,
 ) -> Floats:
-    """Part of the samples by which second derivatives are estimated, (J,)."""
+    """Share of the samples by which Hessians are estimated, (J,)."""
     counts = sum_of(Z.map(active, (codes, weights), Z.into(V), columns, loss))
     share: Floats = np.clip(_ENOUGH * Z.width / np.maximum(1, counts), _LEAST_SHARE, 1)
     return share
@@ -139,8 +115,8 @@ def _made(
     loss: Loss,
     share: Floats,
 ) -> Iterator[Any]:
-    """Factors of some columns."""
-    if Z.values is not None:  # a task a column: no matrices of spans to be added up
+    """Factors of all columns, in order."""
+    if Z.values is not None:  # a task a column: no sums over spans
         calls = [
             (V[:, [j]], columns.only([j]), loss, Estimate(share[[j]])) for j in range(len(columns))
         ]
@@ -149,23 +125,23 @@ def _made(
         root = None if Z.root is None else Z.root.astype(Z.dtype)
         given = (Z.into(V), columns, loss, Estimate(share, root))
         found = list(sum_of(Z.map(hessians, (codes, weights), *given)))
-    # LAPACK on one thread: on several it rounds differently, whatever else the process does.
+    # LAPACK on one thread: the bits must not depend on the number of threads.
     for j, C in enumerate(columns.C):
         yield _factor(found[j], C)
         found[j] = None
 
 
 def _factor(H: NDArray[Any], C: float) -> Any:
-    """Factor of I + C H; H is used up."""
+    """Cholesky factor of I + C H, for `cho_solve`; H is overwritten."""
     H *= H.dtype.type(C)
     diagonal = np.einsum("ii->i", H)
     diagonal += 1
     shift = np.finfo(H.dtype).eps * diagonal.max()
-    for _ in range(_SHIFTS):  # rounding of a sum of squares may leave it just indefinite
+    for _ in range(_SHIFTS):  # rounding may leave a sum of squares slightly indefinite
         try:
-            # By columns, as LAPACK wants it, this is the lower triangle: no copy across.
+            # H.T has the Fortran order of LAPACK: no copy.
             return cho_factor(H.T, lower=True, check_finite=False)
         except LinAlgError:
             diagonal += shift
             shift *= 4
-    raise LinAlgError("second derivatives are indefinite beyond rounding")  # never of real data
+    raise LinAlgError("the Hessian is indefinite beyond rounding")  # never with finite features
