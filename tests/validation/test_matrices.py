@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dhsk
-from dhsk.models.problem import RunOptions
+from dhsk.execution.options import RunOptions
 from dhsk.progress import ignore
 from dhsk.validation.input import open_square
 from dhsk.validation.matrices import KernelMatrices
