@@ -256,9 +256,12 @@ def test_other_kernels_that_become_constant(digits: Any, kernel: Any, sphere_map
         squares = np.arccos(np.clip(rows @ rows.T, -1, 1)) ** 2
         K = 1 - squares / squares.mean()
     peer = SVC(C=5.0, kernel="precomputed", tol=TOL).fit(K, y)
+    # LIBSVM rounds the matrix to float32 in its cache, as above.
+    rounding = 6e-8 * np.abs(K).max() * np.abs(peer.dual_coef_).sum(axis=1).max()
     np.testing.assert_allclose(
-        model.model_.decisions(rows), pair_decisions(peer, K[:, peer.support_]), atol=1e-3
-    )
+        model.model_.decisions(rows), pair_decisions(peer, K[:, peer.support_]),
+        atol=10 * TOL + rounding,
+    )  # fmt: skip
 
 
 def test_few_samples_are_looked_at() -> None:
