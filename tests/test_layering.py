@@ -1,9 +1,11 @@
-"""Arrows between modules point one way: that of the list of rooms in DESIGN.md."""
+"""Arrows between modules point one way, that of the rooms in DESIGN.md, and all is small."""
 
 import ast
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ PURE = ("kernels", "solvers", "linear")
 """Rooms of mathematics on arrays."""
 
 MOST_LINES = 400
+"""Of a file."""
 
 
 def order() -> list[str]:
@@ -119,3 +122,23 @@ def test_few_modules_know_zarr() -> None:
         if "zarr" in {name.split(".")[0] for name in imports_of(file)}
     }
     assert users == {"gram/storage/descriptions.py", "samples/zarr_folder.py"}
+
+
+# Sizes
+
+Definition = ast.ClassDef | ast.FunctionDef
+"""There is no coroutine in the package."""
+
+
+def definitions() -> Iterator[tuple[str, Definition]]:
+    """Every class and function of the package, methods too, with the name of its module."""
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, Definition):
+                yield name_of(file), node
+
+
+def test_one_name_is_one_class() -> None:
+    """No name of a class stands for two things."""
+    names = Counter(node.name for _, node in definitions() if isinstance(node, ast.ClassDef))
+    assert not {name for name, count in names.items() if count > 1}
