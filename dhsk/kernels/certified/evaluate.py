@@ -14,24 +14,22 @@ and later processes load it in milliseconds.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import count, islice
 from typing import Any, Final, TypeAlias
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils as _cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from dhsk.simd import Vector, VectorCode, cgutils
 
 Reals: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
 """An array of float64 or of float32."""
 
 _Pass: TypeAlias = Callable[..., None]
-
-cgutils: Any = _cgutils  # (it has no types)
 
 _BLOCK_BYTES: Final = 512  # eight registers of AVX-512; also faster than fewer with AVX2
 
@@ -104,53 +102,7 @@ SINGLE: Final = Arithmetic(
 )
 
 
-class _Vector:
-    """An LLVM vector under construction, with the operators that the formula is written in."""
-
-    def __init__(self, builder: Any, value: Any) -> None:
-        self.builder, self.value = builder, value
-
-    def _new(self, value: Any) -> "_Vector":
-        return _Vector(self.builder, value)
-
-    def __add__(self, other: "_Vector") -> "_Vector":
-        return self._new(self.builder.fadd(self.value, other.value))
-
-    def __sub__(self, other: "_Vector") -> "_Vector":
-        return self._new(self.builder.fsub(self.value, other.value))
-
-    def __mul__(self, other: "_Vector") -> "_Vector":
-        return self._new(self.builder.fmul(self.value, other.value))
-
-    def __truediv__(self, other: "_Vector") -> "_Vector":
-        return self._new(self.builder.fdiv(self.value, other.value))
-
-    def __lt__(self, other: "_Vector") -> Any:
-        return self.builder.fcmp_ordered("<", self.value, other.value)
-
-    def where(self, mask: Any, other: "_Vector") -> "_Vector":
-        """Keep the entries where a mask holds, and take another vector's elsewhere."""
-        return self._new(self.builder.select(mask, self.value, other.value))
-
-    def times_plus(self, factor: "_Vector", term: "_Vector") -> "_Vector":
-        """LLVM's fma: a product and a sum, rounded once."""
-        kind = self.value.type
-        name = f"llvm.fma.v{kind.count}{kind.element.intrinsic_name}"
-        signature = ir.FunctionType(kind, [kind] * 3)
-        fma = cgutils.get_or_insert_function(self.builder.module, signature, name)
-        return self._new(self.builder.call(fma, [self.value, factor.value, term.value]))
-
-    def times_power_of_2(self, shifted: "_Vector", mantissa_bits: int) -> "_Vector":
-        """Multiply by 2^k, k in the low bits of `shifted`: add k to the bits of the exponent."""
-        kind = self.value.type
-        whole = ir.VectorType(ir.IntType(64 if mantissa_bits > 32 else 32), kind.count)
-        k = self.builder.bitcast(shifted.value, whole)
-        k = self.builder.shl(k, ir.Constant(whole, mantissa_bits))
-        bits = self.builder.add(self.builder.bitcast(self.value, whole), k)
-        return self._new(self.builder.bitcast(bits, kind))
-
-
-def _polynomial(coefficients: Sequence[_Vector], y: _Vector) -> _Vector:
+def _polynomial(coefficients: Sequence[Vector], y: Vector) -> Vector:
     """Horner's rule."""
     value = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
@@ -159,12 +111,12 @@ def _polynomial(coefficients: Sequence[_Vector], y: _Vector) -> _Vector:
 
 
 def _kernel_values(
-    c: _Vector,
-    form: Iterator[_Vector],
+    c: Vector,
+    form: Iterator[Vector],
     sizes: Sequence[int],
     arithmetic: Arithmetic,
-    constant: Callable[[float], _Vector],
-) -> _Vector:
+    constant: Callable[[float], Vector],
+) -> Vector:
     """K at a block of cosines, from the numbers of a form in the order of `compiled_pass`."""
     floor, lowest, left, offset = islice(form, 4)
     p, q, slopes, starts = (list(islice(form, size)) for size in (*sizes, sizes[-1]))
@@ -177,12 +129,12 @@ def _kernel_values(
 
 
 def _differences(
-    c: _Vector,
-    form: Iterator[_Vector],
+    c: Vector,
+    form: Iterator[Vector],
     sizes: Sequence[int],
     arithmetic: Arithmetic,
-    constant: Callable[[float], _Vector],
-) -> _Vector:
+    constant: Callable[[float], Vector],
+) -> Vector:
     """Give scale (K - 1) + shift at a block of cosines; the form begins with scale and shift.
 
     Nothing cancels: 2^E - 1 and, of factors 1 - u_j d, their product less 1 are both below 0.
@@ -203,14 +155,14 @@ def _differences(
 
 
 def _exponent(
-    c: _Vector,
-    left: _Vector,
-    offset: _Vector,
-    p: Sequence[_Vector],
-    q: Sequence[_Vector],
+    c: Vector,
+    left: Vector,
+    offset: Vector,
+    p: Sequence[Vector],
+    q: Sequence[Vector],
     arithmetic: Arithmetic,
-    constant: Callable[[float], _Vector],
-) -> tuple[_Vector, _Vector, _Vector, _Vector]:
+    constant: Callable[[float], Vector],
+) -> tuple[Vector, Vector, Vector, Vector]:
     """y, c - 1, and the exponent as a rest in [-1/2, 1/2] and a whole number in low bits."""
     one, shifter = constant(1.0), constant(arithmetic.shifter)
     c = left.where(c < left, c)
@@ -242,34 +194,18 @@ def _type_block(
     arithmetic = DOUBLE if cosines.dtype == types.float64 else SINGLE
 
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        itemsize = arithmetic.exp2.itemsize
-        kind = ir.VectorType(context.get_value_type(cosines.dtype), _BLOCK_BYTES // itemsize)
+        element = context.get_value_type(cosines.dtype)
+        code = VectorCode(context, builder, _BLOCK_BYTES // arithmetic.exp2.itemsize)
         source, target, numbers = (
-            context.make_array(array)(context, builder, value=arg).data
+            code.pointer(array, arg)
             for array, arg in ((cosines, args[0]), (out, args[1]), (form, args[3]))
         )
-
-        def repeated(number: Any) -> _Vector:
-            zeros = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), 0)
-            nothing = ir.Constant(kind, ir.Undefined)
-            first = builder.insert_element(nothing, number, ir.IntType(32)(0))
-            return _Vector(builder, builder.shuffle_vector(first, nothing, zeros))
-
-        def constant(value: float) -> _Vector:
-            return _Vector(builder, ir.Constant(kind, [value] * kind.count))
-
-        place = builder.bitcast(builder.gep(source, [args[2]]), kind.as_pointer())
-        c = _Vector(builder, builder.load(place, align=itemsize))
         form_entries = (
-            repeated(builder.load(cgutils.gep_inbounds(builder, numbers, i))) for i in count()
+            code.repeated(builder.load(cgutils.gep_inbounds(builder, numbers, i))) for i in count()
         )
-        values = formula(c, form_entries, sizes, arithmetic, constant).value
-        if out.dtype != cosines.dtype:
-            kind = ir.VectorType(context.get_value_type(out.dtype), kind.count)
-            narrower = out.dtype == types.float32
-            values = (builder.fptrunc if narrower else builder.fpext)(values, kind)
-        place = builder.bitcast(builder.gep(target, [args[2]]), kind.as_pointer())
-        builder.store(values, place, align=out.dtype.bitwidth // 8)
+        constant = partial(code.constant, element=element)
+        c = code.load(source, args[2])
+        code.store(formula(c, form_entries, sizes, arithmetic, constant), target, args[2])
         return context.get_dummy_value()
 
     return types.void(cosines, out, start, form, p, q, factors, less_one), generate
