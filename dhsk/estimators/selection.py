@@ -38,7 +38,7 @@ def check_choice(n_components: int, selection: str | ArrayLike, oversampling: fl
         raise InputError(f"oversampling must be at least 1, but it is {oversampling!r}")
     if isinstance(selection, str) and selection not in SELECTIONS:
         raise InputError(
-            f"selection must be one of {', '.join(SELECTIONS)} or numbers of rows, but it is "
+            f"selection must be one of {', '.join(SELECTIONS)} or indices of rows, but it is "
             f"{selection!r}"
         )
 
@@ -100,7 +100,7 @@ def numbered(selection: str | ArrayLike, n: int) -> str | Indices:
     numbers = np.asarray(selection)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not numbers.size:
         raise InputError(
-            "selection must be numbers of rows, (k,), but it is an array of shape "
+            "selection must be indices of rows, (k,), but it is an array of shape "
             f"{numbers.shape} and type {numbers.dtype}"
         )
     outside = numbers[(numbers < 0) | (numbers >= n)]

@@ -35,8 +35,8 @@ def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed:
     if computed:
         if isinstance(stored, RowKernel) or kernel.spherical != stored.spherical:
             raise InputError(
-                f"a {kernel.name} kernel takes other rows than these, which were mapped for a "
-                f"{stored.name} kernel: compute its matrix with compute_gram"
+                f"a {kernel.name} kernel takes rows that are mapped differently from these, which "
+                f"are for a {stored.name} kernel: compute its matrix with compute_gram"
             )
     elif stored.name != needed:
         raise InputError(

@@ -57,7 +57,7 @@ def check_kernels(
     if sphere_map is None and len(own) > 1:
         raise InputError(
             f"these kernels take samples by different maps ({', '.join(sorted(own))}): "
-            "give sphere_map, or compute them apart"
+            "give sphere_map, or compute them separately"
         )
     chosen = parse_sphere_map(sphere_map or own.pop())
     for kernel in kernels:

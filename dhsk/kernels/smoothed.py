@@ -58,7 +58,7 @@ class SmoothedKernel(WrappedKernel, RowKernel):
         if not isinstance(self.kernel, SphericalKernel):
             raise InputError(
                 f"only kernels of a cosine, such as heat and parametrix, take smoothed counts:"
-                f" {self.kernel!r} is none"
+                f" {self.kernel!r} is not one"
             )
         object.__setattr__(self, "alpha", real_parameter("alpha", self.alpha))
         if self.alpha < 0:

@@ -220,7 +220,7 @@ def _open_csr(
     if encoding != "csr_matrix":
         listed = ", ".join(sorted(group)) or "nothing"
         raise InputError(
-            f"{source} is a group (of {listed}) and no csr_matrix: name one of its arrays"
+            f"{source} is a group (of {listed}) and not a csr_matrix: name one of its arrays"
         )
     missing = ", ".join(sorted({"data", "indices", "indptr"} - set(group)))
     if missing or "shape" not in group.attrs:

@@ -106,7 +106,7 @@ def _column(origin: Origin, node: Any) -> NDArray[Any]:
 def _vector(origin: Origin, array: Any) -> NDArray[Any]:
     if len(array.shape) != 1:
         raise InputError(
-            f"{origin}: shape {tuple(array.shape)} is not one label a sample, (n_samples,)"
+            f"{origin}: shape {tuple(array.shape)} is not one label per sample, (n_samples,)"
         )
     values = np.asarray(array[:])
     if values.dtype.hasobject:  # strings of HDF5 are bytes

@@ -108,10 +108,10 @@ def check_labels(
     # As objects: numpy would turn the NaN of ["a", nan] into the class "nan".
     array = np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, dtype=object)
     if array.ndim != 1:
-        raise InputError(f"{source}: shape {array.shape} is not one label a sample, (n_samples,)")
+        raise InputError(f"{source}: shape {array.shape} is not one label per sample, (n_samples,)")
     if array.size != n_samples:
         raise InputError(
-            f"{source}: {array.size} labels for {n_samples} samples, but one a sample is needed"
+            f"{source}: {array.size} labels for {n_samples} samples, but one per sample is needed"
         )
     labels = _as_classes(array, source)
     if np.unique(labels).size < min_classes:
@@ -132,7 +132,7 @@ def _as_classes(array: NDArray[Any], source: str) -> Labels:
             text = _decoded(array, source) if array.dtype.kind == "S" else array
             return _text(text.astype(np.str_), source)
     raise InputError(
-        f"{source}: dtype {array.dtype} holds no classes, which are whole numbers or strings"
+        f"{source}: dtype {array.dtype} is not of classes, which are whole numbers or strings"
     )
 
 
@@ -144,7 +144,7 @@ def _decoded(array: NDArray[Any], source: str) -> NDArray[np.str_]:
         row = next(row for row, label in enumerate(array) if not _is_utf8(label))
         raise InputError(
             f"{source}: row {row} (counted from 0) holds the bytes {bytes(array[row])!r}, which "
-            "are no UTF-8 text: decode the labels with their own encoding, "
+            "are not UTF-8 text: decode the labels with their own encoding, "
             "np.char.decode(y, 'latin-1'), and give them as text"
         ) from error
 

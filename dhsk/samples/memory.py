@@ -135,14 +135,14 @@ def _from_objects(array: NDArray[Any], source: str, columns: Any) -> NDArray[np.
     except (ValueError, TypeError) as error:
         if array.ndim != 2 or columns is None:
             raise InputError(
-                f"{source} holds Python objects that are no numbers ({error}): leave columns of "
+                f"{source} holds Python objects that are not numbers ({error}): leave columns of "
                 "text out, and convert the rest with X.astype(float)"
             ) from error
         pairs = zip(columns, array.T, strict=True)
         name = next(name for name, values in pairs if not _all_numbers(values))
         raise InputError(
-            f"column {name!r} of {source} holds what is no number ({error}): leave it out, with "
-            f"X.drop(columns={name!r})"
+            f"column {name!r} of {source} holds a value that is not a number ({error}): leave it "
+            f"out, with X.drop(columns={name!r})"
         ) from error
 
 

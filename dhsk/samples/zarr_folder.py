@@ -28,7 +28,7 @@ def open_zarr(origin: Origin) -> Samples:
     """Open an array, or a CSR group of AnnData, in a folder; `X` of a group without a key."""
     if any(map(is_gram_store, (origin.path, *origin.path.absolute().parents))):
         raise InputError(
-            f"{origin.path} is a Gram store or in one, and its values are no samples: give the "
+            f"{origin.path} is a Gram store or in one, and its values are not samples: give the "
             "samples that it was made from, or read it with dhsk.open_gram"
         )
     with _opened(origin) as root:

@@ -154,7 +154,7 @@ def test_names_and_frames(X: Any) -> None:
         ({"landmark_tol": -0.1}, "landmark_tol must be at least 0 and below 1, but it is -0.1"),
         ({"landmark_tol": 1.0}, "landmark_tol must be at least 0 and below 1, but it is 1.0"),
         ({"landmark_tol": "small"}, "landmark_tol must be a finite number"),
-        ({"selection": "best"}, "rpcholesky, uniform, kmeans or numbers of rows, but it is 'best'"),
+        ({"selection": "best"}, "rpcholesky, uniform, kmeans or indices of rows, but it is 'best'"),
         ({"oversampling": 0.5}, "oversampling must be at least 1, but it is 0.5"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64'"),
     ],

@@ -223,7 +223,7 @@ def test_bad_rows_are_named() -> None:
         ({"landmark_tol": 1.0}, "landmark_tol must be at least 0 and below 1, but it is 1.0"),
         ({"oversampling": 0.5}, "oversampling must be at least 1, but it is 0.5"),
         ({"loss": "cubic"}, "loss must be 'squared_hinge' or 'logistic', but it is 'cubic'"),
-        ({"selection": "best"}, "selection must be .* or numbers of rows, but it is 'best'"),
+        ({"selection": "best"}, "selection must be .* or indices of rows, but it is 'best'"),
         ({"selection": [1, 300]}, "selection names row 300, but the 300 samples"),
         ({"kernel": dhsk.GaussianKernel(1.0), "dtype": "float32", "sphere_map": None}, "float32"),
     ],

@@ -162,7 +162,7 @@ BAD_CSR = {
     "no rows": ({"shape": [0, 7], "indptr": np.zeros(1, int)}, "is empty: it has 0 samples of 7"),
     "complex": ({"data": np.ones(np.count_nonzero(X), complex)}, "X/data has dtype complex128"),
     "columns": ({"encoding": "csc_matrix"}, r"stored by columns \(csc_matrix\).*X\.tocsr\(\)"),
-    "other": ({"encoding": "dataframe"}, r"group \(of data, indices, indptr\) and no csr_matrix"),
+    "other": ({"encoding": "dataframe"}, r"group \(of data, indices, indptr\) and not a csr_matrix"),
 }
 
 
@@ -212,7 +212,7 @@ def test_wrong_keys_are_answered_with_the_right_ones(tmp_path: Path) -> None:
     for path in (h5ad_csr(tmp_path / "x.h5ad", "layers/a"), zarr_csr(tmp_path / "x.zarr")):
         with pytest.raises(InputError, match=r"has no array 'nope': .*\((layers|X, obs)\)"):
             open_samples(f"{path}:nope")
-    with pytest.raises(InputError, match=r"layers is a group \(of a\) and no csr_matrix"):
+    with pytest.raises(InputError, match=r"layers is a group \(of a\) and not a csr_matrix"):
         open_samples(f"{tmp_path / 'x.h5ad'}:layers")
     with pytest.raises(InputError, match="is one array, so give it without ':X'"):
         open_samples(f"{zarr_array(tmp_path / 'a.zarr')}:X")

@@ -80,7 +80,7 @@ def test_columns_are_read(source: Path, column: str, labels: list[Any]) -> None:
         ("missing", "row 2 .* has no label"),
         ("masked", "row 2 .* has no label"),
         ("beyond", "cannot be read.* has no category, of 2"),
-        ("table", r"shape \(4, 2\) is not one label a sample"),
+        ("table", r"shape \(4, 2\) is not one label per sample"),
         ("group", r"is a group \(of other\)"),
         ("nope", r"has no array 'obs/nope': .*obs/numbers, .* as .*:NAME"),
     ],
