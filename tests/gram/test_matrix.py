@@ -250,9 +250,7 @@ def test_what_is_not_determined_is_refused(
     with pytest.raises(dhsk.InputError, match="cannot be derived from stored heat values"):
         stored.with_kernel(dhsk.HeatKernel(DIM, 0.5))
     computed = made("computed", tmp_path, counts(N, DIM))
-    with pytest.raises(
-        dhsk.InputError, match="takes rows that are mapped differently"
-    ):
+    with pytest.raises(dhsk.InputError, match="takes rows that are mapped differently"):
         computed.with_kernel(dhsk.GaussianKernel(1.0))
     cosines = dhsk.compute_gram(counts(N, DIM), dhsk.CosineKernel(), store=tmp_path / "c")
     with pytest.raises(dhsk.InputError, match="gaussian matrix cannot be derived"):

@@ -162,7 +162,7 @@ BAD_CSR = {
     "no rows": ({"shape": [0, 7], "indptr": np.zeros(1, int)}, "is empty: it has 0 samples of 7"),
     "complex": ({"data": np.ones(np.count_nonzero(X), complex)}, "X/data has dtype complex128"),
     "columns": ({"encoding": "csc_matrix"}, r"stored by columns \(csc_matrix\).*X\.tocsr\(\)"),
-    "other": ({"encoding": "dataframe"}, r"group \(of data, indices, indptr\) and not a csr_matrix"),
+    "other": ({"encoding": "dataframe"}, r"indices, indptr\) and not a csr_matrix"),
 }
 
 
