@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
+from dhsk.caching import cached_value
 from dhsk.results.columns import Cell, Certificate, GridPoint, Row
 
 HIGHEST: Final = "highest mean"
@@ -194,13 +194,13 @@ class Results(RunFacts):
     untrained_classes: tuple[FewSamples, ...] = ()
     settings: Mapping[str, Any] | None = None
 
-    @cached_property
+    @cached_value
     def cells(self) -> tuple[Cell, ...]:
         """The best cell, then the others by their mean; of equals the smaller C, as simpler."""
         others = [cell for cell in self.summary if cell != self.best]
         return (self.best, *sorted(others, key=lambda c: (-c.mean, c.C, c.label)))
 
-    @cached_property
+    @cached_value
     def rows_of(self) -> Mapping[GridPoint, tuple[Row, ...]]:
         """Rows of each kernel and C, in the order of the folds."""
         found: dict[GridPoint, list[Row]] = {}
