@@ -1,5 +1,6 @@
 """How the tests run commands: in this process, or as processes that can be killed."""
 
+import csv
 import subprocess
 import sys
 from collections.abc import Callable
@@ -72,3 +73,15 @@ def samples(tmp_path: Path, counts: Any, monkeypatch: Any) -> Any:
     np.save("x.npy", X)
     Path("y.txt").write_text("\n".join(["up"] * 40 + ["down"] * 40) + "\n")
     return X
+
+
+@pytest.fixture
+def table() -> Callable[[str], tuple[list[str], list[list[str]]]]:
+    """Reader of a CSV file: its header and its rows."""
+
+    def read(path: str) -> tuple[list[str], list[list[str]]]:
+        with Path(path).open(newline="") as file:
+            header, *rows = csv.reader(file)
+        return header, rows
+
+    return read

@@ -1,6 +1,5 @@
 """The commands `dhsk train` and `dhsk predict`, run as a person runs them."""
 
-import csv
 import re
 from contextlib import nullcontext
 from pathlib import Path
@@ -31,14 +30,7 @@ def samples(run: Any, counts: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def table(path: str) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of a CSV file."""
-    with Path(path).open(newline="") as file:
-        header, *rows = csv.reader(file)
-    return header, rows
-
-
-def test_train_at_a_large_time(run: Any, samples: Any) -> None:
+def test_train_at_a_large_time(table: Any, run: Any, samples: Any) -> None:
     """Where kernel values differ from 1 by 1e-19: trained, read back and scored as the linear one.
 
     Standard error stays empty, so there is no word of fits that did not converge.
@@ -59,7 +51,7 @@ def test_train_at_a_large_time(run: Any, samples: Any) -> None:
     np.testing.assert_array_equal(found, linear.predict(rows @ rows.T))
 
 
-def test_train_then_predict(run: Any, samples: Any) -> None:
+def test_train_then_predict(table: Any, run: Any, samples: Any) -> None:
     """Numbers of the fit, what comes next, accuracy, and the labels that the library predicts."""
     X, y = samples
     words = ("--labels", "y.txt", "--C", 3, "--time-scale", 0.7, "--tol", 1e-6)
@@ -85,7 +77,7 @@ def test_train_then_predict(run: Any, samples: Any) -> None:
     assert not list(Path().glob(".*"))
 
 
-def test_probabilities_by_blocks(run: Any, samples: Any, monkeypatch: Any) -> None:
+def test_probabilities_by_blocks(table: Any, run: Any, samples: Any, monkeypatch: Any) -> None:
     """A column a class; samples are read in blocks, so that any number of them can be."""
     X, y = samples
     assert run("train", "x.npy", "--labels", "y.txt", "--out", "m", "--probability")[0] == DONE
@@ -157,7 +149,9 @@ def test_the_map_is_the_kernels_own_unless_named(run: Any, samples: Any) -> None
     assert (code, "map identity" in out) == (DONE, True)
 
 
-def test_sparse_samples_and_a_test_set_without_the_last_features(run: Any, samples: Any) -> None:
+def test_sparse_samples_and_a_test_set_without_the_last_features(
+    table: Any, run: Any, samples: Any
+) -> None:
     """Svmlight text brings its labels, and does not say how many features there are."""
     X, y = samples
     codes = (y == "up").astype(int)

@@ -1,6 +1,5 @@
 """The command `dhsk train --rank`, and predictions by its model, run as a person runs them."""
 
-import csv
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -32,14 +31,7 @@ def samples(run: Any, counts: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def predictions(path: str) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of a CSV file."""
-    with Path(path).open(newline="") as file:
-        header, *rows = csv.reader(file)
-    return header, rows
-
-
-def test_train_then_predict(run: Any, samples: Any) -> None:
+def test_train_then_predict(table: Any, run: Any, samples: Any) -> None:
     """Numbers of the fit, what comes next, accuracy, and the labels that the library predicts."""
     X, y = samples
     code, out, err = run(*TRAIN, "--C", 3, "--time-scale", 0.7, "--seed", 5)
@@ -63,7 +55,7 @@ def test_train_then_predict(run: Any, samples: Any) -> None:
     score = expected.score(X[::2], y[::2])
     assert code == DONE
     assert f"accuracy {score:.4f}: {round(60 * score)} of 60 labels are right" in out
-    header, rows = predictions("p.csv")
+    header, rows = table("p.csv")
     assert header == ["label"]
     assert [row[0] for row in rows] == expected.predict(X[::2]).tolist()
     assert {path.name for path in Path().iterdir()} == {
@@ -71,12 +63,12 @@ def test_train_then_predict(run: Any, samples: Any) -> None:
     }  # fmt: skip
 
 
-def test_probabilities(run: Any, samples: Any) -> None:
+def test_probabilities(table: Any, run: Any, samples: Any) -> None:
     """Of the logistic loss; another one says so."""
     X, y = samples
     assert run(*TRAIN, "--loss", "logistic", "--selection", "uniform")[0] == DONE
     assert run("predict", "m", "x.npy", "--out", "p.csv", "--proba")[0] == DONE
-    header, rows = predictions("p.csv")
+    header, rows = table("p.csv")
     assert header == ["label", "probability_down", "probability_none", "probability_up"]
     expected = dhsk.NystromSVC(20, loss="logistic", selection="uniform", random_state=0).fit(X, y)
     found = np.array([row[1:] for row in rows], dtype=np.float64)

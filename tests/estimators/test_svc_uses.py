@@ -33,16 +33,6 @@ def heat(**options: Any) -> dhsk.HeatSVC:
     return dhsk.HeatSVC(2.0, 0.5, **{"tol": 1e-9} | options)
 
 
-@pytest.fixture(scope="module")
-def client() -> Any:
-    """Two threads of this process behind a Dask client."""
-    with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0",
-        set_as_default=False,
-    ) as client:  # fmt: skip
-        yield client
-
-
 # As a part of scikit-learn
 
 

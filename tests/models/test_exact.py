@@ -1,6 +1,5 @@
 """The trained machine: LIBSVM's layout, decisions by blocks, and its file."""
 
-import json
 import zipfile
 from dataclasses import replace
 from itertools import combinations
@@ -255,16 +254,6 @@ def test_a_file_that_is_no_model_is_refused(
     assert "\n" not in str(caught.value)
 
 
-def rewritten(path: Path, header: dict[str, Any], **arrays: Any) -> None:
-    """Change parts of a model file."""
-    with np.load(path) as archive:
-        parts = {name: archive[name] for name in archive.files}
-    found = json.loads(parts["header"].tobytes()) | header
-    parts |= arrays | {"header": np.frombuffer(json.dumps(found).encode(), np.uint8)}
-    with path.open("wb") as file:
-        np.savez(file, **parts)
-
-
 @pytest.mark.parametrize(
     ("header", "arrays", "message"),
     [
@@ -276,7 +265,7 @@ def rewritten(path: Path, header: dict[str, Any], **arrays: Any) -> None:
     ],
 )
 def test_contradictions_in_a_file_are_refused(
-    three: SvcModel, header: Any, arrays: Any, message: str, tmp_path: Path
+    rewritten: Any, three: SvcModel, header: Any, arrays: Any, message: str, tmp_path: Path
 ) -> None:
     """Another schema, unknown words, arrays that do not fit together."""
     save_model(three, tmp_path / "m")

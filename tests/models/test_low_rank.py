@@ -1,6 +1,5 @@
 """The trained low-rank classifier: decisions by blocks, labels, probabilities, and its file."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,16 +127,6 @@ def test_both_kinds_are_told_apart(tmp_path: Path) -> None:
         dhsk.NystromSVC.load(tmp_path / "exact")
 
 
-def rewritten(path: Path, header: dict[str, Any], **arrays: Any) -> None:
-    """Change parts of a model file."""
-    with np.load(path) as archive:
-        parts = {name: archive[name] for name in archive.files}
-    found = json.loads(parts["header"].tobytes()) | header
-    parts |= arrays | {"header": np.frombuffer(json.dumps(found).encode(), np.uint8)}
-    with path.open("wb") as file:
-        np.savez(file, **parts)
-
-
 @pytest.mark.parametrize(
     ("header", "arrays", "message"),
     [
@@ -151,7 +140,7 @@ def rewritten(path: Path, header: dict[str, Any], **arrays: Any) -> None:
     ],
 )
 def test_contradictions_in_a_file_are_refused(
-    header: Any, arrays: Any, message: str, tmp_path: Path
+    rewritten: Any, header: Any, arrays: Any, message: str, tmp_path: Path
 ) -> None:
     """Other kinds and schemas, unknown words, arrays that do not fit together."""
     save_model(made(), tmp_path / "m")
