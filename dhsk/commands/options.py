@@ -282,24 +282,6 @@ table_options = gathered(
 )
 
 
-def low_rank_of(rank: Any, **given: Any) -> dict[str, Any]:
-    """Parameters for a low rank; none where the machines are to be exact.
-
-    Parameters
-    ----------
-    rank
-        The option of this name; None where it is not given.
-    **given
-        Others that only go with it, likewise.
-    """
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if rank is None:
-        if chosen:
-            raise click.UsageError(f"--{next(iter(chosen))} needs --rank")
-        return {}
-    return {"rank": rank} | chosen
-
-
 def make_kernels(
     names: list[str],
     dim: int,

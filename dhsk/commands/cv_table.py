@@ -1,0 +1,85 @@
+"""What `dhsk cv` prints of a cross-validation: the best cells, the winner, what to beware of."""
+
+from dhsk.commands.console import print_table, say
+from dhsk.report.words import named
+from dhsk.results.columns import Cell
+from dhsk.results.parts import Results
+
+
+def print_result(result: Results) -> None:
+    """Print the best cells, the search, the winner, and what is to be known of it."""
+    word = result.scoring.replace("_", " ")
+    _print_cells(result, word)
+    for stage in result.search:
+        scales = ", ".join(f"{scale:g}" for scale in stage.time_scales)
+        say(f"tried:  time scales {scales} ({stage.why})")
+    if result.search_ended:
+        say(f"search: {result.search_ended}")
+    say(
+        f"best:   {named(result.best)}: mean {word} {result.best.mean:.4f} "
+        f"over {result.folds.n} folds"
+    )
+    _print_choice(result)
+    unfinished = result.unfinished(*result.summary)
+    if unfinished:
+        say(f"beware: {unfinished} fits did not reach the tolerance of {result.tol:g}")
+    _print_few_samples(result)
+    if result.test is not None:
+        say(f"test:   {word} {result.test.score:.4f} on {result.test.n:,} samples held out")
+
+
+def _print_choice(result: Results) -> None:
+    """Print why the best cell is not that of the highest mean, if it is not."""
+    choice, best = result.choice, result.best
+    if choice is None or choice.highest == best:
+        return
+    highest, what = choice.highest, "support vectors" if best.rank is None else "features"
+    say(
+        f"        with {best.size:.0f} {what} the fewest within one standard "
+        f"error ({choice.standard_error:.4f}) of the highest mean, {highest.mean:.4f} "
+        f"({named(highest)}, {highest.size:.0f})"
+    )
+
+
+def _print_few_samples(result: Results) -> None:
+    """Print which classes were left out, and which were missing where some folds were trained."""
+    from dhsk.validation.folds import sizes  # loads scikit-learn
+
+    dropped = result.dropped_classes
+    if dropped:
+        found = sizes([(few.name, few.samples) for few in dropped])
+        total = sum(few.samples for few in dropped)
+        say(f"beware: {found} too few samples: left out, {total:,} samples in all")
+    for few in result.untrained_classes:
+        say(
+            f"beware: class {few.name} ({few.samples:,} in all) is missing where {few.folds} of "
+            f"{result.folds.n} folds were trained: they count it wrong"
+        )
+
+
+def _print_cells(result: Results, word: str) -> None:
+    """Print the best cell of every kernel and rank, or the best cells of the only one."""
+    low_rank = result.low_rank is not None
+    ranked = sorted(result.summary, key=lambda cell: -cell.mean)
+    best = {(cell.kernel, cell.rank): cell for cell in reversed(ranked)}
+    several = len(best) > 1
+    firsts = [cell for cell in ranked if cell is best[cell.kernel, cell.rank]]
+    shown = firsts if several else ranked[:10]
+    scores = [f"mean {word}", "std"]
+    if low_rank:
+        head = ["kernel", "rank", "C", *scores, "trace error", "gradient"]
+    else:
+        head = ["kernel", "C", *scores, "support vectors", "worst KKT"]
+    print_table(head, [_line(cell) for cell in shown])
+    if len(ranked) > len(shown):
+        each = f"the best cell of each kernel{' and rank' if low_rank else ''}"
+        which = each if several else "the ten best cells"
+        say(f"({which}; all {len(ranked)} in results.csv)")
+
+
+def _line(cell: Cell) -> tuple[str, ...]:
+    """Texts of a line of the table."""
+    tried = (f"{cell.C:g}", f"{cell.mean:.4f}", f"{cell.std:.4f}")
+    if cell.rank is None:
+        return (cell.label, *tried, f"{cell.size:.0f}", f"{cell.kkt:.1e}")
+    return (cell.label, f"{cell.rank}", *tried, f"{cell.trace_error:.2g}", f"{cell.gradient:.1e}")
