@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GridOptions:
+class CvGridOptions:
     """What is cross-validated: kernels, C, folds and ranks; see `cross_validate`."""
 
     names: list[str] | None
@@ -91,7 +91,7 @@ class GridOptions:
 
 grid_options = gathered(
     "grid",
-    GridOptions,
+    CvGridOptions,
     click.option(
         "--kernel",
         "names",
@@ -191,7 +191,7 @@ def cv(
     source: str,
     labels: str | None,
     out: Path,
-    grid: GridOptions,
+    grid: CvGridOptions,
     final: FinalOptions,
     table: TableOptions,
     cluster: ClusterOptions,
