@@ -66,7 +66,7 @@ REFUSED = {
         "12345678901234567890 is not in",
     ),
     "cv seed": ("cv x.npy --labels y.txt --seed 4294967296 --out o", "4294967296 is not in"),
-    "labels of bytes": ("cv x.npy --labels bytes.npy --out o", "no UTF-8 text"),
+    "labels of bytes": ("cv x.npy --labels bytes.npy --out o", "not UTF-8 text"),
     "NUL": ("train x.npy --labels y.txt --out o\0o", "NUL"),
     "wide": ("cv wide.npz --labels y.txt --out o", "dim=1152921504606846976"),
     "negative": ("cv negative.npy --labels y.txt --out o/p", "holds -1.0"),
