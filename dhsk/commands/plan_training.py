@@ -151,6 +151,9 @@ def say_training(plans: TrainingPlans, samples: Samples | None, options: Trainin
         f"{grid.folds} folds x {grid.chain} C x {grid.kernels} kernels"
     )
     print_table(COLUMNS, [way.row() for way in plans.ways.values()])
+    for way in (plans.ways[rank] for rank in (None, *options.named(sum(grid.sizes)))):
+        if way.model is not None:
+            say(f"memory of {way.name}: {way.model.need.words}")
     if samples is None or plans.labels is None:
         say("(for seconds give labels: dhsk plan FILE --labels L times small pilot fits)")
         return

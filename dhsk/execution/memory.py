@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dhsk.errors import BudgetError
 from dhsk.execution.limits import core_count, held_bytes, own_room
 from dhsk.units import human_bytes
 
@@ -32,6 +33,27 @@ class MemoryNeed:
         """The parts for people, largest first; those that take nothing are left out."""
         sizes = sorted(self.parts.items(), key=lambda part: -part[1])
         return ", ".join(f"{part} {human_bytes(size)}" for part, size in sizes if size)
+
+    def check(self, allowed: int, instead: str) -> None:
+        """Refuse what does not fit.
+
+        Parameters
+        ----------
+        allowed
+            Bytes for all parts.
+        instead
+            The ways out, for the message.
+
+        Raises
+        ------
+        BudgetError
+            It does not fit.
+        """
+        if self.total > allowed:
+            raise BudgetError(
+                f"{self.name} needs {human_bytes(self.total)} ({self.words}) but "
+                f"{human_bytes(allowed)} are allowed: {instead}"
+            )
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ class GramPlan:
         """Predicted peak memory of the whole process tree."""
         r = self.resources
         parts = {"processes": r.idle_bytes, "running tasks": r.threads * self.task_bytes}
-        return MemoryNeed("a Gram matrix", parts)
+        return MemoryNeed(f"a Gram matrix in tiles of {self.tiling.tile} rows", parts)
 
     @property
     def peak_bytes(self) -> int:
@@ -217,14 +217,7 @@ class GramPlan:
         BudgetError
             The memory or the disk is too small.
         """
-        if not self.fits:
-            raise BudgetError(
-                f"tiles of {self.tiling.tile} rows need {human_bytes(self.peak_bytes)} "
-                f"({human_bytes(self.resources.idle_bytes)} for the processes, "
-                f"{self.resources.threads} x {human_bytes(self.task_bytes)} for running tasks) but "
-                f"{human_bytes(self.resources.memory)} are allowed: give more memory, "
-                "fewer workers or a smaller tile"
-            )
+        self.need.check(self.resources.memory, "give more memory, fewer workers or a smaller tile")
         if disk_free is not None and self.disk_bytes > disk_free:
             raise BudgetError(
                 f"the store needs {human_bytes(self.disk_bytes)} on disk but only "

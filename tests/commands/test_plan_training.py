@@ -74,6 +74,8 @@ def test_labels_give_seconds(run: Any, file: str, monkeypatch: Any) -> None:
     assert code == DONE
     assert given == [("HeatSVC", 256), ("NystromSVC", 256)]
     assert "3 classes: one model, and a grid of 5 folds x 3 C x 2 kernels" in out
+    assert "memory of exact: process " in out
+    assert "memory of rank 40: process " in out
     assert "pilot of exact, C = 2: 100 samples in 1 s, 200 samples in 2 s" in out
     assert "Seconds for all 600 samples, an extrapolation of the pilot fits" in out
     for name in ("exact", "rank 40"):

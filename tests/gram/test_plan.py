@@ -75,7 +75,9 @@ def test_little_memory_makes_small_tiles() -> None:
 def test_memory_that_cannot_do_is_refused_with_numbers() -> None:
     """The refusal names need and allowance."""
     plan = make_plan(5000, 400, Resources(2, 2, 300_000_000))
-    with pytest.raises(BudgetError, match=r"need \d+ MB .* but 300 MB are allowed: give more"):
+    with pytest.raises(
+        BudgetError, match=r"needs \d+ MB \(processes .* but 300 MB are allowed: give more"
+    ):
         plan.check()
 
 
