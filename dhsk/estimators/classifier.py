@@ -1,14 +1,16 @@
 """Base of the classifiers: fitting to labels and weights, and model files."""
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -16,11 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
+from dhsk.estimators.problem import make_problem
+from dhsk.execution.options import RunOptions
+from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_model, save_model
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.problem import sample_factors
+from dhsk.models.problem import Problem, sample_factors
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, open_samples
 
@@ -49,10 +54,10 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     model_: Model
 
     @abstractmethod
-    def _fit(
-        self, samples: Samples, y: NDArray[Any], sample_weights: Floats, report: OnProgress
-    ) -> Self:
-        """Fit to opened samples; parameters and weights were checked."""
+    def _train(
+        self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
+    ) -> Model:
+        """Train a model on opened samples; parameters and weights were checked."""
 
     @abstractmethod
     def _take(self, model: Model) -> None:
@@ -146,6 +151,33 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         """
         logarithms: Floats = np.log(self.predict_proba(X))
         return logarithms
+
+    def _fit(
+        self,
+        samples: Samples,
+        y: NDArray[Any],
+        sample_weights: Floats,
+        report: OnProgress,
+        journal: str | Path | None = None,
+    ) -> Self:
+        """Fit to opened samples; parameters and weights were checked."""
+        C, tol = float(self.C), float(self.tol)
+        weight = self.class_weight
+        problem = make_problem(y, sample_weights, weight, C=C, tol=tol, **self._sigmoid_folds)
+        folder = None if journal is None else Path(journal)
+        options = RunOptions(self._bytes(), self.client, journal=folder, report=report)
+        row_map = self._row_map(samples)
+        model = self._train(problem, samples, row_map, options)
+        row_map.warn(samples)
+        self._learned(replace(model, notes={**model.notes, **self._notes()}))
+        if model.certificates.unconverged is not None:
+            warnings.warn(model.certificates.unconverged, ConvergenceWarning, stacklevel=3)
+        return self
+
+    @property
+    def _sigmoid_folds(self) -> dict[str, Any]:
+        """What `make_problem` is to know of folds for probabilities."""
+        return {}
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file of arrays and JSON, without pickles.

@@ -1,23 +1,24 @@
 """Linear support vector or logistic classifier on Nyström features."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from distributed import Client
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Rows
 from dhsk.estimators.classifier import HeatClassifier
-from dhsk.estimators.problem import make_problem, random_numbers, warn_unless_solved
+from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.selection import check_choice, check_landmark_tol, numbered
 from dhsk.execution.options import RunOptions
+from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import usual_dtype
+from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import LossName, LowRankOptions, check_loss, train_low_rank
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
@@ -235,17 +236,9 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         check_choice(self.n_components, self.selection, self.oversampling)
         check_landmark_tol(self.landmark_tol)
 
-    def _fit(
-        self,
-        samples: Samples,
-        y: NDArray[Any],
-        sample_weights: Floats,
-        report: OnProgress,
-        journal: str | Path | None = None,
-    ) -> Self:
-        problem = make_problem(
-            y, sample_weights, self.class_weight, C=float(self.C), tol=float(self.tol)
-        )
+    def _train(
+        self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
+    ) -> LowRankModel:
         how = LowRankOptions(
             rank=int(self.n_components),
             selection=numbered(self.selection, samples.shape[0]),
@@ -254,14 +247,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
             loss=self.loss,
             seed=int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max)),
         )
-        folder = None if journal is None else Path(journal)
-        options = RunOptions(self._bytes(), self.client, journal=folder, report=report)
-        row_map = self._row_map(samples)
-        model = train_low_rank(problem, samples, row_map, how, options)
-        row_map.warn(samples)
-        self._learned(replace(model, notes={**model.notes, **self._notes()}))
-        warn_unless_solved(model.certificates)
-        return self
+        return train_low_rank(problem, samples, row_map, how, options)
 
     @property
     def landmarks_(self) -> Rows:

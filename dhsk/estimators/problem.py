@@ -1,23 +1,16 @@
 """Problems to train on, from labels and weights as scikit-learn takes them."""
 
-import warnings
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
-from dhsk.models.exact import Certificates
-from dhsk.models.low_rank import LowRankCertificates
 from dhsk.models.problem import ClassWeight, Problem, class_factors
-
-CALLER: Final = 4
-"""Stack level of a warning at the user's call of `fit`."""
 
 
 def make_problem(
@@ -67,45 +60,6 @@ def make_problem(
     weights[used] *= class_factors(class_weight, y[used])
     fold_of = None if folds is None else _folds(codes, used, folds, random_state)
     return Problem(classes, codes, weights, C, tol, fold_of, sample_weights)
-
-
-def warn_unless_converged(found: Certificates) -> None:
-    """Give a `ConvergenceWarning` if a pair of classes did not converge.
-
-    Parameters
-    ----------
-    found
-        Certificates of all pairs.
-    """
-    left = int(np.count_nonzero(~found.converged))
-    if left:
-        warnings.warn(
-            f"{left} of {len(found.converged)} pairs of classes did not converge: the greatest KKT "
-            f"violation is {found.violation.max():.2e} after {found.steps.max():,} steps, above "
-            f"tol={found.tol:g}; raise tol, lower C, or use dtype='float64'",
-            ConvergenceWarning,
-            stacklevel=CALLER,
-        )
-
-
-def warn_unless_solved(found: LowRankCertificates) -> None:
-    """Give a `ConvergenceWarning` if a problem of a low-rank model did not converge.
-
-    Parameters
-    ----------
-    found
-        Certificates of all problems.
-    """
-    left = int(np.count_nonzero(~found.converged))
-    if left:
-        worst = f"{found.relative.max():.1e}"
-        warnings.warn(
-            f"{left} of {len(found.converged)} classes did not converge to tol={found.tol:g} in "
-            f"{found.steps:,} steps: gradients of {worst} of those at 0; "
-            "raise tol, lower C, or use dtype='float64'",
-            ConvergenceWarning,
-            stacklevel=CALLER,
-        )
 
 
 def random_numbers(random_state: Any) -> np.random.RandomState:

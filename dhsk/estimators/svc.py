@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from distributed import Client
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Rows
 from dhsk.estimators.classifier import HeatClassifier
-from dhsk.estimators.problem import make_problem, warn_unless_converged
 from dhsk.execution.options import RunOptions
+from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.exact import SvcModel
+from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
@@ -181,25 +182,14 @@ class HeatSVC(HeatClassifier[SvcModel]):
         opened, labels, weights = self._opened(samples, y)
         return self._fit(opened, labels, weights, progress or ignore)
 
-    def _fit(
-        self, samples: Samples, y: NDArray[Any], sample_weights: Floats, report: OnProgress
-    ) -> Self:
-        problem = make_problem(
-            y,
-            sample_weights,
-            self.class_weight,
-            C=float(self.C),
-            tol=float(self.tol),
-            folds=FOLDS if self.probability else None,
-            random_state=self.random_state,
-        )
-        options = RunOptions(self._bytes(), self.client, self.store, report=report)
-        row_map = self._row_map(samples)
-        model = train_svc(problem, samples, row_map, options)
-        row_map.warn(samples)
-        self._learned(replace(model, notes={**model.notes, **self._notes()}))
-        warn_unless_converged(model.certificates)
-        return self
+    def _train(
+        self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
+    ) -> SvcModel:
+        return train_svc(problem, samples, row_map, replace(options, store=self.store))
+
+    @property
+    def _sigmoid_folds(self) -> dict[str, Any]:
+        return {"folds": FOLDS, "random_state": self.random_state} if self.probability else {}
 
     @property
     def support_vectors_(self) -> Rows:

@@ -42,6 +42,18 @@ class Certificates:
     tol: float
     C: float
 
+    @property
+    def unconverged(self) -> str | None:
+        """How many pairs of classes did not converge, and what helps; None if all did."""
+        left = int(np.count_nonzero(~self.converged))
+        if not left:
+            return None
+        return (
+            f"{left} of {len(self.converged)} pairs of classes did not converge: the greatest KKT "
+            f"violation is {self.violation.max():.2e} after {self.steps.max():,} steps, above "
+            f"tol={self.tol:g}; raise tol, lower C, or use dtype='float64'"
+        )
+
     @classmethod
     def of(cls, fits: Sequence[Fit], tol: float, C: float) -> "Certificates":
         """Collect those of one fit a pair."""

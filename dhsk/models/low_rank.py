@@ -58,6 +58,18 @@ class LowRankCertificates:
     width: int
     trace_error: float
 
+    @property
+    def unconverged(self) -> str | None:
+        """How many classes did not converge, and what helps; None if all did."""
+        left = int(np.count_nonzero(~self.converged))
+        if not left:
+            return None
+        return (
+            f"{left} of {len(self.converged)} classes did not converge to tol={self.tol:g} in "
+            f"{self.steps:,} steps: gradients of {self.relative.max():.1e} of those at 0; "
+            "raise tol, lower C, or use dtype='float64'"
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LowRankModel(TrainedModel):
