@@ -100,7 +100,7 @@ def plan_low_rank(
     need = ApproximationNeed.of(rows.n, rows.mapped_bytes, rows.itemsize, m)
     what = f"{m} landmarks of {rows.n} samples"
     features = plan_here(need, what, own - min(most, own // 4), allowed.cores)
-    if features.tier != "features held":  # curvatures are then computed in every pass
+    if features.tier != "features in memory":  # curvatures are then computed in every pass
         most = solver_bytes(rows.n, m, rows.itemsize, keys, folds=0)
     solver = min(most, own - features.planned)
     parts = need.parts(features.tier, features.threads)

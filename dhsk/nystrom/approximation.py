@@ -1,4 +1,4 @@
-"""Low-rank approximations of a kernel matrix, each with the error that it has."""
+"""Nyström approximations of a kernel matrix, each with its trace error."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
 from dhsk.nystrom.checkpoint import LandmarkCheckpoint
-from dhsk.nystrom.cholesky import ComputedFactor, HeldFactor
+from dhsk.nystrom.cholesky import ComputedFactor, InMemoryFactor
 from dhsk.nystrom.components import components, squared_length, turned, write_features
 from dhsk.nystrom.landmarks import RandomPivots, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
@@ -39,28 +39,28 @@ from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples
 
 SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
-"""Ways to choose landmarks."""
+"""Methods of choosing landmarks."""
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkOptions:
-    """How landmarks are chosen, and how many features are made of them.
+    """Choice of landmarks, and number of features.
 
     Attributes
     ----------
     rank
-        Most features.
+        Upper bound on the number of features.
     selection
-        "rpcholesky", "uniform", "kmeans" (centres of groups, which are no samples), or numbers of
-        samples, (m,), which are all taken.
+        "rpcholesky", "uniform", "kmeans" (cluster centres, which are not samples), or the indices
+        of samples, (m,).
     oversampling
-        Landmarks for each feature, at least 1: of more landmarks than features the leading
-        components are kept.
+        Number of landmarks for each feature, at least 1. If there are more landmarks than features,
+        the leading principal components are kept.
     landmark_tol
-        Relative trace error, below 1, that is small enough: "rpcholesky" takes no more landmarks
-        than reach it; if they are more than `rank`, leaving out components adds to it.
+        Relative trace error, below 1, at which "rpcholesky" stops. With more than `rank` landmarks,
+        the components that are dropped add to the error.
     seed
-        Of all random choices.
+        Seed of all random choices.
     """
 
     rank: int
@@ -70,7 +70,7 @@ class LandmarkOptions:
     seed: int = 0
 
     def count(self, n: int) -> int:
-        """Landmarks of n samples."""
+        """Number of landmarks of n samples."""
         if isinstance(self.selection, str):
             return ceil(min(n, self.oversampling * self.rank))
         return len(self.selection)
@@ -87,20 +87,20 @@ class Approximation:
     landmarks
         L, mapped rows, (m, dim).
     indices
-        Numbers of the landmarks among the samples, (m,); None where they are none of them.
+        Indices of the landmarks among the samples, (m,); None for cluster centres.
     root
         R, (m, r), float64.
     features
-        Z, (N, r), by passes over all samples.
+        Z, (N, r), read in passes over all samples.
     values
-        Z in memory, (N, r); None where passes compute it.
+        Z in memory, (N, r); None if passes compute it.
     trace_error
-        Trace norm of K - Z Z' as a part of the trace of K, of a positive semi-definite matrix:
-        exact to rounding.
+        Trace norm of K - Z Z' relative to the trace of K, exact to rounding if K is positive
+        semi-definite.
     trace
         Trace of K.
     plan
-        Where it was made, and the memory that was planned for it.
+        Tier and planned memory.
     """
 
     kernel: Kernel
@@ -120,7 +120,7 @@ class Approximation:
 
     @property
     def tier(self) -> Tier:
-        """What is in memory, and where passes run."""
+        """Data in memory, and where passes run."""
         return self.plan.tier
 
 
@@ -131,38 +131,24 @@ def approximate(
     options: RunOptions = RunOptions(),  # noqa: B008  # frozen
     plan: ApproximationPlan | None = None,
 ) -> Approximation:
-    """Choose landmarks, and make features of all samples.
+    """Choose landmarks, and compute the features of all samples by the Nyström method [1]_.
 
-    Features are held in memory if they fit; else mapped samples are held and features are computed
-    in every pass; else samples are read and mapped in every pass too. The landmarks of a seed are
-    the same bits on any number of threads or workers; those of different ways differ by rounding.
+    Features are kept in memory if they fit. Otherwise passes compute them: from mapped samples in
+    memory if those fit, else from samples that are read and mapped in every pass. The landmarks of
+    a seed are the same bits on any number of threads or workers; between tiers they may differ by
+    rounding.
 
-    Parameters
-    ----------
-    samples
-        What to approximate the kernel matrix of.
-    row_map
-        The kernel, and how samples become its rows.
-    how
-        Landmarks and features.
-    options
-        Memory; workers for the passes, for which samples go to a temporary folder that all of them
-        must see. The journal keeps the state of "rpcholesky" after every round, unless features
-        are in memory: the same call goes on from there to the same bits.
-    plan
-        What is in memory, of a caller that has divided it; None to plan by the options.
-
-    Returns
-    -------
-    Approximation
-        Landmarks and features.
+    Workers read the samples from a temporary folder that all of them must see. The checkpoint in
+    `options.journal` stores the state of "rpcholesky" after every round, unless features are in
+    memory; the same call resumes from there to the same bits. Without a plan, the memory is planned
+    by the options.
 
     Raises
     ------
     InputError
         A row cannot be used, which is named, or the kernel is not positive semi-definite.
     BudgetError
-        It does not fit the memory.
+        The approximation does not fit in memory.
 
     References
     ----------
@@ -181,7 +167,7 @@ def approximate(
 
 
 def _plan(samples: Samples, row_map: RowMap, m: int, options: RunOptions) -> ApproximationPlan:
-    """What is in memory, and where passes run."""
+    """Plan by the memory of this process, or of the workers."""
     n, itemsize = samples.shape[0], np.dtype(row_map.dtype).itemsize
     need = ApproximationNeed.of(n, row_map.bytes_of(samples), itemsize, m)
     what = f"{m} landmarks of {n} samples"
@@ -193,7 +179,7 @@ def _plan(samples: Samples, row_map: RowMap, m: int, options: RunOptions) -> App
 def _placed(
     samples: Samples, row_map: RowMap, plan: ApproximationPlan, options: RunOptions
 ) -> Placed:
-    """Samples where passes find them."""
+    """Mapped samples in memory, in their source, or in a folder of all workers."""
     if options.client is not None:
         G = compute_gram(
             samples,
@@ -216,21 +202,22 @@ def _placed(
 def _checkpoint(
     samples: Samples, row_map: RowMap, making: "_Making", folder: Path | None
 ) -> LandmarkCheckpoint:
-    """Where the state of a choice is kept: under a name of all that determines it."""
-    if folder is None or making.held or making.how.selection != "rpcholesky":
+    """Checkpoint of a choice, named by everything that determines it."""
+    if folder is None or making.in_memory or not making.pivoted:
         return LandmarkCheckpoint(None, "")
     how, kernel, sphere_map = making.how, row_map.kernel, row_map.sphere_map
     print_ = making.placed.fingerprint
     if print_ is None:
         print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
     m = how.count(samples.shape[0])
-    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, making.plan.tier]
+    tier = making.plan.tier.replace("in memory", "held")  # as earlier versions name checkpoints
+    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
     return LandmarkCheckpoint(folder, digest_of("landmarks", [*key, m, how.landmark_tol, how.seed]))
 
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Landmarks and what they give, as in `Approximation`."""
+    """Landmarks, root, features and error of an `Approximation`."""
 
     landmarks: Rows
     indices: Indices | None
@@ -241,7 +228,7 @@ class _Found:
 
 @dataclass(frozen=True, eq=False)
 class _Making:
-    """The steps of an approximation."""
+    """Steps of an approximation."""
 
     placed: Placed
     plan: ApproximationPlan
@@ -249,9 +236,14 @@ class _Making:
     report: OnProgress
 
     @property
-    def held(self) -> bool:
+    def in_memory(self) -> bool:
         """Whether features are in memory."""
-        return self.plan.tier == "features held"
+        return self.plan.tier == "features in memory"
+
+    @property
+    def pivoted(self) -> bool:
+        """Whether landmarks are chosen by randomly pivoted Cholesky."""
+        return isinstance(self.how.selection, str) and self.how.selection == "rpcholesky"
 
     def approximation(self, m: int, rounds: LandmarkCheckpoint) -> Approximation:
         """Choose m landmarks, and make features of them."""
@@ -272,16 +264,16 @@ class _Making:
 
     @cached_value
     def diagonal(self) -> Floats:
-        """That of the kernel matrix, (N,): of some kernels it takes a pass."""
+        """Diagonal of the kernel matrix, (N,), which takes a pass for some kernels."""
         return self.placed.diagonal()
 
     @property
     def trace(self) -> float:
-        """Its sum."""
+        """Trace of the kernel matrix."""
         return float(self.diagonal.sum())
 
     def by(self, m: int, rounds: LandmarkCheckpoint) -> _Found:
-        """Landmarks as they were asked for."""
+        """Choose landmarks by the selection of the options."""
         selection = self.how.selection
         if not isinstance(selection, str):
             return self.by_inverse(self.placed.take(selection), selection)
@@ -293,26 +285,26 @@ class _Making:
         return self.by_cholesky(m, rounds)
 
     def by_cholesky(self, m: int, rounds: LandmarkCheckpoint) -> _Found:
-        """Landmarks by randomly pivoted Cholesky, whose factor is the features."""
+        """Choose landmarks by randomly pivoted Cholesky, whose factor are the features."""
         last = rounds.last()
         begun, root = (None, None) if last is None else last
-        factor: HeldFactor | ComputedFactor
-        if self.held:
-            factor = HeldFactor(self.placed, m)
+        factor: InMemoryFactor | ComputedFactor
+        if self.in_memory:
+            factor = InMemoryFactor(self.placed, m)
         else:
             factor = ComputedFactor(self.placed, None if begun is None else begun.pivots, root)
         rng, tol = np.random.default_rng(self.how.seed), self.how.landmark_tol
         pivoting = RandomPivots(self.placed, factor, self.diagonal, m, rng, tol)
         choice = pivoting.choose(begun, lambda now: rounds.keep(now, factor), self.report)
-        values = factor.finished() if isinstance(factor, HeldFactor) else None
+        values = factor.finished() if isinstance(factor, InMemoryFactor) else None
         return _Found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
 
     def by_inverse(self, landmarks: Rows, indices: Indices | None) -> _Found:
-        """Features of any landmarks, by the inverse root of their matrix."""
+        """Features of given landmarks, by the inverse root of their kernel matrix."""
         placed = self.placed
         root = inverse_root(placed.kernel.of_rows(landmarks))
         Z, R = placed.values(landmarks), root.astype(placed.dtype)
-        values = np.empty((placed.n, root.shape[1]), placed.dtype) if self.held else None
+        values = np.empty((placed.n, root.shape[1]), placed.dtype) if self.in_memory else None
         if values is None:
             gained = sum(Z.map(squared_length, (), R))
         else:
@@ -321,7 +313,7 @@ class _Making:
         return _Found(landmarks, indices, root, values, error)
 
     def leading(self, found: _Found, k: int) -> _Found:
-        """The leading components of features."""
+        """Replace features by their k leading principal components."""
         Z = self.features(found)
         V, weights, total = components(Z, k)
         lost = (total - float(weights.sum())) / self.trace
@@ -334,7 +326,7 @@ class _Making:
         )
 
     def features(self, found: _Found) -> FeatureMatrix:
-        """Features by passes, from memory or computed."""
+        """Features in memory, or computed in passes."""
         if found.values is None:
             return self.placed.values(found.landmarks, found.root)
-        return FeatureMatrix.held(found.values, self.placed.executor)
+        return FeatureMatrix.in_memory(found.values, self.placed.executor)

@@ -1,4 +1,4 @@
-"""Landmarks that are centres of groups of samples."""
+"""Landmarks that are k-means centres of samples."""
 
 from typing import Any, Final
 
@@ -11,34 +11,19 @@ from dhsk.kernels.centre import centres_of
 from dhsk.nystrom.placed import Placed
 
 MOST_ROWS: Final = 20_000
-"""Samples that groups are made of."""
+"""Samples that are clustered, at most, unless `_EACH` asks for more."""
 
 _EACH: Final = 10
-"""Samples for each centre, at least, if there are as many."""
+"""Samples that are clustered for each centre, at least."""
 
 _BATCH: Final = 4096
 
 
 def kmeans(placed: Placed, k: int, seed: int) -> Rows:
-    """Centres of groups of some samples by mini-batch k-means.
+    """Centres of at most k clusters by mini-batch k-means, mapped rows, (centres, dim).
 
-    Groups are made of 20,000 samples drawn at random, or of ten a centre if those are more. For a
-    spherical kernel the centres are brought back to the sphere, as in spherical k-means [1]_.
-
-    Parameters
-    ----------
-    placed
-        Samples.
-    k
-        Most centres; there are fewer where some would be equal, and all samples where there are
-        no more.
-    seed
-        Of the samples drawn, and of the groups.
-
-    Returns
-    -------
-    Rows
-        Mapped rows, (centres, dim).
+    Clustered are 20,000 random samples, or ten a centre if those are more. For a spherical kernel
+    the centres are normalised, as in spherical k-means [1]_. Equal centres count once.
 
     References
     ----------
@@ -53,7 +38,7 @@ def kmeans(placed: Placed, k: int, seed: int) -> Rows:
     at_centre = centres_of(rows)
     if at_centre is None:
         return _centres_of_groups(rows, k, seed, placed)
-    # Sparse samples of zeros are one point, whose entries are not there to be averaged.
+    # Sparse samples of zeros are mapped to one point, whose entries are not stored: no averages.
     others, point = rows[~at_centre], rows[at_centre][:1]
     k = min(k - 1, others.shape[0])
     groups: list[Any] = [_centres_of_groups(others, k, seed, placed)] if k else []

@@ -1,4 +1,4 @@
-"""The choice of landmarks on disk after every round, so that a killed one goes on where it was."""
+"""Checkpoint of the choice of landmarks, written after every round."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -12,14 +12,9 @@ PREFIX: Final = "landmarks-"
 
 
 class LandmarkCheckpoint:
-    """Keeps the last round of one choice; without a folder it keeps nothing.
+    """Last round of a choice on disk; without a folder nothing is written.
 
-    Parameters
-    ----------
-    folder
-        Made when the first round is written.
-    name
-        From `digest_of` all that determines the choice.
+    The name, from `digest_of`, identifies everything that determines the choice.
     """
 
     def __init__(self, folder: Path | None, name: str) -> None:
@@ -27,11 +22,11 @@ class LandmarkCheckpoint:
         self._name = name
 
     def last(self) -> tuple[PivotState, Floats] | None:
-        """Choice after the last round, and the root of its factor; None without a whole one."""
+        """State after the last round, and the root of its factor; None if there is none."""
         return self._entries.get(self._name, _round)
 
     def keep(self, choice: PivotState, factor: Factor) -> None:
-        """Keep a round in place of the one before."""
+        """Replace the last round."""
         arrays: dict[str, Any] = {**vars(choice), "root": factor.root}
         self._entries.put(self._name, arrays, {"random": dict(arrays.pop("random"))})
 

@@ -1,4 +1,4 @@
-"""A partial Cholesky factor of a kernel matrix: kept in memory, or computed anew in every pass."""
+"""Partial Cholesky factor of a kernel matrix, in memory or recomputed in every pass."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -13,11 +13,14 @@ from dhsk.nystrom.components import narrowed
 from dhsk.nystrom.placed import Placed
 
 Parts = Iterable[tuple[slice, NDArray[Any]]]
-"""Kernel values of a span, as `Span.blocks` gives them."""
+"""Kernel values of a span, from `Span.blocks`."""
 
 
 class Factor(Protocol):
-    """F, (N, r), with F F' the Nyström approximation from r pivots, and F of the pivots lower."""
+    """F, (N, r), with F F' the Nyström approximation by r pivots.
+
+    The rows of the pivots are lower triangular.
+    """
 
     @property
     def landmarks(self) -> Rows:
@@ -25,10 +28,10 @@ class Factor(Protocol):
 
     @property
     def root(self) -> Floats:
-        """R with F = K(X, pivots) R, (r, r), float64: the inverse of F' of the pivots."""
+        """R with F = K(X, pivots) R, (r, r), float64: the inverse of F' at the pivots."""
 
     def of(self, chosen: Indices, rows: Rows) -> Floats:
-        """F of some samples, given their rows too, in float64."""
+        """Rows of F of some samples, in float64, by their indices and mapped rows."""
 
     def extend(
         self, pivots: Indices, rows: Rows, known: Floats, L: Floats
@@ -38,36 +41,28 @@ class Factor(Protocol):
         Parameters
         ----------
         pivots
-            Numbers of the new pivots, (m,).
+            Indices of the new pivots, (m,).
         rows
-            Their mapped rows, (m, dim).
+            Mapped rows of the new pivots, (m, dim).
         known
-            F of them so far, (m, r).
+            F of the new pivots so far, (m, r).
         L
-            Cholesky factor of what F leaves between them, (m, m).
+            Cholesky factor of their residual kernel matrix, (m, m).
 
         Returns
         -------
         squares
-            Squared lengths of the rows of the new columns, (N,).
+            Squared norms of the rows of the new columns, (N,).
         gained
-            Squared lengths of the new columns, (m,).
+            Squared norms of the new columns, (m,).
         """
 
     def cut(self, width: int) -> None:
         """Keep the first columns only."""
 
 
-class HeldFactor:
-    """A factor in memory.
-
-    Parameters
-    ----------
-    placed
-        Samples in memory.
-    k
-        Most columns.
-    """
+class InMemoryFactor:
+    """Factor of samples in memory, stored in an array of k columns."""
 
     def __init__(self, placed: Placed, k: int) -> None:
         self._placed = placed
@@ -86,7 +81,7 @@ class HeldFactor:
         return _inverse(np.tril(self.of(self._pivots))).T
 
     def finished(self) -> NDArray[Any]:
-        """F, (N, r); no more columns can follow."""
+        """F, (N, r), contiguous; no columns can be appended after this."""
         self._whole = narrowed(self._whole, len(self._pivots))
         return self._whole
 
@@ -121,7 +116,10 @@ def _fill(
     ahead: NDArray[Any],
     across: NDArray[Any],
 ) -> Floats:
-    """Fill the last columns of a span's F, and their squared lengths; those of the columns."""
+    """Compute the last columns of a span's F, with the squared norms of their rows; return theirs.
+
+    ahead is F of the new pivots so far, transposed, and across is L^-T.
+    """
     done = len(ahead)
     gained = np.zeros(len(across))
     for part, K in parts:
@@ -134,14 +132,9 @@ def _fill(
 
 
 class ComputedFactor:
-    """A factor of which nothing is kept: each extension computes kernel values to all pivots.
+    """Factor that is not stored: each extension recomputes the kernel values of all pivots.
 
-    Parameters
-    ----------
-    placed
-        Samples.
-    pivots, root
-        Where an earlier one stood.
+    Pivots and root are those of a checkpoint.
     """
 
     def __init__(
@@ -189,26 +182,26 @@ class ComputedFactor:
 
 
 def _measure(parts: Parts, last: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Squared lengths of rows and columns of a span's last columns of F."""
+    """Squared norms of rows and columns of a span's last columns of F."""
     rows, columns = zip(*(_squares(K @ last) for _, K in parts), strict=True)
     return np.concatenate(rows), sum(columns)
 
 
 def _squares(values: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Squared lengths of rows and of columns, summed in float64."""
+    """Squared norms of rows and of columns, summed in float64."""
     squared = values.astype(np.float64)
     squared *= squared
     return squared.sum(axis=1), squared.sum(axis=0)
 
 
 def _inverse(L: Floats) -> Floats:
-    """Inverse of a lower triangle."""
+    """Inverse of a lower triangular matrix."""
     found: Floats = solve_triangular(L, np.eye(len(L)), lower=True)
     return found
 
 
 def _joined(parts: list[Any]) -> Rows:
-    """Rows one below the other."""
+    """Rows, dense or CSR, stacked vertically."""
     sparse = isinstance(parts[0], csr_array)
     rows: Rows = vstack(parts, format="csr") if sparse else np.concatenate(parts)
     return rows

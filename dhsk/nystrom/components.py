@@ -1,4 +1,4 @@
-"""Features from kernel values in passes: written, measured, and turned to their components."""
+"""Sums, products and principal components of features, in passes over kernel values."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,16 +12,16 @@ from dhsk.linear.features import sum_of
 from dhsk.nystrom.spans import FeatureMatrix
 
 Parts = Iterable[tuple[slice, NDArray[Any]]]
-"""Values of a span, as `Span.blocks` gives them."""
+"""Values of a span, from `Span.blocks`."""
 
 
 def squared_length(parts: Parts, root: NDArray[Any]) -> float:
-    """Sum of squares of a span's features."""
+    """Sum of squares of a span's features K root."""
     return sum(_sum_of_squares(K @ root) for _, K in parts)
 
 
 def write_features(parts: Parts, out: NDArray[Any], root: NDArray[Any]) -> float:
-    """Write a span's features, (n, r), and give the sum of their squares."""
+    """Write a span's features K root to out, (n, r), and return the sum of their squares."""
     return sum(_sum_of_squares(np.matmul(K, root, out=out[part])) for part, K in parts)
 
 
@@ -30,23 +30,10 @@ def _sum_of_squares(Z: NDArray[Any]) -> float:
 
 
 def components(Z: FeatureMatrix, k: int) -> tuple[Floats, Floats, float]:
-    """Leading components of features.
+    """Leading k < r principal components of features Z, (N, r), not centred.
 
-    Parameters
-    ----------
-    Z
-        Features, (N, r).
-    k
-        How many, below r.
-
-    Returns
-    -------
-    V
-        Orthonormal columns, (r, k), float64: Z V are the components, that of most weight first.
-    weights
-        Squared lengths of these, (k,).
-    total
-        Sum of squares of Z.
+    Returned are V, orthonormal, (r, k), float64, with the components Z V in descending order,
+    their squared norms, (k,), and the sum of squares of Z.
     """
     root = None if Z.root is None else Z.root.astype(Z.dtype)
     S = sum_of(Z.map(_products, (), root))
@@ -55,7 +42,7 @@ def components(Z: FeatureMatrix, k: int) -> tuple[Floats, Floats, float]:
 
 
 def _products(parts: Parts, root: NDArray[Any] | None) -> Floats:
-    """Z' Z of a span, in float64 from block to block."""
+    """Z' Z of a span; blocks are summed in float64."""
     total: Any = 0.0
     for _, values in parts:
         Z = values if root is None else values @ root
@@ -64,22 +51,7 @@ def _products(parts: Parts, root: NDArray[Any] | None) -> Floats:
 
 
 def turned(Z: FeatureMatrix, values: NDArray[Any], V: Floats) -> NDArray[Any]:
-    """Features in memory times V, in their own memory.
-
-    Parameters
-    ----------
-    Z
-        The features.
-    values
-        Where they are, (N, r).
-    V
-        (r, k).
-
-    Returns
-    -------
-    NDArray
-        (N, k), a view of the memory of `values`.
-    """
+    """Features in memory, values of Z, (N, r), times V, (r, k); a view of the same memory."""
     for _ in Z.map(_turn, (), V.astype(Z.dtype)):
         pass
     return narrowed(values, V.shape[1])
@@ -91,10 +63,10 @@ def _turn(parts: Parts, V: NDArray[Any]) -> None:
 
 
 def narrowed(values: NDArray[Any], width: int) -> NDArray[Any]:
-    """First columns of a C-ordered array, moved together in its memory."""
+    """First columns of a C-ordered array, made contiguous in the same memory."""
     if width == values.shape[1]:
         return values
     flat = values.reshape(-1)
-    for part in blocks(len(values), ROWS):  # what is written lies before what is still to be read
+    for part in blocks(len(values), ROWS):  # writes stay before the rows that are still to be read
         flat[part.start * width : part.stop * width] = values[part, :width].reshape(-1)
     return flat[: len(values) * width].reshape(-1, width)

@@ -1,4 +1,4 @@
-"""Features of all samples on their way to the disk: block by block, those that are missing."""
+"""Writing of the features of all samples to a store, block by block."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,13 +22,13 @@ from dhsk.samples import Samples, open_samples
 from dhsk.samples.scan import rows_within
 
 _CHUNK_BYTES: Final = 16 * 2**20
-"""Size of a block of features, about."""
+"""Approximate size of a block of features."""
 
 _READ_BYTES: Final = 32 * 2**20
-"""Samples that a block is made of at most, unless that is less than a piece."""
+"""Most bytes of samples that a block is computed from, unless a single piece is larger."""
 
 _COPIES: Final = 4
-"""Pieces of samples, and their kernel values, that a task holds at a time: read, mapped, cast."""
+"""Pieces of samples, and their kernel values, that a task has in memory: read, mapped, cast."""
 
 
 def store_features(
@@ -38,27 +38,17 @@ def store_features(
     room: int,
     report: OnProgress = ignore,
 ) -> None:
-    """Write features of samples, block by block; those that are there already are left alone.
+    """Write the missing blocks of features to a zarr array in a local folder.
 
-    Parameters
-    ----------
-    samples
-        What to read: twice, first to check and fingerprint all rows.
-    features
-        What gives the features.
-    path
-        Folder of the zarr array, on a disk of this machine.
-    room
-        Bytes that this process may take.
-    report
-        Receives progress.
+    Samples are read twice, first to check and fingerprint all rows. The room is the memory of this
+    process in bytes.
 
     Raises
     ------
     InputError
-        A row cannot be used, which is named; nothing is written then.
+        A row cannot be used, which is named; nothing is written.
     BudgetError
-        A block does not fit the memory, or the features the disk.
+        A block does not fit in memory, or the features do not fit on disk.
     StoreMismatchError
         The path holds features of other samples, landmarks or kernels.
     StoreError
@@ -66,7 +56,7 @@ def store_features(
     CorruptTileError
         The path holds features whose description is damaged.
     SamplesChangedError
-        Samples changed while they were read; what this call has written is removed.
+        Samples changed while they were read; a store that this call began is removed.
     """
     if "://" in str(path):
         raise InputError(f"{path}: object stores are not supported yet, give a local folder")
@@ -96,7 +86,7 @@ def store_features(
 def _write_missing(
     samples: Samples, features: FeatureMap, store: FeatureStore, threads: int, report: OnProgress
 ) -> None:
-    """Write the blocks that are missing."""
+    """Write the missing blocks."""
     missing = store.missing()
     store.forget(missing)
     advance = counter(report, "features", store.n_blocks)
@@ -106,9 +96,9 @@ def _write_missing(
 
 
 def _rows_of(samples: Samples, features: FeatureMap) -> int:
-    """Rows of a block: whole pieces, and nothing that changes from run to run decides.
+    """Rows of a block: a multiple of `_piece`, by sizes that do not change from run to run.
 
-    So dense samples have the features that `FeatureMap.of` gives of all at once, to the bit.
+    The features of dense samples are thus those of `FeatureMap.of` on all samples, to the bit.
     """
     row_bytes = features.width * features.dtype.itemsize
     most = min(_CHUNK_BYTES // row_bytes, rows_within(samples, _READ_BYTES))
@@ -122,13 +112,13 @@ def _piece(samples: Samples) -> int:
 
 
 def _threads(samples: Samples, features: FeatureMap, store: FeatureStore, room: int) -> int:
-    """Tasks at a time, as many as fit the memory."""
+    """Number of concurrent tasks that fit in memory."""
     piece = _piece(samples)
     m = int(features.landmarks.shape[0])
     row_bytes = BLOCK_BYTES // rows_within(samples, BLOCK_BYTES)
     read = row_bytes * store.rows
     task = store.block_bytes + read + _COPIES * piece * (row_bytes + 8 * m)
-    waiting = 2 * read  # one is being read while another waits for a thread
+    waiting = 2 * read  # one block is being read while another waits for a thread
     what = f"{store.rows} samples and their features"
     require_room(waiting + task, room, what, "take fewer landmarks")
     return max(1, min(core_count(), (room - waiting) // task))
@@ -140,7 +130,7 @@ _Task = tuple[FeatureMap, FeatureStore, int, Rows]
 def _tasks(
     samples: Samples, features: FeatureMap, store: FeatureStore, missing: list[int]
 ) -> Iterator[_Task]:
-    """Blocks of samples whose features are missing; none is read behind the last of these."""
+    """Blocks of samples whose features are missing; reading stops after the last of them."""
     if not missing:
         return
     wanted = set(missing)
@@ -152,5 +142,5 @@ def _tasks(
 
 
 def _write_block(features: FeatureMap, store: FeatureStore, number: int, block: Rows) -> None:
-    """Compute the features of a block and write them: the task of a block."""
+    """Compute and write the features of a block."""
     store.write(number, features.of(open_samples(block), number * store.rows))

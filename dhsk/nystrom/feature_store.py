@@ -1,11 +1,11 @@
 """Features of all samples on disk: one zarr array, row block = chunk.
 
-Layout, schema 1: an array (N, r) of chunks (rows, r), fill NaN, crc32c, whose attribute
-"dhsk_features" says of which samples, landmarks and kernel it is, and "feature_names" how the
-columns of the samples are called, if they have names (a digest is in the former); "dhsk_crc32c" is
-the checksum of the former, which stores of earlier versions lack. As in Gram stores, a chunk
-appears in one step, so its presence at full size is the record of a finished block, and a finished
-array records the checksums of its chunks by their places.
+Layout, schema 1: an array (N, r) of chunks (rows, r), fill NaN, crc32c. The attribute
+"dhsk_features" describes samples, landmarks and kernel; "dhsk_crc32c" is its checksum, which stores
+of earlier versions lack; "feature_names" are the names of the input features, if they have names,
+with a digest in "dhsk_features". As in Gram stores, a chunk appears in one step, so its presence at
+full size is the record of a finished block, and a finished array records the checksums of its
+chunks by their places.
 """
 
 import shutil
@@ -48,19 +48,7 @@ _NAMED: Final = 8
 
 
 class FeatureStore:
-    """Reader and writer of one store.
-
-    Parameters
-    ----------
-    path
-        Folder of the zarr array.
-    shape
-        Samples and features.
-    rows
-        Rows of a block.
-    dtype
-        Type of the features.
-    """
+    """Reader and writer of one store: an array of shape (N, r) in blocks of rows."""
 
     def __init__(
         self, path: Path, shape: tuple[int, int], rows: int, dtype: "np.dtype[Any]"
@@ -73,19 +61,10 @@ class FeatureStore:
 
     @classmethod
     def open(cls, path: Path) -> "FeatureStore":
-        """Open a store that is there, complete or not, to test it.
+        """Open an existing store, complete or not, to verify it.
 
-        Parameters
-        ----------
-        path
-            Its folder.
-
-        Raises
-        ------
-        CorruptTileError
-            Its description is damaged.
-        StoreError
-            There is no store of features.
+        Raises CorruptTileError if its description is damaged, StoreError if it is no store of
+        features.
         """
         _described(path)
         said = read_description(path) or {}
@@ -102,7 +81,7 @@ class FeatureStore:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Of what it is, in JSON."""
+        """Description of the features, as JSON."""
         return _described(self.path)
 
     @property
@@ -116,18 +95,14 @@ class FeatureStore:
         return self._array.chunk_bytes
 
     def missing(self) -> list[int]:
-        """Numbers of the blocks that are not there in full size."""
+        """Indices of the blocks that do not have their full size on disk."""
         return [number for number in range(self.n_blocks) if not self._array.has((number, 0))]
 
     def check_sound(self) -> None:
-        """Read all blocks.
+        """Read and verify all blocks.
 
-        Raises
-        ------
-        CorruptTileError
-            Blocks are damaged; the message names them.
-        IncompleteStoreError
-            Blocks are missing, the others are sound.
+        Raises CorruptTileError, which names the damaged blocks, or IncompleteStoreError if blocks
+        are missing and the others are sound.
         """
         missing = self.missing()
         damaged = [number for number in range(self.n_blocks) if not self._is_sound(number)]
@@ -154,26 +129,15 @@ class FeatureStore:
         return True
 
     def check_kind(self) -> None:
-        """Refuse a path that holds something else.
+        """Raise StoreError if the path holds anything but features.
 
-        Raises
-        ------
-        StoreError
-            It does.
-        CorruptTileError
-            It holds features, and their description is damaged.
+        Raises CorruptTileError if it holds features whose description is damaged.
         """
         if is_occupied(self.path):
             _described(self.path)
 
     def check_disk(self) -> None:
-        """Refuse what the disk has no room for.
-
-        Raises
-        ------
-        BudgetError
-            The missing blocks do not fit.
-        """
+        """Raise BudgetError if the missing blocks do not fit on disk."""
         needed, free = len(self.missing()) * self.block_bytes, shutil.disk_usage(self.path).free
         if needed > free:
             raise BudgetError(
@@ -184,20 +148,10 @@ class FeatureStore:
     def take_up(
         self, described: dict[str, Any], feature_names: Sequence[str] | None = None
     ) -> None:
-        """Make the array, or go on with the one that is there.
+        """Create the array, or resume the one on disk.
 
-        Parameters
-        ----------
-        described
-            Of what it is, in JSON.
-        feature_names
-            Names of the samples' features; None where they have none, and then, as where the array
-            that is there was written without, they are not compared.
-
-        Raises
-        ------
-        StoreMismatchError
-            The one that is there is of something else.
+        Names of the input features are compared if both the samples and the array have them. Raises
+        StoreMismatchError if the array on disk has another description.
         """
         described = {"schema": SCHEMA, **described, "blocks": f"{self.rows} rows"}
         if not is_occupied(self.path):
@@ -223,7 +177,7 @@ class FeatureStore:
         remove_parts(self.path)
 
     def _is_described(self) -> bool:
-        """Whether the description follows from the header and the shape; what it says is kept."""
+        """Whether zarr.json follows from the header and the shape; its attributes are adopted."""
         header, names = _described(self.path), _names(self.path)
         for summed in (True, False):
             attributes = _attributes(header, names, summed=summed)
@@ -234,11 +188,11 @@ class FeatureStore:
         return False
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Take blocks that are to be written anew out of the record of checksums."""
+        """Remove blocks that will be rewritten from the record of checksums."""
         self._array.forget((number, 0) for number in numbers)
 
     def record(self) -> None:
-        """Record the checksums of all blocks by their places; they must be there."""
+        """Record the checksums of all blocks, which must be complete, by their places."""
         self._array.complete()
 
     def remove(self) -> None:
@@ -248,7 +202,7 @@ class FeatureStore:
         (self.path / DESCRIPTION).unlink()
 
     def write(self, number: int, values: NDArray[Any]) -> None:
-        """Write a block, (rows, r); it is there whole or not at all."""
+        """Write a block, (rows, r), atomically."""
         write_chunk(self._file(number), values, (self.rows, self.shape[1]))
 
     def _file(self, number: int) -> Path:
@@ -261,26 +215,21 @@ _DAMAGED: Final = (
 )
 
 _SIGNS: Final = (ATTRIBUTE.encode(), b'"landmarks"')
-"""What is in the description of features; one flipped bit leaves one of them."""
+"""Two signs of a description of features; one flipped bit leaves at least one of them."""
 
 
 def _attributes(
     described: dict[str, Any], names: Sequence[str] | None, *, summed: bool = True
 ) -> dict[str, Any]:
-    """Attributes of the array, besides the record."""
+    """Attributes of the array, without the record of checksums."""
     sums = {SUM: checksum_of(described)} if summed else {}
     return {ATTRIBUTE: described, **sums, **({} if names is None else {NAMES: list(names)})}
 
 
 def _described(path: Path) -> dict[str, Any]:
-    """The header of a store.
+    """Description of the features of a store.
 
-    Raises
-    ------
-    CorruptTileError
-        It is damaged.
-    StoreError
-        There is something else, or it cannot be read.
+    Raises CorruptTileError if it is damaged, StoreError if the folder holds something else.
     """
     attributes = attributes_of(path)
     found = attributes.get(ATTRIBUTE)
@@ -294,12 +243,12 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def is_of_features(path: Path) -> bool:
-    """Whether a folder holds features, their description damaged or not."""
+    """Whether a folder holds features, even if their description is damaged."""
     return "dhsk" not in attributes_of(path) and _was_of_features(path)
 
 
 def _was_of_features(path: Path) -> bool:
-    """Whether a description that is not one of features was one before it was damaged."""
+    """Whether an unreadable description was one of features before it was damaged."""
     try:
         text = (path / DESCRIPTION).read_bytes()
     except OSError as error:
@@ -310,7 +259,7 @@ def _was_of_features(path: Path) -> bool:
 
 
 def _names(path: Path) -> list[str] | None:
-    """Names of the samples' features, as they were written."""
+    """Stored names of the input features."""
     names = attributes_of(path).get(NAMES)
     return names if isinstance(names, list) else None
 
@@ -318,6 +267,6 @@ def _names(path: Path) -> list[str] | None:
 def _with_names(
     described: dict[str, Any], feature_names: Sequence[str] | None
 ) -> tuple[dict[str, Any], Sequence[str] | None]:
-    """A description, with the digest of the names if there are any; and the names."""
+    """A description with the digest of the names, if any, and the names."""
     digest = digest_of_names(feature_names)
     return described | ({} if digest is None else {NAMES: digest}), feature_names

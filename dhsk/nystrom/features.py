@@ -1,4 +1,4 @@
-"""Features of any samples, by the landmarks and the root that were found: now, or by Dask."""
+"""Features of any samples by given landmarks and root, computed now or lazily by Dask."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -19,24 +19,16 @@ from dhsk.samples import Samples, open_samples
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """What turns samples into features, Z = K(X, L) R.
-
-    Attributes
-    ----------
-    row_map
-        The kernel, and how samples become its rows.
-    landmarks
-        L, mapped rows, (m, dim).
-    root
-        R, (m, r), float64.
-    feature_names
-        Names of the features of a sample, (dim,), if they have names.
-    """
+    """Nyström feature map of samples, Z = K(X, L) R."""
 
     row_map: RowMap
+    """The kernel, and the map of samples to its rows."""
     landmarks: Rows
+    """L, mapped rows, (m, dim)."""
     root: Floats
+    """R, (m, r), float64."""
     feature_names: tuple[str, ...] | None = None
+    """Names of the input features, (dim,)."""
 
     @property
     def width(self) -> int:
@@ -49,24 +41,9 @@ class FeatureMap:
         return np.dtype(self.row_map.dtype)
 
     def of(self, samples: Samples, first_row: int = 0) -> NDArray[Any]:
-        """Features of samples, block by block.
+        """Features of samples, (N, r), of `dtype`, computed block by block.
 
-        Parameters
-        ----------
-        samples
-            What to read, (N, dim).
-        first_row
-            Number of the first of them in the whole, for messages.
-
-        Returns
-        -------
-        NDArray
-            (N, r), of `dtype`.
-
-        Raises
-        ------
-        InputError
-            A row cannot be used; the message names it.
+        Raises InputError if a row cannot be used; messages count rows from `first_row`.
         """
         Z = np.empty((samples.shape[0], self.width), self.dtype)
         for first, rows in self.row_map.blocks(samples, ROWS, first_row=first_row):
@@ -75,7 +52,7 @@ class FeatureMap:
         return Z
 
     def described(self) -> dict[str, Any]:
-        """What tells these features from others, in JSON; landmarks and root by a hash of both."""
+        """Description of the features, as JSON; landmarks and root are described by their hash."""
         L: Any = self.landmarks
         parts = [L.data, L.indices, L.indptr] if isinstance(L, csr_array) else [L]
         return {
@@ -87,26 +64,13 @@ class FeatureMap:
 
 
 def lazy_features(X: da.Array, features: FeatureMap) -> da.Array:
-    """Features of a Dask array, which nothing computes yet.
+    """Lazy features, (N, r), of a Dask array X, (N, dim), in its row chunks.
 
-    Parameters
-    ----------
-    X
-        Samples, (N, dim), in chunks of any sizes, unknown ones too; numpy or scipy's CSR.
-    features
-        What gives the features: one key of the graph, which all tasks share.
+    Chunks are numpy or scipy's CSR, of any sizes, also unknown ones. The feature map is one key of
+    the graph that all tasks share. A row that cannot be used raises InputError when its chunk is
+    computed; the message names the row, or with unknown chunk sizes the chunk and the row in it.
 
-    Returns
-    -------
-    da.Array
-        (N, r), in the row chunks of X, each with all columns. A row that cannot be used is an
-        `InputError` when its chunk is computed; where chunk sizes are unknown it names the chunk,
-        and the row in that.
-
-    Raises
-    ------
-    InputError
-        X has other than two dimensions.
+    Raises InputError if X does not have two dimensions.
     """
     if X.ndim != 2:
         raise InputError(
@@ -132,7 +96,7 @@ _Shared: TypeAlias = tuple[FeatureMap, Indices | None]
 def _of_chunk(chunk: Any, shared: _Shared, block_id: tuple[int, int] = (0, 0)) -> NDArray[Any]:
     """Features of a chunk, (rows, r)."""
     features, starts = shared
-    if not chunk.shape[0]:  # as selections by a condition give
+    if not chunk.shape[0]:  # boolean indexing leaves empty chunks
         return np.empty((0, features.width), features.dtype)
     first_row = 0 if starts is None else int(starts[block_id[0]])
     try:

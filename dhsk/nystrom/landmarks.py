@@ -1,4 +1,4 @@
-"""Which samples stand for all: landmarks, uniform or by randomly pivoted Cholesky."""
+"""Choice of landmarks, uniform or by randomly pivoted Cholesky."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,56 +14,33 @@ from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.units import human_bytes
 
 _LEAST_BLOCK: Final = 128
-"""Pivots proposed at a time: some 120 make the products of matrices pay (Epperly et al., 2024)."""
+"""Least pivots of a block: some 120 make matrix products pay (Epperly et al., 2024)."""
 
 _ROUNDS: Final = 4
-"""Rounds in which many pivots are proposed: each takes a pass over the samples."""
+"""Number of blocks in which many pivots are proposed: each takes a pass over the samples."""
 
 
 @dataclass
 class PivotState:
-    """Pivots of a partial Cholesky factorisation so far: all that the rest of it depends on.
-
-    Attributes
-    ----------
-    left
-        Diagonal of what the factor leaves, (N,).
-    error
-        Its sum as a part of the trace: of a positive semi-definite matrix the trace norm.
-    pivots
-        Numbers of the pivots in the order of their choice, (r,).
-    random
-        State of the random numbers.
-    """
+    """State of a partial Cholesky factorisation; the remaining rounds depend on nothing else."""
 
     left: Floats
+    """Diagonal of the residual matrix, (N,)."""
     error: float
+    """Trace of the residual relative to that of the matrix: relative trace norm of the error."""
     pivots: Indices
+    """Indices of the pivots in the order of their choice, (r,)."""
     random: Mapping[str, Any]
+    """State of the random numbers."""
 
 
 def uniform(n: int, k: int, rng: np.random.Generator) -> Indices:
-    """Landmarks without regard to the samples.
-
-    Parameters
-    ----------
-    n
-        Number of samples.
-    k
-        Most landmarks.
-    rng
-        Random numbers.
-
-    Returns
-    -------
-    ndarray
-        Numbers of different samples, (min(k, n),).
-    """
+    """Indices of min(k, n) of n samples, drawn without replacement."""
     return rng.choice(n, min(k, n), replace=False)
 
 
 def block_of(k: int) -> int:
-    """Pivots proposed at a time where k are wanted."""
+    """Number of pivots in a block, for k landmarks."""
     return max(_LEAST_BLOCK, k // _ROUNDS)
 
 
@@ -71,10 +48,10 @@ def block_of(k: int) -> int:
 class RandomPivots:
     """Landmarks by accelerated randomly pivoted Cholesky.
 
-    The law of the pivots is that of the plain algorithm [1]_, which draws each one by the diagonal
-    of what the pivots before it leave. Here a block is drawn at once by the same diagonal, and
-    each proposal is accepted with the share of its weight that the accepted ones leave it [2]_.
-    One pass over the samples extends the factor by all that were accepted.
+    The distribution of the pivots is that of the plain algorithm [1]_, which draws each pivot in
+    proportion to the diagonal of the residual matrix. Here a block of proposals is drawn by the
+    same diagonal. Each is accepted with probability equal to the share of its diagonal entry that
+    the pivots accepted before it leave [2]_. One pass over the samples then extends the factor.
 
     Attributes
     ----------
@@ -83,16 +60,17 @@ class RandomPivots:
     factor
         Factor of the pivots so far, extended in place.
     diagonal
-        That of the matrix, (N,).
+        Diagonal of the kernel matrix, (N,).
     k
-        Most landmarks. There are fewer where `tol` or the numerical rank of the matrix is reached:
-        a diagonal entry counts as rounding when k eps of it is left, eps being that of the rows.
+        Upper bound on the number of landmarks. There are fewer if `tol` or the numerical rank is
+        reached: a residual below k eps of its diagonal entry counts as rounding, with the eps of
+        the rows' type.
     rng
-        Random numbers; the same ones give the same landmarks, with the same `block`.
+        Random numbers; equal ones give equal landmarks if `block` is equal.
     tol
-        Relative trace error, below 1, at which it ends, with as few pivots as reach it.
+        Relative trace error, below 1, that is reached with as few pivots as possible.
     block
-        Pivots proposed at a time; 0 for `block_of` k.
+        Number of pivots proposed at a time; 0 for `block_of` k.
 
     References
     ----------
@@ -111,7 +89,7 @@ class RandomPivots:
     block: int = 0
 
     def __post_init__(self) -> None:
-        """Settle the number of pivots, and what counts as rounding."""
+        """Bound the number of pivots, and set the level of rounding."""
         self.k = min(self.k, self.placed.n)
         self.block = self.block or block_of(self.k)
         self._trace = float(self.diagonal.sum())
@@ -123,26 +101,9 @@ class RandomPivots:
         keep: Callable[[PivotState], None] = lambda _: None,
         report: OnProgress = ignore,
     ) -> PivotState:
-        """Choose all pivots.
+        """Choose all pivots, from a state `begun` if `factor` is its factor.
 
-        Parameters
-        ----------
-        begun
-            Where an earlier call stood, whose factor is given.
-        keep
-            Receives the state after every round.
-        report
-            Receives progress.
-
-        Returns
-        -------
-        PivotState
-            The pivots, and what they leave.
-
-        Raises
-        ------
-        InputError
-            The diagonal of the matrix is zero.
+        `keep` receives the state after every round. Raises InputError if the diagonal is zero.
         """
         if not self._trace > 0:
             raise InputError(
@@ -154,7 +115,7 @@ class RandomPivots:
         while len(now.pivots) < self.k and now.error > self.tol:
             report(Progress("landmarks", len(now.pivots), self.k))
             following = self._round(now)
-            if following is None:  # what is left is rounding
+            if following is None:  # the residual is rounding
                 break
             now = following
             keep(now)
@@ -162,7 +123,7 @@ class RandomPivots:
         return now
 
     def _round(self, now: PivotState) -> PivotState | None:
-        """One block of proposals: what is chosen after it, None if nothing is left to choose."""
+        """State after one block of proposals, None if the residual is rounding."""
         factor, rng, chosen = self.factor, self.rng, len(now.pivots)
         drawn = _draw(now.left, self._floor, self.block, rng)
         if drawn is None:
@@ -171,7 +132,7 @@ class RandomPivots:
         known = factor.of(drawn, rows)
         H = self.placed.kernel.of_rows(rows).astype(np.float64) - known @ known.T
         taken, L = _accept(H, now.left[drawn], self._floor[drawn], self.k - chosen, rng)
-        if not len(taken):  # not even the first, whose weight is whole
+        if not len(taken):  # not even the first, whose probability is 1
             return None
         squares, gained = factor.extend(drawn[taken], rows[taken], known[taken], L)
         count = _enough(gained, (now.error - self.tol) * self._trace)
@@ -185,7 +146,7 @@ class RandomPivots:
 
 
 def _draw(left: Floats, floor: Floats, block: int, rng: np.random.Generator) -> Indices | None:
-    """Numbers of samples by what is left of them, with repeats; None if that is only rounding."""
+    """Indices drawn with replacement in proportion to the residual; None if it is rounding."""
     sums = np.where(left > floor, left, 0.0)
     np.cumsum(sums, out=sums)
     if not sums[-1] > 0:
@@ -197,7 +158,7 @@ def _draw(left: Floats, floor: Floats, block: int, rng: np.random.Generator) -> 
 def _accept(
     H: Floats, weights: Floats, floor: Floats, most: int, rng: np.random.Generator
 ) -> tuple[Indices, Floats]:
-    """Numbers of the accepted proposals, and the Cholesky factor of their part of H."""
+    """Indices of the accepted proposals, and the Cholesky factor of their part of H."""
     chances = rng.random(len(H)) * weights
     taken: list[int] = []
     L = np.zeros((len(H), min(most, len(H))))
@@ -214,29 +175,17 @@ def _accept(
 
 
 def _enough(gained: Floats, excess: float) -> int:
-    """How many of the new columns it takes to bring the trace down to what is asked for."""
+    """Number of new columns that lower the trace of the residual by `excess`, or all."""
     return min(int(np.searchsorted(np.cumsum(gained), excess)) + 1, len(gained))
 
 
-def require_room(held: int, room: int | None, what: str, instead: str) -> None:
-    """Refuse an array that does not fit.
+def require_room(needed: int, room: int | None, what: str, instead: str) -> None:
+    """Raise BudgetError if an array needs more bytes than there is room for; None is no limit.
 
-    Parameters
-    ----------
-    held
-        Its bytes.
-    room
-        Bytes that it may take; None for any number.
-    what, instead
-        What it is for, and what to do, for the message.
-
-    Raises
-    ------
-    BudgetError
-        It does not fit.
+    The message says what the array is for, and what to do instead.
     """
-    if room is not None and held > room:
+    if room is not None and needed > room:
         raise BudgetError(
-            f"{what} take {human_bytes(held)} but {human_bytes(room)} of memory are left: "
+            f"{what} take {human_bytes(needed)} but {human_bytes(room)} of memory are left: "
             f"allow more, or {instead}"
         )

@@ -1,4 +1,4 @@
-"""Samples where passes find them: in memory, read in every pass, or in a folder of all workers."""
+"""Mapped samples for passes: in memory, read in every pass, or in a folder of all workers."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,41 +18,29 @@ from dhsk.nystrom.spans import Basis, FeatureMatrix, SpanSource, of_rows, of_sam
 from dhsk.samples import Samples
 
 _DIAGONAL_ROWS: Final = 64
-"""Rows whose kernel matrix is computed for its diagonal: a small part of a pass."""
+"""Rows whose kernel matrix is computed for its diagonal: a small share of a pass."""
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Mapped samples, wherever they are.
-
-    Attributes
-    ----------
-    n
-        Number of samples.
-    kernel
-        The kernel.
-    dtype
-        Type of the rows and of the kernel's values.
-    source
-        Begins a pass.
-    take
-        Mapped rows of some samples, in any order, repeats allowed.
-    executor
-        Runs passes.
-    fingerprint
-        Of the samples before the map, where it is known.
-    """
+    """Mapped samples, wherever they are stored."""
 
     n: int
+    """Number of samples."""
     kernel: Kernel
     dtype: str
+    """Type of the rows and of the kernel values."""
     source: SpanSource
+    """Begins a pass."""
     take: Callable[[Indices], Rows]
+    """Gives the mapped rows of some samples, in any order, with repeats."""
     executor: Executor
+    """Runs passes."""
     fingerprint: str | None = None
+    """Fingerprint of the samples before the map, if it is known."""
 
     def values(self, landmarks: Rows, root: Floats | None = None) -> FeatureMatrix:
-        """Kernel of all samples with landmarks, times a root, computed in every pass."""
+        """Kernel values of all samples and landmarks, times a root, computed in every pass."""
         return self._matrix(Basis(self.kernel, landmarks), root)
 
     def diagonal(self) -> Floats:
@@ -69,7 +57,7 @@ class Placed:
 
 
 class Diagonal(Basis):
-    """The kernel of each row with itself, one feature; any row is its landmark."""
+    """Kernel of each row with itself, as one feature; its landmark may be any row."""
 
     def of(self, rows: Rows) -> NDArray[Any]:
         """Kernel of rows with themselves, (rows, 1)."""
@@ -82,13 +70,13 @@ def _first_column(parts: Iterable[tuple[slice, NDArray[Any]]]) -> Floats:
 
 
 def in_memory(rows: Rows, kernel: Kernel, threads: int) -> Placed:
-    """Mapped samples that are in memory, (N, dim)."""
+    """Mapped samples in memory, (N, dim)."""
     executor, dtype = Threads(threads), rows.dtype.name
     return Placed(rows.shape[0], kernel, dtype, of_rows(rows), lambda some: rows[some], executor)
 
 
 def in_source(samples: Samples, row_map: RowMap, threads: int) -> Placed:
-    """Samples that are read, and mapped, in every pass."""
+    """Samples that are read and mapped in every pass."""
     return Placed(
         samples.shape[0],
         row_map.kernel,

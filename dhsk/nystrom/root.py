@@ -1,4 +1,4 @@
-"""The small factorisation of the Nyström method."""
+"""Inverse root of the kernel matrix of the landmarks."""
 
 import numpy as np
 
@@ -7,26 +7,13 @@ from dhsk.errors import InputError
 
 
 def inverse_root(K: Floats) -> Floats:
-    """Root of the pseudo-inverse of a kernel matrix of landmarks.
+    """R, (k, rank), float64, with R R' = K^+, largest eigenvalue of K first.
 
-    Parameters
-    ----------
-    K
-        Kernel between landmarks, symmetric, (k, k), float64 or float32.
+    Eigenvalues within rounding of 0 are dropped. Rounding of the entries of K may move them by k
+    eps (of K's type) times the largest diagonal entry; computing them, by k eps (of float64) times
+    the largest eigenvalue; and the most negative eigenvalue shows how far rounding did reach.
 
-    Returns
-    -------
-    Floats
-        R, (k, rank), float64, with R R' = K^+, largest eigenvalue of K first. Dropped are
-        eigenvalues below k eps times the largest entry of the diagonal, eps being that of K's type:
-        so far may rounding of the entries move them. Dropped too are those below k times the eps
-        of float64 times the largest eigenvalue, as far as their computation may move them, and
-        those no greater than the most negative one, which tells how far rounding did reach.
-
-    Raises
-    ------
-    InputError
-        K has an eigenvalue below -sqrt(eps) times the largest, or is all zero.
+    Raises InputError if K has an eigenvalue below -sqrt(eps) times the largest, or is zero.
     """
     values, vectors = np.linalg.eigh(K.astype(np.float64))
     eps, largest = float(np.finfo(K.dtype).eps), float(np.abs(values).max())

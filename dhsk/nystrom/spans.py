@@ -1,4 +1,4 @@
-"""Features of all samples, span by span: what passes of the solver and of Cholesky read."""
+"""Features of all samples, span by span, for the passes of solvers and of Cholesky."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -18,32 +18,24 @@ from dhsk.samples import Samples
 
 _LEAST_SPANS: Final = 8
 _SPAN_ROWS: Final = (1024, 65536)
-"""Least and most rows of a span: enough for a product, few enough to be held by every thread."""
+"""Least and most rows of a span: enough for a product, few enough for one span a thread."""
 
 _SPAN_BYTES: Final = 128 * 2**20
-"""Mapped rows that a span has at most."""
+"""Most bytes of the mapped rows of a span."""
 
 BLOCK_BYTES: Final = 32 * 2**20
-"""Kernel values that a task holds at a time."""
+"""Bytes of the kernel values that a task computes at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Functions that features are made of: the kernel with each landmark.
-
-    Attributes
-    ----------
-    kernel
-        The kernel.
-    landmarks
-        Mapped rows, (k, dim).
-    """
+    """Basis functions of the features: the kernel with each landmark, mapped rows (k, dim)."""
 
     kernel: Kernel
     landmarks: Rows
 
     def of(self, rows: Rows) -> NDArray[Any]:
-        """Kernel between rows and landmarks, (rows, k)."""
+        """Kernel values of rows and landmarks, (rows, k)."""
         return self.kernel.of_rows(rows, self.landmarks)
 
 
@@ -51,21 +43,15 @@ class Span(Protocol):
     """Consecutive samples."""
 
     def blocks(self, basis: Basis | None) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Rows counted from the span's first, and their features, (rows, k)."""
+        """Slices of the span's rows, and their features, (rows, k)."""
 
     def take(self, inside: Indices, basis: Basis | None) -> NDArray[Any]:
-        """Features of some rows, counted from the span's first."""
+        """Features of some of the span's rows."""
 
 
 @dataclass(frozen=True, eq=False)
-class HeldFeatures:
-    """A span whose features are in memory.
-
-    Attributes
-    ----------
-    values
-        (rows, k).
-    """
+class InMemoryFeatures:
+    """A span whose features are in memory, (rows, k)."""
 
     values: NDArray[Any]
 
@@ -80,15 +66,15 @@ class HeldFeatures:
 
 
 class _Computed(ABC):
-    """A span whose features are computed whenever they are asked for."""
+    """A span whose features are computed in every pass."""
 
     @abstractmethod
     def read(self) -> Rows:
-        """The mapped samples, (rows, dim)."""
+        """Mapped samples, (rows, dim)."""
 
     def blocks(self, basis: Basis | None) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Kernel values."""
-        assert basis is not None  # only features that are held need none
+        assert basis is not None  # only features in memory need none
         rows = self.read()
         row_bytes = basis.landmarks.shape[0] * rows.dtype.itemsize
         for part in blocks(rows.shape[0], block_rows(row_bytes)):
@@ -101,90 +87,68 @@ class _Computed(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class HeldRows(_Computed):
-    """A span whose mapped samples are in memory.
-
-    Attributes
-    ----------
-    rows
-        (rows, dim).
-    """
+class InMemoryRows(_Computed):
+    """A span whose mapped samples are in memory, (rows, dim)."""
 
     rows: Rows
 
     def read(self) -> Rows:
-        """The mapped samples."""
+        """Mapped samples."""
         return self.rows
 
 
 @dataclass(frozen=True, eq=False)
 class StagedRows(_Computed):
-    """A span whose mapped samples lie in a folder that every worker reads.
-
-    Attributes
-    ----------
-    staged
-        The folder.
-    part
-        Which samples.
-    """
+    """A span of mapped samples in a folder that every worker reads."""
 
     staged: StagedSamples
     part: slice
 
     def read(self) -> Rows:
-        """The mapped samples."""
+        """Mapped samples."""
         return self.staged.read("rows", self.part)
 
 
 def block_rows(row_bytes: int) -> int:
-    """Rows of features that a task holds at a time."""
+    """Rows of features that a task computes at a time, of row_bytes each."""
     return max(256, BLOCK_BYTES // max(1, row_bytes) // 256 * 256)
 
 
 def span_rows(n: int, row_bytes: float) -> int:
-    """Rows of a span of N samples; the number of spans depends on nothing else.
-
-    Parameters
-    ----------
-    n
-        Number of samples.
-    row_bytes
-        Bytes of a mapped sample.
-    """
+    """Rows of a span, from the number of samples and the bytes of a mapped one alone."""
     least, most = _SPAN_ROWS
     rows = min(most, int(_SPAN_BYTES / max(1.0, row_bytes)), -(-n // _LEAST_SPANS))
     return max(least, rows)
 
 
 SpanSource = Callable[[], Iterator[tuple[slice, Any]]]
-"""Begins a pass: spans, with the samples that they hold."""
+"""Begins a pass: an iterator of slices of the samples, and their spans."""
 
 
 def of_rows(rows: Rows) -> SpanSource:
     """Spans of mapped samples in memory, (N, dim)."""
     n = rows.shape[0]
     size = span_rows(n, _bytes_of(rows) / n)
-    return lambda: ((part, HeldRows(rows[part])) for part in blocks(n, size))
+    return lambda: ((part, InMemoryRows(rows[part])) for part in blocks(n, size))
 
 
 def of_features(values: NDArray[Any]) -> SpanSource:
     """Spans of features in memory, (N, k)."""
     n = len(values)
     size = span_rows(n, 0)
-    return lambda: ((part, HeldFeatures(values[part])) for part in blocks(n, size))
+    return lambda: ((part, InMemoryFeatures(values[part])) for part in blocks(n, size))
 
 
 def of_samples(samples: Samples, row_map: RowMap) -> SpanSource:
-    """Spans of samples that are read, and mapped, once a pass."""
+    """Spans of samples that are read and mapped in every pass."""
     n, dim = samples.shape
     item = np.dtype(row_map.dtype).itemsize
     each = item * dim if samples.nnz is None else (item + 4) * samples.nnz / n
     size = span_rows(n, each)
 
-    def spans() -> Iterator[tuple[slice, HeldRows]]:
+    def spans() -> Iterator[tuple[slice, InMemoryRows]]:
         for first, rows in row_map.blocks(samples, size):
-            yield slice(first, first + rows.shape[0]), HeldRows(rows)
+            yield slice(first, first + rows.shape[0]), InMemoryRows(rows)
 
     return spans
 
@@ -200,7 +164,7 @@ def _bytes_of(rows: Any) -> int:
 
 
 class FeatureMatrix:
-    """Features Z of all samples, (N, k), by passes; they may never be there as a whole.
+    """Features Z of all samples, (N, k), which passes read from memory or compute.
 
     Parameters
     ----------
@@ -213,12 +177,12 @@ class FeatureMatrix:
     dtype
         Type of the spans' values.
     basis
-        What spans compute their values of; None where they hold them.
+        Basis of computed features; None for features in memory.
     root
-        R of Z = K R, (k, r), float64, K being the values of the basis; None where the spans hold
-        Z itself.
+        R, (k, r), float64, if Z = K R with the values K of the basis; None if the spans' values
+        are Z.
     values
-        Z where it is in memory, (N, k).
+        Z, (N, k), if it is in memory.
     """
 
     def __init__(
@@ -246,30 +210,18 @@ class FeatureMatrix:
         self._basis = None if basis is None else executor.share(basis)
 
     @classmethod
-    def held(cls, values: NDArray[Any], executor: Executor) -> "FeatureMatrix":
-        """Features in memory, (N, k); passes run on threads of this process."""
+    def in_memory(cls, values: NDArray[Any], executor: Executor) -> "FeatureMatrix":
+        """Features in memory, (N, k); passes must run on threads of this process."""
         dtype = values.dtype.name
         return cls(of_features(values), len(values), executor, dtype=dtype, values=values)
 
     def map(
         self, function: Callable[..., Any], along: Sequence[NDArray[Any]], *shared: Any
     ) -> Iterator[Any]:
-        """Make a pass.
+        """Call ``function(blocks, *parts of along, *shared)`` for each span; results in order.
 
-        Parameters
-        ----------
-        function
-            Called as ``function(blocks, *along, *shared)`` for each span, with `Span.blocks` of
-            it; it must be importable by name.
-        along
-            Arrays of a row for each sample, (N, ...), cut like the spans.
-        *shared
-            What all calls are given.
-
-        Yields
-        ------
-        Any
-            What each call returns, in the order of the spans wherever they ran.
+        The blocks are `Span.blocks`, and `along` arrays of a row for each sample, (N, ...). The
+        function must be importable by name.
         """
         ready = self._executor.share(shared)
         tasks = (
@@ -284,32 +236,19 @@ class FeatureMatrix:
         along: tuple[NDArray[Any], ...],
         calls: Sequence[tuple[Any, ...]],
     ) -> Iterator[Any]:
-        """Call a function on all samples, once with each of some arguments, side by side.
+        """Call ``function(blocks, *along, *shared)`` on all features for each shared of calls.
 
-        Parameters
-        ----------
-        function, along
-            As for `map`; the features must be in memory.
-        calls
-            What each call is given besides.
-
-        Yields
-        ------
-        Any
-            What each call returns, in their order.
+        The features must be in memory. Calls run concurrently; results come in order.
         """
         assert self.values is not None
-        span = HeldFeatures(self.values)
+        span = InMemoryFeatures(self.values)
         tasks = ((function, span, None, along, shared) for shared in calls)
         yield from self._executor.run(_of_span, tasks, ordered=True)
 
     def into(self, V: Floats) -> Floats:
-        """Coefficients of the spans' values that give the same function as V of the features.
+        """Coefficients of the spans' values, for coefficients V of the features, (width + 1, J).
 
-        Parameters
-        ----------
-        V
-            Coefficients, the last row of the constant feature 1, (width + 1, columns).
+        The last row is that of the constant feature 1.
         """
         return V if self.root is None else np.vstack([self.root @ V[:-1], V[-1:]])
 
@@ -318,7 +257,7 @@ class FeatureMatrix:
         return A if self.root is None else np.vstack([self.root.T @ A[:-1], A[-1:]])
 
     def take(self, chosen: Indices) -> NDArray[Any]:
-        """Features of some samples, (m, width), m ascending numbers."""
+        """Features of some samples, (m, width); chosen are ascending indices, (m,)."""
         found = np.empty((len(chosen), self.width), self.dtype)
         root = None if self.root is None else self.root.astype(self.dtype)
         done = 0
@@ -332,16 +271,8 @@ class FeatureMatrix:
         return found
 
     def part(self, chosen: Indices, threads: int) -> "FeatureMatrix":
-        """Features of some samples in memory, for passes on threads of this process.
-
-        Parameters
-        ----------
-        chosen
-            Ascending numbers of samples, (m,).
-        threads
-            Tasks at a time.
-        """
-        return FeatureMatrix.held(self.take(chosen), Threads(threads))
+        """Features of some samples in memory, by `take`; passes run on threads of this process."""
+        return FeatureMatrix.in_memory(self.take(chosen), Threads(threads))
 
 
 def _of_span(
@@ -351,5 +282,5 @@ def _of_span(
     along: tuple[NDArray[Any], ...],
     shared: tuple[Any, ...],
 ) -> Any:
-    """The task of a span."""
+    """Task of a span."""
     return function(span.blocks(basis), *along, *shared)

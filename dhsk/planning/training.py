@@ -124,7 +124,7 @@ def low_rank_training(
     def planned(own: RowsShape, keys: int, folds: int) -> PlannedFit:
         plan = plan_low_rank(own, rank, keys, allowed, folds)
         tier = plan.features.tier
-        return PlannedFit(plan.need, tier.replace("held", "in memory"), tier == "features held")
+        return PlannedFit(plan.need, tier, tier == "features in memory")
 
     return TrainingPlan(
         f"rank {rank:,}",

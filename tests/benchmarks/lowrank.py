@@ -199,7 +199,7 @@ def to_liblinear(options: argparse.Namespace) -> None:
     X, y = load_digits(return_X_y=True)
     y = np.asarray(y) % 2
     features = dhsk.NystromFeatures(300, oversampling=1, random_state=0).fit_transform(X)
-    n, Z = len(features), FeatureMatrix.held(features, Threads(2))
+    n, Z = len(features), FeatureMatrix.in_memory(features, Threads(2))
     weights: Any = np.random.default_rng(0).uniform(0.2, 3.0, n)
     worst = {"coefficients": 0.0, "objective": 0.0}
     for name, loss in LOSSES.items():

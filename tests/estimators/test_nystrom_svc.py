@@ -174,7 +174,7 @@ def test_a_client_gives_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> Non
         model = clone(nystrom(client=client)).fit_samples(X, y)
         assert model.client is client
     here = nystrom().fit_samples(X, y)
-    assert tiers == ["on workers", "features held"]
+    assert tiers == ["on workers", "features in memory"]
     np.testing.assert_allclose(model.decision_function(X), here.decision_function(X), atol=1e-4)
 
 

@@ -97,7 +97,9 @@ def test_estimators_refuse_them_if_asked(estimator: Any, data: Any, form: Any) -
 
 @pytest.mark.slow(beyond=12)
 @pytest.mark.parametrize("selection", ["rpcholesky", "uniform", "kmeans"])
-@pytest.mark.parametrize("tier", ["features held", "samples held", "samples read in every pass"])
+@pytest.mark.parametrize(
+    "tier", ["features in memory", "samples in memory", "samples read in every pass"]
+)
 def test_low_rank_in_any_place(
     selection: str, tier: str, data: Any, form: Any, monkeypatch: Any
 ) -> None:

@@ -28,7 +28,7 @@ AGREEMENT = 1e-5
 
 def held(X: NDArray[Any]) -> FeatureMatrix:
     """Features in memory."""
-    return FeatureMatrix.held(X, Threads(2))
+    return FeatureMatrix.in_memory(X, Threads(2))
 
 
 def one_vs_rest(n_classes: int, C: float) -> Columns:

@@ -23,7 +23,7 @@ from dhsk.linear.passes import (
 )
 from dhsk.linear.preconditioner import Factors
 from dhsk.nystrom.root import inverse_root
-from dhsk.nystrom.spans import Basis, FeatureMatrix, HeldFeatures, of_rows
+from dhsk.nystrom.spans import Basis, FeatureMatrix, InMemoryFeatures, of_rows
 
 N, K, J = 700, 30, 4
 ROUNDING = {"float64": 1e-12, "float32": 2e-5}
@@ -48,7 +48,7 @@ class Drawn:
 
     def blocks(self) -> Any:
         """Of a span."""
-        return HeldFeatures(self.Z).blocks(None)
+        return InMemoryFeatures(self.Z).blocks(None)
 
     def factors(self, loss: Any) -> NDArray[Any]:
         """Second derivatives of the losses by the decisions, by definition."""
@@ -128,7 +128,7 @@ def test_factors_of_a_share_serve_as_those_of_all() -> None:
     n, k = 40_000, 60
     rng = np.random.default_rng(1)
     Z, y = rng.normal(size=(n, k)), rng.integers(0, 2, n)
-    features, weights = FeatureMatrix.held(Z, Threads(1)), np.ones((n, 1))
+    features, weights = FeatureMatrix.in_memory(Z, Threads(1)), np.ones((n, 1))
     one, loss = Columns(np.array([1]), np.array([0]), np.array([1.0])), SquaredHinge()
     factors, V = Factors(one), np.zeros((k + 1, 1))
     factors.compute(features, y, weights, V, one, loss, 10**9)

@@ -27,7 +27,7 @@ def allowed(memory: int) -> Allowance:
 def test_parts_by_hand() -> None:
     """Ten classes: a matrix for each, four more while each is made, a curvature for each sample."""
     plan = plan_low_rank(ROWS, 500, 10, allowed(64 * GB))
-    assert plan.features.tier == "features held"
+    assert plan.features.tier == "features in memory"
     assert plan.solver == solver_bytes(100_000, 500, 8, 10) == 10 * (5 * 501**2 + 100_000) * 8
     parts = plan.need.parts
     assert parts["features"] == 100_000 * 500 * 8
@@ -59,9 +59,9 @@ def test_features_leave_the_solver_its_part() -> None:
     ample = plan_low_rank(ROWS, 500, 10, allowed(64 * GB)).need.total
     assert plan_low_rank(ROWS, 500, 10, allowed(ample)).need.total == ample
     slow = plan_low_rank(ROWS, 500, 10, allowed(ample - 1))
-    assert (slow.features.tier, slow.features.threads) == ("features held", 1)
+    assert (slow.features.tier, slow.features.threads) == ("features in memory", 1)
     short = plan_low_rank(ROWS, 500, 10, allowed(slow.need.total - 1))
-    assert short.features.tier == "samples held"
+    assert short.features.tier == "samples in memory"
     assert short.solver == solver_bytes(100_000, 500, 8, 10, folds=0)
 
 

@@ -22,7 +22,7 @@ SAME = 1e-9
 """What landmarks with pivots of a thousandth of the diagonal cost: eps of sums, times a thousand,
 and room."""
 
-TIERS: tuple[Any, ...] = ("features held", "samples held", "samples read in every pass")
+TIERS: tuple[Any, ...] = ("features in memory", "samples in memory", "samples read in every pass")
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_features_and_error_are_those_of_nystrom(
     K, nystrom = oracle(X, found)
     Z = whole(found)
     assert found.tier == name
-    assert (found.values is not None) == (name == "features held")
+    assert (found.values is not None) == (name == "features in memory")
     np.testing.assert_allclose(Z @ Z.T, nystrom, atol=SAME)
     assert found.trace_error == pytest.approx(np.trace(K - nystrom) / len(K), abs=SAME)
     again = found.kernel(dhsk.hyperspherical_map(X), found.landmarks) @ found.root
@@ -301,7 +301,7 @@ def test_a_choice_goes_on_where_it_was(
         made(X, 120, report=lambda p: report(p, rounds), **options)
     seen.clear()
     resumed = made(X, 120, report=report, **options)
-    assert len(seen) == whole_run - (0 if name == "features held" else rounds)
+    assert len(seen) == whole_run - (0 if name == "features in memory" else rounds)
     for one, two in ((straight, resumed), (straight, made(X, 120, **options))):
         assert np.array_equal(one.indices, two.indices)
         assert np.array_equal(one.root, two.root)
@@ -311,9 +311,16 @@ def test_a_choice_goes_on_where_it_was(
     assert not np.array_equal(other.indices, straight.indices)
 
 
+def test_landmarks_that_are_given_need_no_checkpoint(X: Any, tier: Any, tmp_path: Path) -> None:
+    """A choice of samples, as an array, writes nothing where "rpcholesky" would."""
+    tier("samples in memory")
+    found = made(X, selection=np.arange(7, 1100, 20), journal=tmp_path)
+    assert (len(found.landmarks), list(tmp_path.iterdir())) == (55, [])
+
+
 def test_a_damaged_journal_is_begun_again(X: Any, tier: Any, tmp_path: Path) -> None:
     """What is no whole round counts for nothing."""
-    tier("samples held")
+    tier("samples in memory")
     one = made(X, journal=tmp_path)
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:1000])

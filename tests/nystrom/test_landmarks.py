@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 import dhsk
 from dhsk.errors import BudgetError, InputError
 from dhsk.kernels import LinearKernel
-from dhsk.nystrom.cholesky import ComputedFactor, HeldFactor
+from dhsk.nystrom.cholesky import ComputedFactor, InMemoryFactor
 from dhsk.nystrom.landmarks import RandomPivots, require_room, uniform
 from dhsk.nystrom.placed import in_memory
 from dhsk.nystrom.root import inverse_root
@@ -34,7 +34,7 @@ class Landmarks:
 def rp_cholesky(rows: Any, kernel: Any, k: int, held: bool = True, **options: Any) -> Landmarks:
     """Landmarks with their factor, kept or computed."""
     placed = in_memory(rows, kernel, 2)
-    factor: Any = HeldFactor(placed, min(k, placed.n)) if held else ComputedFactor(placed)
+    factor: Any = InMemoryFactor(placed, min(k, placed.n)) if held else ComputedFactor(placed)
     found = RandomPivots(placed, factor, placed.diagonal(), k, **options).choose()
     whole = factor.finished() if held else kernel.of_rows(rows, factor.landmarks) @ factor.root
     return Landmarks(found.pivots, whole, found.error)

@@ -35,7 +35,7 @@ def cells(
     """A grid, and its rows on some features."""
     defaults: dict[str, Any] = {"cv": 3, "C": VALUES_OF_C, "tol": TOL}
     grid = make_grid(len(y), y, GridOptions(**defaults | options))
-    features = FeatureMatrix.held(Z, Threads(1))
+    features = FeatureMatrix.in_memory(Z, Threads(1))
     fits = FoldFits(features, grid, LOSSES[loss], room, seed=0, threads=1, report=ignore)
     return grid, fits.cells(grid.C, NAMES)
 
