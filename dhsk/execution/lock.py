@@ -70,6 +70,13 @@ def sole_writer(path: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
+def is_occupied(path: Path) -> bool:
+    """Whether there is anything at a path but an empty folder, or one that is just being locked."""
+    if not path.is_dir():
+        return path.exists()
+    return any(entry.name != LOCK_NAME for entry in path.iterdir())
+
+
 def _acquire(file: Path) -> int:
     """Open and lock the file; again if its last holder removed it in between."""
     while True:

@@ -12,7 +12,7 @@ from distributed import Client
 
 from dhsk.errors import InputError, SamplesChangedError
 from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.lock import sole_writer
+from dhsk.execution.lock import is_occupied, sole_writer
 from dhsk.execution.workers import computing, executor_of, leave_slot, resources_of
 from dhsk.files import full_disk_is_budget, parse_path, remove_parts
 from dhsk.gram.matrices import GramMatrices
@@ -24,7 +24,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.staging import in_order_of, stage_samples
-from dhsk.gram.storage.store import GramStore, is_occupied
+from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, TileSource, extent
 from dhsk.gram.writing import TileWriter

@@ -7,13 +7,12 @@ from typing import Final
 from dhsk.arrays import ROWS, Rows
 from dhsk.errors import InputError, SamplesChangedError
 from dhsk.execution.limits import core_count
-from dhsk.execution.lock import sole_writer
+from dhsk.execution.lock import is_occupied, sole_writer
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
 from dhsk.files import full_disk_is_budget
 from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import BLOCK_BYTES
-from dhsk.gram.storage.store import is_occupied
 from dhsk.nystrom.feature_store import FeatureStore
 from dhsk.nystrom.features import FeatureMap
 from dhsk.nystrom.landmarks import require_room

@@ -24,6 +24,7 @@ from dhsk.errors import (
     StoreError,
     StoreMismatchError,
 )
+from dhsk.execution.lock import is_occupied
 from dhsk.files import REFUSED, refusal_of, remove_parts
 from dhsk.gram.storage.chunks import write_chunk
 from dhsk.gram.storage.descriptions import (
@@ -35,7 +36,6 @@ from dhsk.gram.storage.descriptions import (
 )
 from dhsk.gram.storage.header import short
 from dhsk.gram.storage.names import digest_of_names
-from dhsk.gram.storage.store import is_occupied
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.units import human_bytes
 

@@ -14,7 +14,8 @@ from dhsk.kernels.certified import profile as profile_module
 from dhsk.kernels.certified.certify import proven_bound
 from dhsk.kernels.certified.evaluate import DOUBLE, SINGLE
 from dhsk.kernels.certified.exponent import ONE, WORK_BITS, heat_exponent, log2_kernel, with_factors
-from dhsk.kernels.certified.profile import LOWEST, RELATIVE_BOUND, Form, heat_profile
+from dhsk.kernels.certified.form import LOWEST, RELATIVE_BOUND, Form
+from dhsk.kernels.certified.profile import heat_profile
 from dhsk.kernels.certified.series import heat_series
 
 EPS = np.finfo(np.float64).eps

@@ -28,7 +28,8 @@ from dhsk.kernels import (
 )
 from dhsk.kernels.certified.evaluate import DOUBLE, EXPM1_ERROR
 from dhsk.kernels.certified.exponent import ONE, WORK_BITS, heat_exponent
-from dhsk.kernels.certified.profile import DIFFERENCE_BOUND, Form, heat_profile
+from dhsk.kernels.certified.form import Form
+from dhsk.kernels.certified.profile import DIFFERENCE_BOUND, heat_profile
 from dhsk.kernels.certified.series import heat_series
 
 EPS = np.finfo(np.float64).eps

@@ -29,7 +29,7 @@ from dhsk.errors import (
     StoreError,
     StoreMismatchError,
 )
-from dhsk.execution.lock import LOCK_NAME
+from dhsk.execution.lock import is_occupied
 from dhsk.files import REFUSED, parse_json, refusal_of, remove_parts
 from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.descriptions import (
@@ -393,13 +393,6 @@ class GramStore:
     @property
     def _chunk_shape(self) -> tuple[int, int]:
         return self.header.tile, self.header.tile
-
-
-def is_occupied(path: Path) -> bool:
-    """Whether there is anything at a path but an empty folder, or one that is just being locked."""
-    if not path.is_dir():
-        return path.exists()
-    return any(entry.name != LOCK_NAME for entry in path.iterdir())
 
 
 def _array_name(index: int) -> str:

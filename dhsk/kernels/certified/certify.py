@@ -42,19 +42,17 @@ def proven_bound(
     factors: tuple[float, ...],
     coefficient_roundings: int,
 ) -> ErrorBound:
-    """Bound the error of a form: approximation, and rounding part by part of each piece.
+    """Bound the error of a form, under `ctx.workprec(WORK_BITS)`.
 
-    With u the unit of rounding and p_i, q_i the coefficients, Horner's rule is off by at most
-    u Σ (i+1) |p_i| y^i in P and (1 + E) u Q in Q, E = Σ i q_i y^i / Q. The division, the sum with
-    A, d and its product take a rounding each (d none for c >= 1/2, by Sterbenz' lemma); that of y
-    moves h by at most u |y h'|. A factor takes three roundings. If a coefficient of Q is not
-    positive, or one of P subnormal, nothing is proven: the bound is infinite.
+    To that of the approximation it adds the roundings. With u the unit of rounding, Horner's rule
+    is off by at most u Σ (i+1) |p_i| y^i in P and (1 + E) u Q in Q, E = Σ i q_i y^i / Q. The
+    division, the sum with A, d and its product take a rounding each (d none for c >= 1/2, by
+    Sterbenz' lemma); that of y moves h by at most u |y h'|. A factor takes three. Nothing is
+    proven, the bound is infinite, if a coefficient of Q is not positive, or one of P subnormal.
 
     1 - K is 1 - 2^E, E <= 0, and |E 2^E / (1 - 2^E)| log 2 <= 1: its relative error is at most that
     of E, which is that of h and of d, and its own rounding. With factors 1 - u_j d it is the sum of
     two parts of one sign, and the product of these, less 1, takes three roundings each.
-
-    Call under `ctx.workprec(WORK_BITS)`.
 
     Parameters
     ----------
@@ -74,7 +72,7 @@ def proven_bound(
     ErrorBound
         Relative to K, and absolute, on these intervals.
     """
-    offset, p, q = rounded
+    _, p, q = rounded
     tiny = np.finfo(p.dtype).tiny
     if q.min() < tiny or (np.abs(p[p != 0.0]) < tiny).any():
         return ErrorBound(math.inf, math.inf)
@@ -85,19 +83,9 @@ def proven_bound(
     for local in locals_:
         missed, missed_of_h = _approximation_error(local, *exact, left)
         points = np.linspace(local.piece.left, local.piece.right, _CELLS + 1)
-        y, d, h = (points - left) / ONE, (ONE - points) / ONE, _exponent(local, points)
-        # h falls and is convex, and the sums grow with y: the ends of a cell bound all in it.
-        p_sum, p_power = _sums(np.abs(p), y)
-        q_sum, q_power = _sums(q, y)
-        quotient = np.abs(h - offset)
-        quotient = np.maximum(quotient[:-1], quotient[1:])
-        in_numerator = ((1 + coefficient_roundings) * p_sum + p_power)[1:] / q_sum[:-1]
-        in_denominator = 2 + coefficient_roundings + (q_power / q_sum)[1:]
-        in_d = points[:-1] < ONE / 2
-        roundings = in_numerator + in_denominator * quotient + (2 + in_d) * h[:-1]
-        roundings += y[1:] * _slope(local, points[:-1])
-        error = missed + _LN2 * d[:-1] * arithmetic.unit * roundings
-        error = np.expm1(error * _SLACK) + fixed
+        d, h = (ONE - points) / ONE, _exponent(local, points)
+        roundings = _roundings(local, points, left, h, rounded, coefficient_roundings)
+        error = np.expm1((missed + _LN2 * d[:-1] * arithmetic.unit * roundings) * _SLACK) + fixed
         fall = minus_log(local, factors, points)
         # Twice too large, values from 1e-291 down come out below 1e-290, as promised.
         promised = (fall[1:] < _UNRESOLVED) | (error > 1.0)
@@ -107,6 +95,30 @@ def proven_bound(
         difference = max(difference, float(in_exponent.max()) * _SLACK)
     difference += EXPM1_ERROR + 3 * (len(factors) + 1) * arithmetic.unit
     return ErrorBound(absolute, relative, difference)
+
+
+def _roundings(
+    local: Local,
+    points: Floats,
+    left: int,
+    h: Floats,
+    rounded: Candidate,
+    coefficient_roundings: int,
+) -> Floats:
+    """Error of the exponent's h in units of rounding, at most, in the cells between points."""
+    offset, p, q = rounded
+    y = (points - left) / ONE
+    # h falls and is convex, and the sums grow with y: the ends of a cell bound all in it.
+    p_sum, p_power = _sums(np.abs(p), y)
+    q_sum, q_power = _sums(q, y)
+    quotient = np.abs(h - offset)
+    quotient = np.maximum(quotient[:-1], quotient[1:])
+    in_numerator = ((1 + coefficient_roundings) * p_sum + p_power)[1:] / q_sum[:-1]
+    in_denominator = 2 + coefficient_roundings + (q_power / q_sum)[1:]
+    in_d = points[:-1] < ONE / 2
+    roundings = in_numerator + in_denominator * quotient + (2 + in_d) * h[:-1]
+    roundings += y[1:] * _slope(local, points[:-1])
+    return roundings
 
 
 def _sums(coefficients: Reals, y: Floats) -> tuple[Floats, Floats]:

@@ -32,11 +32,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 from flint import arb, arb_poly, ctx
 
-from dhsk.arrays import Floats
-from dhsk.caching import cached_value
 from dhsk.errors import AccuracyError
 from dhsk.kernels.certified.certify import Candidate, ErrorBound, minus_log, proven_bound
-from dhsk.kernels.certified.evaluate import Reals, compiled_pass
 from dhsk.kernels.certified.exponent import (
     ONE,
     WORK_BITS,
@@ -47,19 +44,14 @@ from dhsk.kernels.certified.exponent import (
     heat_exponent,
     with_factors,
 )
+from dhsk.kernels.certified.form import LOWEST, RELATIVE_BOUND, Form
 from dhsk.kernels.certified.rational import Rational, interpolate_rationally, next_zeros
-
-RELATIVE_BOUND: Final = 1e-12
-"""Largest proven relative error in float64 of a kernel that is not refused."""
 
 ABSOLUTE_BOUND_SINGLE: Final = 4e-7
 """Largest proven absolute error in float32."""
 
 DIFFERENCE_BOUND: Final = 1e-12
 """Largest proven relative error of 1 - K where K is above 1/e everywhere."""
-
-LOWEST: Final = 1e-290
-"""In float64, kernel values below this come out as anything from 0 to this."""
 
 _LOWEST_SINGLE_BITS: Final = 40.0  # in float32 the kernel is held constant below about 2^-40
 
@@ -98,62 +90,6 @@ _Number = TypeVar("_Number", bound=np.floating[Any])
 _Factored: TypeAlias = tuple[tuple[float, ...], tuple[Local, ...], float]
 
 _building = threading.Lock()  # flint's precision belongs to the process, not to the thread
-
-
-@dataclass(frozen=True, eq=False)
-class Form:
-    """One rational form for one floating-point type, ready to evaluate."""
-
-    left: float
-    """Cosine below which values are those at it."""
-    offset: float
-    """A: what is left to P/Q is small next to c = 1, or where K is smallest."""
-    numerator: Reals
-    denominator: Reals
-    """Coefficients of Q; the last is 1, so Q = 1 has that one alone."""
-    slopes: Reals
-    """u_j, (factors,): a factor is u_j y + (1 - 2 u_j)."""
-    starts: Reals
-    """1 - 2 u_j, (factors,)."""
-    error: ErrorBound
-
-    def apply(self, cosines: Reals, out: Reals) -> None:
-        """Kernel values of cosines, in one pass.
-
-        Parameters
-        ----------
-        cosines
-            (size,), contiguous, of the type of the coefficients, without NaN; values outside
-            [-1, 1] are clipped to it.
-        out
-            Where the values go, (size,), contiguous, rounded if it is of another type; may be
-            `cosines`.
-        """
-        run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size)
-        run(cosines, out, self._packed)
-
-    def apply_less_one(self, cosines: Floats, out: Reals, scale: float, shift: float) -> None:
-        """Values of scale (K - 1) + shift, in one pass; K - 1 to full relative precision.
-
-        Parameters
-        ----------
-        cosines
-            As for `apply`, float64.
-        out
-            As for `apply`.
-        scale, shift
-            What K - 1 is multiplied by, and what is added to that.
-        """
-        run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size, 1)
-        run(cosines, out, np.concatenate([[scale, shift], self._packed[2:]]))
-
-    @cached_value
-    def _packed(self) -> Reals:
-        number = self.numerator.dtype.type
-        lowest = LOWEST if number is np.float64 else 0.0
-        scalars = np.array([lowest * (1 + RELATIVE_BOUND), lowest, self.left, self.offset], number)
-        polynomials = self.numerator, self.denominator[:-1]
-        return np.concatenate([scalars, *polynomials, self.slopes, self.starts])
 
 
 @dataclass(frozen=True, eq=False)

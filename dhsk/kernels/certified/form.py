@@ -1,0 +1,73 @@
+"""One certified form of the heat kernel, ready to evaluate."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dhsk.arrays import Floats
+from dhsk.caching import cached_value
+from dhsk.kernels.certified.certify import ErrorBound
+from dhsk.kernels.certified.evaluate import Reals, compiled_pass
+
+RELATIVE_BOUND: Final = 1e-12
+"""Largest proven relative error in float64 of a kernel that is not refused."""
+
+LOWEST: Final = 1e-290
+"""In float64, kernel values below this come out as anything from 0 to this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """One rational form for one floating-point type, ready to evaluate."""
+
+    left: float
+    """Cosine below which values are those at it."""
+    offset: float
+    """A: what is left to P/Q is small next to c = 1, or where K is smallest."""
+    numerator: Reals
+    denominator: Reals
+    """Coefficients of Q; the last is 1, so Q = 1 has that one alone."""
+    slopes: Reals
+    """u_j, (factors,): a factor is u_j y + (1 - 2 u_j)."""
+    starts: Reals
+    """1 - 2 u_j, (factors,)."""
+    error: ErrorBound
+
+    def apply(self, cosines: Reals, out: Reals) -> None:
+        """Kernel values of cosines, in one pass.
+
+        Parameters
+        ----------
+        cosines
+            (size,), contiguous, of the type of the coefficients, without NaN; values outside
+            [-1, 1] are clipped to it.
+        out
+            Where the values go, (size,), contiguous, rounded if it is of another type; may be
+            `cosines`.
+        """
+        run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size)
+        run(cosines, out, self._packed)
+
+    def apply_less_one(self, cosines: Floats, out: Reals, scale: float, shift: float) -> None:
+        """Values of scale (K - 1) + shift, in one pass; K - 1 to full relative precision.
+
+        Parameters
+        ----------
+        cosines
+            As for `apply`, float64.
+        out
+            As for `apply`.
+        scale, shift
+            What K - 1 is multiplied by, and what is added to that.
+        """
+        run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size, 1)
+        run(cosines, out, np.concatenate([[scale, shift], self._packed[2:]]))
+
+    @cached_value
+    def _packed(self) -> Reals:
+        number = self.numerator.dtype.type
+        lowest = LOWEST if number is np.float64 else 0.0
+        scalars = np.array([lowest * (1 + RELATIVE_BOUND), lowest, self.left, self.offset], number)
+        polynomials = self.numerator, self.denominator[:-1]
+        return np.concatenate([scalars, *polynomials, self.slopes, self.starts])
