@@ -1,4 +1,4 @@
-"""Words and a section about machines of low rank: their landmarks, features and proofs."""
+"""Words and a section on classifiers of low rank: landmarks, features and certificates."""
 
 from typing import Final
 
@@ -17,12 +17,12 @@ SELECTIONS: Final = {
 
 
 def features(results: Results) -> Html:
-    """Return what the machines are and what their features miss; nothing for exact ones."""
+    """Return what the classifiers are, and what their features miss; nothing for exact ones."""
     if results.low_rank is None:
         return Html()
     note = (
-        f"{_machines(results, results.low_rank)} The trace error says how much of the kernel the "
-        "features miss, as a part of its trace: "
+        f"{_classifiers(results, results.low_rank)} The trace error says how much of the kernel "
+        "the features miss, as a part of its trace: "
         f"{brief(results.best.trace_error)} for the best cell."
     )
     if len(results.ranks) == 1:
@@ -31,10 +31,10 @@ def features(results: Results) -> Html:
     return section("What a larger rank brings", note, figure_row([rank_figure.by_rank(results)]))
 
 
-def _machines(results: Results, low_rank: LowRank) -> str:
+def _classifiers(results: Results, low_rank: LowRank) -> str:
     other = "the rest" if len(results.classes) > 2 else "the other"
     return (
-        f"These machines are not exact: they are linear ones on Nyström features, one class "
+        f"These classifiers are not exact: they are linear ones on Nyström features, one class "
         f"against {other}, with the {low_rank.loss.replace('_', ' ')} loss. Their landmarks "
         f"{_found(low_rank.selection)} all samples by {chosen(results)}, which knows no labels"
         f"{_how_many(low_rank.oversampling)}."

@@ -7,7 +7,7 @@ import numpy as np
 
 from dhsk.errors import InputError
 from dhsk.files import written_beside
-from dhsk.report import choice, classes, low_rank, machine
+from dhsk.report import choice, classes, fits, low_rank
 from dhsk.report.markup import Html, section, table, tag
 from dhsk.report.words import (
     brief,
@@ -71,10 +71,10 @@ def _page(results: Results) -> str:
         classes.held_out(results),
         classes.classes(results),
         classes.confusion(results),
-        machine.capacity(results),
-        machine.spectrum(results),
+        fits.capacity(results),
+        fits.spectrum(results),
         choice.cells(results),
-        machine.refit(results),
+        fits.refit(results),
         _plan(results),
         _origin(results),
     )

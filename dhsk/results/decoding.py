@@ -15,26 +15,10 @@ _WORDS: Final = {float: "a finite number", int: "a whole number", bool: "true or
 
 
 def decoded(kind: Callable[..., T], value: Any, place: str = "") -> T:
-    """Make a dataclass of a JSON object.
+    """Make a dataclass of a JSON object, whose place, such as "rows[3]", is in errors.
 
-    Parameters
-    ----------
-    kind
-        The dataclass. Its fields are numbers, text, tuples, mappings, dataclasses, or unions.
-    value
-        The object. Keys that name no field are ignored.
-    place
-        Where the object stands, such as "rows[3]".
-
-    Returns
-    -------
-    dataclass
-        Of that kind.
-
-    Raises
-    ------
-    InputError
-        A key is missing, or a value is of the wrong kind.
+    Fields are numbers, text, tuples, mappings, dataclasses, or unions of these. Keys of the object
+    that name no field are ignored.
     """
     if not isinstance(value, Mapping):
         raise wrong(place or "data", "an object with named values", value)

@@ -16,18 +16,7 @@ R = TypeVar("R", bound=Results)
 
 
 def encoded(results: Results) -> dict[str, Any]:
-    """Plain numbers, strings, lists and dicts: the content of a results.json.
-
-    Parameters
-    ----------
-    results
-        What was found.
-
-    Returns
-    -------
-    dict
-        With the names of the fields of `Results`.
-    """
+    """Plain numbers, strings, lists and dicts by field: the content of a results.json."""
     parts = {field.name: getattr(results, field.name) for field in fields(Results)}
     return {"schema": SCHEMA} | {name: _plain(part) for name, part in parts.items()}
 
@@ -94,18 +83,7 @@ def _check(results: Results) -> None:
 
 
 def read_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Row, ...]:
-    """Make typed rows of those that a checkpoint keeps, also of one written with schema 2.
-
-    Parameters
-    ----------
-    rows
-        Plain values by column.
-
-    Returns
-    -------
-    tuple of Row
-        In the same order.
-    """
+    """Make typed rows of those that a checkpoint keeps, also of one written with schema 2."""
     now = (_columns(row, "rank" in row) if "steps" in row else row for row in rows)
     return tuple(decoded(Row, row, f"rows[{i}]") for i, row in enumerate(now))
 

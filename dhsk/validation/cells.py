@@ -130,22 +130,7 @@ def _decisions(
 
 
 def certificate(pairs: Sequence[Pair], solved: PairFits, column: int) -> Certificate:
-    """Certificate of the fits of all pairs of classes: the worst of each quantity.
-
-    Parameters
-    ----------
-    pairs
-        The problems.
-    solved
-        Their fits.
-    column
-        Number of the column.
-
-    Returns
-    -------
-    Certificate
-        Without a margin if it is not bounded.
-    """
+    """Certificate of the fits of all pairs of classes in one column: the worst of each quantity."""
     fits = [own[column] for own in solved.fits]
     support = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
     capacities = [
@@ -169,20 +154,7 @@ def certificate(pairs: Sequence[Pair], solved: PairFits, column: int) -> Certifi
 
 
 def names_of(kernel: Kernel, dim: int) -> KernelColumns:
-    """Columns that name a kernel.
-
-    Parameters
-    ----------
-    kernel
-        The kernel.
-    dim
-        Number of features.
-
-    Returns
-    -------
-    KernelColumns
-        Of exact fits; those of low rank add their rank.
-    """
+    """Columns that name a kernel of samples with `dim` features; low rank adds its rank."""
     time = getattr(kernel, "time", None)
     # Only sphere times are told in units of the sweet spot; twelve digits, so that a scale reads as
     # it was typed.

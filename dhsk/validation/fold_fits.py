@@ -184,22 +184,7 @@ def positives(n_classes: int) -> range:
 
 
 def certificate(solution: Solution, column: int, seconds: float) -> Certificate:
-    """Certificate of a column of a solution.
-
-    Parameters
-    ----------
-    solution
-        The solution.
-    column
-        Number of the column.
-    seconds
-        Time that it took.
-
-    Returns
-    -------
-    Certificate
-        Of low rank.
-    """
+    """Certificate of one column of a solution, which took some seconds."""
     return Certificate(
         seconds=seconds,
         converged=bool(solution.converged[column]),

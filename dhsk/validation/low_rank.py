@@ -92,7 +92,7 @@ class Tried:
 
 
 class LowRankEngine:
-    """Fits linear machines on Nyström features, see `dhsk.validation.exact.Engine`.
+    """Fits linear classifiers on Nyström features, see `dhsk.validation.exact.Engine`.
 
     Parameters
     ----------

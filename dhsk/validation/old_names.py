@@ -20,26 +20,12 @@ def without_old_names(
 ) -> tuple[LowRank | None, dict[str, Path | None]]:
     """Take arguments by their new names and by their old ones, of which it warns.
 
-    Parameters
-    ----------
-    low_rank, out
-        Arguments of `cross_validate`.
-    old
-        All other keyword arguments.
-
     Returns
     -------
     LowRank
         The new one, or one made of the old arguments; None for exact classifiers.
     dict
         Paths of store, journal and table; None for none.
-
-    Raises
-    ------
-    TypeError
-        An argument is unknown.
-    InputError
-        One is given by both names.
     """
     unknown = [name for name in old if name not in (*_LOW_RANK, "journal", "table")]
     if unknown:

@@ -170,15 +170,7 @@ def remove_rows(path: Path | None) -> None:
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
-    """Write rows of results as a table.
-
-    Parameters
-    ----------
-    rows
-        At least one.
-    path
-        File to write; replaced in one step if it exists.
-    """
+    """Write rows of results, at least one, as a table; a file that is there is replaced."""
     with written_beside(path, "w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(flat(rows[0])))
         writer.writeheader()

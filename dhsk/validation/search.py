@@ -5,7 +5,7 @@ Zhao & Song (2017): a coarse grid finds its side, and one refinement its top. C 
 the spread of the samples in feature space: where a large time makes all kernel values nearly 1, the
 same margin needs a C that is larger in proportion.
 
-In these units the machines have a limit at large times: the linear one. 1 - K is a multiple of
+In these units the classifiers have a limit at large times: the linear one. 1 - K is a multiple of
 1 - c up to a factor between 1 and 1 + δ, with a proven δ that falls like n^(1-s), see
 `HeatKernel.nonlinearity`. Where δ is below a thousandth the search goes no further.
 """
@@ -36,18 +36,7 @@ of the linear kernel to a thousandth, some way below what tells neighbouring val
 
 
 def is_linear(dim: int) -> Callable[[float], bool]:
-    """Give what says of a time scale whether the heat kernel there is taken for linear.
-
-    Parameters
-    ----------
-    dim
-        Number of features.
-
-    Returns
-    -------
-    callable
-        From a time scale to a truth value.
-    """
+    """Return a predicate: whether the heat kernel at a time scale is taken for linear."""
     return lambda scale: HeatKernel.at_scale(dim, scale).nonlinearity <= LINEAR
 
 

@@ -44,11 +44,11 @@ def test_the_first_sentence_has_the_rank(page: Any, source: str) -> None:
     ],
 )
 def test_tiles_tell_of_landmarks(tile: str, page: Any) -> None:
-    """Landmarks, trace error and gradient stand where exact machines have other numbers."""
+    """Landmarks, trace error and gradient stand where exact classifiers have other numbers."""
     assert tile in page.text
 
 
-def test_words_of_exact_machines_are_absent(page: Any, source: str) -> None:
+def test_words_of_exact_classifiers_are_absent(page: Any, source: str) -> None:
     """No support vectors, KKT, margin, VC bound, Gram matrix or eigenvalues of what has none."""
     for word in ("support", "KKT", "margin", "VC", "effective", "Gram", "igenvalue", "None", "nan"):
         assert word not in page.text
@@ -63,7 +63,7 @@ def test_words_of_exact_machines_are_absent(page: Any, source: str) -> None:
         ("kmeans", "are centres of groups of all samples by k-means, which"),
     ],
 )
-def test_the_machines_are_described(
+def test_the_classifiers_are_described(
     selection: str, words: str, low_rank: Any, page_of: Any
 ) -> None:
     """Features, loss, choice of landmarks, and what the trace error means, at one rank too."""
@@ -82,7 +82,7 @@ def test_more_landmarks_than_features_are_told(low_rank: Any, page_of: Any) -> N
 
 
 def test_many_classes_are_each_against_the_rest(page: Any) -> None:
-    """Three classes give three machines; the loss of `LinearSVC` is called by its name."""
+    """Three classes give three classifiers; the loss of `LinearSVC` is called by its name."""
     assert "one class against the rest, with the squared hinge loss" in page.text
 
 

@@ -101,7 +101,7 @@ def test_small_classes_are_left_out(digits: Any, stored: bool, tmp_path: Path) -
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_low_rank_goes_on_and_leaves_out(digits: Any, liblinear_scores: Any, loss: str) -> None:
-    """Machines of one class against the rest do the same, and converge without the class."""
+    """Classifiers of one class against the rest do the same, and converge without the class."""
     X, y = digits
     options = {"kernels": [KERNEL], "C": 1.0, "low_rank": dhsk.LowRank(40, loss=loss), "seed": 3}
     result = few_warned(X, y, **options)

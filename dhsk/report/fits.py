@@ -1,4 +1,4 @@
-"""Sections about the machines themselves: their capacity, the best kernel's spectrum, the refit."""
+"""Sections on the fits: capacity, the spectrum of the best kernel, the refit of the best cell."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,10 @@ from dhsk.results.parts import Results
 CAPACITY = (
     "The margin is the distance in feature space from the separating surface to where the decision "
     "is 1; with the radius of a ball that holds the samples it gives the VC bound, an upper bound "
-    "of how many samples such a machine could learn whatever their labels. The effective sample "
+    "of how many samples such a classifier could learn whatever their labels. The effective sample "
     "size is the number of training samples for each unit of the VC bound, hence itself a lower "
-    "bound (Zhao & Song 2017, section 2.3): it says how far the samples determine the machine, and "
-    "promises no score."
+    "bound (Zhao & Song 2017, section 2.3): it says how far the samples determine the classifier, "
+    "and promises no score."
 )
 
 
