@@ -20,6 +20,11 @@ PURE = ("kernels", "solvers", "linear")
 MOST_LINES = 400
 """Of a file."""
 
+MOST_PARAMETERS = 7
+
+MANY_PARAMETERS = 10
+"""Functions that may have more parameters."""
+
 
 def order() -> list[str]:
     """Modules as DESIGN lists them, such as ``kernels.base``, each before those that may use it."""
@@ -138,7 +143,34 @@ def definitions() -> Iterator[tuple[str, Definition]]:
                 yield name_of(file), node
 
 
+def parameters_of(node: ast.FunctionDef) -> int:
+    """Number of parameters, self and cls not counted."""
+    given = node.args
+    names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    names += [one.arg for one in (given.vararg, given.kwarg) if one]
+    return len([name for name in names if name not in ("self", "cls")])
+
+
 def test_one_name_is_one_class() -> None:
     """No name of a class stands for two things."""
     names = Counter(node.name for _, node in definitions() if isinstance(node, ast.ClassDef))
     assert not {name for name, count in names.items() if count > 1}
+
+
+def test_files_are_short() -> None:
+    """A reader of a file can hold it."""
+    lengths = {
+        str(file.relative_to(PACKAGE)): len(file.read_text().splitlines())
+        for file in PACKAGE.rglob("*.py")
+    }
+    assert not {file: length for file, length in lengths.items() if length > MOST_LINES}
+
+
+def test_few_functions_have_many_parameters() -> None:
+    """Estimators, commands and their like list what a user may choose; others group it."""
+    many = [
+        f"{module}.{node.name}"
+        for module, node in definitions()
+        if not isinstance(node, ast.ClassDef) and parameters_of(node) > MOST_PARAMETERS
+    ]
+    assert len(many) <= MANY_PARAMETERS, many
