@@ -10,7 +10,7 @@ from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
 from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
-from dhsk.models.fit_plan import FIT_BASE_BYTES
+from dhsk.models.fit_plan import PROCESS_BYTES
 from dhsk.models.sources import RowsShape
 from dhsk.nystrom.room import ApproximationNeed, ApproximationPlan, plan_here
 
@@ -95,7 +95,7 @@ def plan_low_rank(
     BudgetError
         Not even one task fits beside the landmarks.
     """
-    own = max(0, allowed.room - FIT_BASE_BYTES)
+    own = max(0, allowed.room - PROCESS_BYTES)
     most = solver_bytes(rows.n, m, rows.itemsize, keys, folds)
     need = ApproximationNeed.of(rows.n, rows.mapped_bytes, rows.itemsize, m)
     what = f"{m} landmarks of {rows.n} samples"
@@ -104,7 +104,7 @@ def plan_low_rank(
         most = solver_bytes(rows.n, m, rows.itemsize, keys, folds=0)
     solver = min(most, own - features.planned)
     parts = need.parts(features.tier, features.threads)
-    process = {"process": allowed.held + FIT_BASE_BYTES}
+    process = {"process": allowed.held + PROCESS_BYTES}
     name = "a low-rank fit"
     return LowRankPlan(
         MemoryNeed(name, process | parts | {"second derivatives": solver}), features, solver

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import dhsk
 from dhsk.errors import BudgetError
 from dhsk.execution.memory import Allowance
-from dhsk.models.fit_plan import FIT_BASE_BYTES
+from dhsk.models.fit_plan import PROCESS_BYTES
 from dhsk.models.low_rank_plan import plan_low_rank, solver_bytes, usual_dtype
 from dhsk.models.sources import RowsShape
 
@@ -32,7 +32,7 @@ def test_parts_by_hand() -> None:
     parts = plan.need.parts
     assert parts["features"] == 100_000 * 500 * 8
     assert parts["samples"] == 100_000 * 50 * 8
-    assert parts["process"] == HELD + FIT_BASE_BYTES
+    assert parts["process"] == HELD + PROCESS_BYTES
     assert parts["second derivatives"] == plan.solver
     assert plan.need.total == sum(parts.values())
 
@@ -50,7 +50,7 @@ def test_never_above_what_is_allowed(memory: int, m: int, keys: int, folds: int)
     except BudgetError:
         return
     assert plan.need.total <= memory
-    own = memory - HELD - FIT_BASE_BYTES
+    own = memory - HELD - PROCESS_BYTES
     assert plan.solver >= min(solver_bytes(100_000, m, 8, keys, 0), own // 4)
 
 
