@@ -1,1 +1,1 @@
-"""Solvers of dual problems, on matrices that are read in parts; arrays only."""
+"""Solvers on kernel matrices, in memory or read in parts; arrays only."""

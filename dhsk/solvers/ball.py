@@ -1,4 +1,4 @@
-"""Capacity of support vector machines, from Gram matrices alone: smallest ball and VC bound."""
+"""Capacity of support vector machines: smallest enclosing ball and bound on the VC dimension."""
 
 import math
 from collections.abc import Sequence
@@ -13,74 +13,58 @@ from dhsk.solvers.smo import ascend
 from dhsk.solvers.sources import ArraySource, Source, products
 
 _ROUNDS: Final = 3
-"""Rounding drifts the gradient during many steps: so often a ball goes on from a new one."""
+"""Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
 
 _MAX_STEPS: Final = 1_000_000
-"""Steps after which a round ends in any case, or 100 a sample."""
+"""Most steps of a restart, or 100 a sample if those are more."""
 
 
 @dataclass(frozen=True)
 class Ball:
-    """A ball in feature space that holds the mapped samples.
-
-    Attributes
-    ----------
-    radius2
-        Squared radius: no sample is farther from the centre. At least that of the smallest ball.
-    gap
-        How much smaller the smallest ball could be, as a part of `radius2`: its squared radius is
-        at least (1 - gap) radius2.
-    steps
-        Of the solver.
-    exact
-        Whether the smallest ball was sought; else the centre is the mean of the samples.
-    """
+    """A ball in feature space that contains the mapped samples."""
 
     radius2: float
+    """Squared radius, an upper bound on that of the smallest ball."""
     gap: float
+    """Relative gap: the smallest squared radius is at least (1 - gap) radius2."""
     steps: int
+    """Steps of the solver."""
     exact: bool
+    """Whether the smallest ball was computed; else the centre is the mean of the samples."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a machine of two classes could learn by heart.
-
-    Attributes
-    ----------
-    margin
-        Distance in feature space from the hyperplane to where the decision is 1; None of a machine
-        without support vectors, which has no hyperplane.
-    vc
-        Upper bound of the VC dimension.
-    effective
-        Effective sample size: samples for each unit of `vc`.
-    """
+    """Capacity of a binary classifier."""
 
     margin: float | None
+    """Distance in feature space from the hyperplane to where the decision value is 1; None without
+    support vectors, that is without a hyperplane."""
     vc: int
+    """Upper bound on the VC dimension."""
     effective: float
+    """Effective sample size: samples for each unit of `vc`."""
 
 
 def smallest_ball(K: NDArray[Any], tol: float = 1e-6) -> Ball:
-    """Find the smallest ball in feature space that holds the mapped samples.
+    """Smallest ball in feature space that contains the mapped samples.
 
-    With the centre a mean of the samples with weights b, the dual [1]_ is to maximise the sum of
-    b_i K_ii less b'Kb; twice what `smo.ascend` maximises with s_i = K_ii / 2.
+    With the mean of the samples of weights b as the centre, the dual problem [1]_ maximises
+    sum_i b_i K_ii - b'Kb. This is twice the objective of `smo.ascend` with s_i = K_ii / 2.
 
     Parameters
     ----------
     K
-        Symmetric matrix, (n, padded(n)), n at least 1, see `smo.ascend`. If it is indefinite there
-        is no feature space, and the result, at least 0, bounds nothing.
+        Symmetric matrix, (n, padded(n)), n at least 1, see `smo.ascend`. An indefinite matrix has
+        no feature space, and the result, at least 0, bounds nothing.
     tol
-        Greatest `gap`. A radius so small that rounding decides, below about n eps / tol of the
-        largest entry, may keep a larger one.
+        Upper bound on the gap. Radii below about n eps / tol of the largest entry may have a larger
+        one, because of rounding.
 
     Returns
     -------
     Ball
-        Certified by a gradient computed anew, up to its rounding.
+        Certified by a recomputed gradient, up to its rounding.
 
     References
     ----------
@@ -97,8 +81,8 @@ def smallest_ball(K: NDArray[Any], tol: float = 1e-6) -> Ball:
     for _ in range(_ROUNDS):
         if gap <= tol:
             break
-        # A violation v leaves a gap of 2 v at most. The centre is within the smallest ball, and so
-        # no farther from a sample than its diameter: radius2 is at most 4 times the optimum.
+        # A violation v leaves a gap of at most 2 v. The centre lies in the smallest ball, so no
+        # sample is farther than its diameter: radius2 is at most 4 times the optimum.
         violation = max(tol * radius2 / 8, rounding)
         more, _ = ascend(K, lower, upper, b, f, violation, max(_MAX_STEPS, 100 * n))
         f = s - _times(K, b)
@@ -108,20 +92,7 @@ def smallest_ball(K: NDArray[Any], tol: float = 1e-6) -> Ball:
 
 
 def balls_about_means(source: Source, groups: Sequence[Indices]) -> list[Ball]:
-    """Find balls that hold groups of samples, each about their mean, in one pass over the matrix.
-
-    Parameters
-    ----------
-    source
-        The matrix.
-    groups
-        Samples, each once, of every group.
-
-    Returns
-    -------
-    list of Ball
-        One for each group.
-    """
+    """Balls about the means of groups of distinct samples, in one pass over the matrix."""
     means = [(members, np.full(len(members), 1 / len(members))) for members in groups]
     diagonal, balls = source.diagonal(), []
     for (members, b), product in zip(means, products(source, means), strict=True):
@@ -131,27 +102,22 @@ def balls_about_means(source: Source, groups: Sequence[Indices]) -> list[Ball]:
 
 
 def capacity(norm2: float, radius2: float, n: int) -> Capacity:
-    """Bound the VC dimension of a machine by its margin [1]_, and count samples by it.
+    """Bound the VC dimension of a binary classifier of n samples by its margin [1]_.
 
-    Hyperplanes of a margin M in a ball of radius R and dimension d have a VC dimension of at most
-    min(ceil(R^2 / M^2), d) + 1 [2]_. Here d is at most n - 1, for the machine sees no more of the
-    feature space than what n samples span: hence never more than n, the number of points in
-    general position (K of full rank) that it can shatter.
+    Hyperplanes of margin M in a ball of radius R and dimension d have a VC dimension of at most
+    min(ceil(R^2 / M^2), d) + 1 [2]_. Here d is at most n - 1, the dimension of the affine span of
+    the samples, so the bound is at most n, the number of points in general position (K of full
+    rank) that can be shattered.
 
     Parameters
     ----------
     norm2
-        Squared length of the normal vector, such as `Fit.norm2`. If it is 0, or by rounding below,
-        the decision is constant: a VC dimension of 1 bounds it, and there is no margin.
+        Squared norm of the normal vector, such as `Fit.norm2`. If it is 0, or negative by rounding,
+        the decision is constant: the VC dimension is 1, and there is no margin.
     radius2
-        Squared radius of a ball that holds the samples, such as `Ball.radius2`.
+        Squared radius of a ball that contains the samples, such as `Ball.radius2`.
     n
         Number of samples, at least 1.
-
-    Returns
-    -------
-    Capacity
-        Margin, bound and effective sample size.
 
     References
     ----------
@@ -170,7 +136,7 @@ def _times(K: NDArray[Any], b: Floats) -> Floats:
 
 
 def _judge(s: Floats, b: Floats, f: Floats) -> tuple[float, float]:
-    """Squared radius about the centre of weights b, and its gap to the dual, from f = s - K b.
+    """Squared radius about the centre of weights b, and its relative gap, from f = s - K b.
 
     The squared distance of sample i is K_ii - 2 (K b)_i + b'Kb = 2 f_i + b'Kb, and its mean with
     weights b is the dual objective.

@@ -1,9 +1,9 @@
-"""Dual problems of two classes: several boxes on the same samples, solved and certified.
+"""Dual problems of two classes on the same samples, solved and certified.
 
-With b_i = s_i alpha_i, s the signs of the classes, the dual of a support vector machine is to
-maximise s'b - b'Kb/2 over the b_i between 0 and s_i box_i whose sum is 0, and its gradient is
-f = s - K b. Of one pair of classes every fold and every C is such a problem on the same matrix,
-with a box of 0 where a sample is held out: a column.
+With b_i = s_i alpha_i, where s are the signs of the classes, the dual of a support vector machine
+maximises s'b - b'Kb/2 over the b_i between 0 and s_i box_i whose sum is 0. Its gradient is
+f = s - K b. Every fold and every C of a pair of classes is such a problem on the same matrix, with
+a box of 0 for each test sample: a column.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from dhsk.arrays import Floats, Indices, blocks
 from dhsk.solvers.smo import ascend, rounding_of
 
 MAX_STEPS: Final = 10_000_000
-"""Steps after which a solution that has not converged is given up, or 100 a sample: LIBSVM's."""
+"""Most steps of a column, or 100 a sample if those are more: LIBSVM's limit."""
 
 _ROWS: Final = 256
-"""Rows of the matrix that are brought to float64 at a time."""
+"""Rows of the matrix that are converted to float64 at a time."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Dual:
     sign
         1 for the first class, -1 for the second, (n,).
     boxes
-        Upper bounds of alpha, one row a column, (columns, n); 0 for samples that are held out.
+        Upper bounds on alpha, (columns, n); 0 for test samples.
     chain
-        Columns that follow one another with the same samples and growing boxes.
+        Number of consecutive columns with the same samples and growing boxes.
     """
 
     sign: Floats
@@ -44,46 +44,47 @@ class Dual:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Columns and samples."""
+        """Number of columns and of samples."""
         return self.boxes.shape[0], self.boxes.shape[1]
 
     def bounds(self, column: int) -> tuple[Floats, Floats]:
-        """Least and greatest values of b, (n,) each."""
+        """Lower and upper bounds on b, (n,) each."""
         signed = self.sign * self.boxes[column]
         return np.minimum(signed, 0.0), np.maximum(signed, 0.0)
 
     def trivial(self, column: int) -> bool:
-        """Whether one of the classes has no samples: then b = 0."""
+        """Whether a class has no training samples, so that b = 0."""
         allowed = self.boxes[column] > 0
         return not (allowed & (self.sign > 0)).any() or not (allowed & (self.sign < 0)).any()
 
     def part(self, chosen: Indices) -> "Dual":
-        """The same problems in some of the variables."""
+        """Restrict the problems to some variables."""
         return Dual(self.sign[chosen], self.boxes[:, chosen], self.chain)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Solution of one column, with what proves it.
+    """Solution of one column, with its certificate.
 
     Attributes
     ----------
     support
-        Which of the samples have a coefficient, ascending.
+        Indices of the support vectors among the samples, ascending.
     coef
-        Their s_i alpha_i: the decision is coef' K + intercept, above 0 for the first class.
+        s_i alpha_i of the support vectors. The decision value is coef' K + intercept, positive for
+        the first class.
     intercept
-        As LIBSVM's -rho.
+        LIBSVM's -rho.
     objective
         Dual objective, the sum of the alphas less half of `norm2`.
     norm2
-        Squared length of the normal vector in feature space, 1 over the squared margin.
+        Squared norm of the normal vector in feature space, 1 over the squared margin.
     violation
-        KKT violation over all samples, from a gradient computed anew.
+        KKT violation over all samples, from a recomputed gradient.
     gap
-        Primal less dual objective, as a part of the primal.
+        Duality gap relative to the primal objective.
     steps, seconds
-        Of the solver.
+        Steps and time of the solver.
     converged
         Whether the violation is at most the tolerance.
     """
@@ -109,27 +110,11 @@ def improve(
     tol: float,
     most: int | None = None,
 ) -> Floats:
-    """Solve columns in place; one that is still 0 starts from the one before in its chain.
+    """Solve some columns, ascending, in place; return steps and seconds of all, (2, columns).
 
-    Parameters
-    ----------
-    K
-        Matrix, (n, padded(n)), see `smo.ascend`.
-    dual
-        The problems.
-    b, f
-        Coefficients and gradients, (columns, n).
-    columns
-        Which to solve, ascending.
-    tol
-        Greatest violation.
-    most
-        Steps of a column at most; None for `MAX_STEPS`, or 100 a sample.
-
-    Returns
-    -------
-    Floats
-        Steps and seconds of each column, (2, columns).
+    K is (n, padded(n)), see `smo.ascend`; b and f are coefficients and gradients, (columns, n). A
+    column that is still 0 gets a warm start from the one before in its chain. `most` bounds the
+    steps of a column, by default `MAX_STEPS` or 100 a sample.
     """
     work = np.zeros((2, dual.shape[0]))
     most = max(MAX_STEPS, 100 * dual.shape[1]) if most is None else most
@@ -144,7 +129,7 @@ def improve(
 
 
 def _start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> None:
-    """Scale the solution of the column before by what is best for this one, within its box.
+    """Warm start: the previous column's solution b, scaled by the best t within this column's box.
 
     The objective along t b is t s'b - t^2 b'Kb/2.
     """
@@ -163,22 +148,7 @@ def _start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> No
 
 
 def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
-    """Gradients s - K b of all columns, computed anew in float64.
-
-    Parameters
-    ----------
-    K
-        Symmetric matrix, (n, n or more).
-    dual
-        The problems.
-    b
-        Coefficients, (columns, n).
-
-    Returns
-    -------
-    Floats
-        (columns, n).
-    """
+    """Gradients s - K b of all columns, (columns, n), recomputed in float64."""
     n = dual.shape[1]
     f = np.broadcast_to(dual.sign, b.shape).copy()
     used = np.flatnonzero(b.any(axis=0))
@@ -189,47 +159,20 @@ def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
 
 
 def certify(dual: Dual, b: Floats, f: Floats, work: Floats, tol: float) -> list[Fit]:
-    """Say of each column what its solution is worth.
+    """Certify each column, from coefficients b and recomputed gradients f, (columns, n).
 
-    Parameters
-    ----------
-    dual
-        The problems.
-    b, f
-        Coefficients and their exact gradients, (columns, n).
-    work
-        Steps and seconds of the solver, (2, columns).
-    tol
-        Greatest violation of a solution that counts as converged.
-
-    Returns
-    -------
-    list of Fit
-        One for each column.
+    work are steps and seconds, (2, columns). A column has converged if its violation is at most
+    tol.
     """
     return [_certify(dual, c, b[c], f[c], work[:, c], tol) for c in range(dual.shape[0])]
 
 
 def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tuple[float, float]:
-    """KKT violation of a column, and LIBSVM's intercept.
+    """KKT violation of a column, and LIBSVM's intercept, from its coefficients and gradient, (n,).
 
-    Parameters
-    ----------
-    dual
-        The problems.
-    column
-        Which of them.
-    b, f
-        Its coefficients and gradient, (n,).
-
-    Returns
-    -------
-    float
-        0 at the exact optimum.
-    float
-        Mean gradient of the coefficients within their bounds, or if there are none the middle of
-        what the others allow. Where one class alone has samples, 1 for the first and -1 for the
-        second: what decides for it at no cost, LIBSVM's choice.
+    The intercept is the mean gradient of the free coefficients, or without any the middle of the
+    interval that the others allow. If only one class has samples it is 1 for the first and -1 for
+    the second.
     """
     if dual.trivial(column):
         only = dual.sign[dual.boxes[column] > 0]
@@ -244,23 +187,9 @@ def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tu
 
 
 def unfinished(dual: Dual, b: Floats, f: Floats, tol: float, entry: float = 0.0) -> list[int]:
-    """Columns whose violation is above a tolerance, and above rounding.
+    """Indices of the columns whose violation is above a tolerance, and above rounding.
 
-    Parameters
-    ----------
-    dual
-        The problems.
-    b, f
-        Coefficients and gradients, (columns, n).
-    tol
-        The tolerance.
-    entry
-        Largest entry of the matrix, which decides what rounding leaves.
-
-    Returns
-    -------
-    list of int
-        Their numbers, ascending.
+    `entry` is the largest entry of the matrix, from which rounding errors follow.
     """
     return [
         c
@@ -270,22 +199,7 @@ def unfinished(dual: Dual, b: Floats, f: Floats, tol: float, entry: float = 0.0)
 
 
 def least_violation(b: Floats, f: Floats, tol: float, entry: float) -> float:
-    """Violation down to which to solve a column: a tolerance, or what rounding leaves if more.
-
-    Parameters
-    ----------
-    b, f
-        Its coefficients and gradient, (n,).
-    tol
-        The tolerance.
-    entry
-        Largest entry of the matrix.
-
-    Returns
-    -------
-    float
-        The violation.
-    """
+    """Violation to which a column can be solved: the tolerance, or rounding if that is more."""
     return max(tol, rounding_of(np.abs(f).max(), entry, np.abs(b).sum()))
 
 

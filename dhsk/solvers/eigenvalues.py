@@ -1,4 +1,4 @@
-"""Leading eigenvalues of a Gram matrix by a few passes over it."""
+"""Leading eigenvalues of a Gram matrix in a few passes."""
 
 from typing import Final
 
@@ -8,54 +8,42 @@ from dhsk.arrays import Floats, blocks
 from dhsk.solvers.sources import ArraySource, Source
 
 SMALL: Final = 1000
-"""Samples up to which the whole matrix is decomposed: a tenth of a second."""
+"""Most samples for which the whole matrix is decomposed: a tenth of a second."""
 
 PASSES: Final = 3
-"""Of narrow blocks, before one of all of them together."""
+"""Passes with narrow blocks of vectors, before one with all of them together."""
 
 OVERSAMPLING: Final = 20
-"""Vectors of a block beyond the eigenvalues that are wanted."""
+"""Vectors of a block in addition to the number of eigenvalues."""
 
-HELD_BYTES: Final = 1 << 28
-"""A matrix of up to so many bytes is read once, not in each pass."""
+MOST_BYTES: Final = 1 << 28
+"""Largest matrix, in bytes, that is read into memory instead of in each pass."""
 
 MANY: Final = 20_000
 """Samples from which fewer eigenvalues are computed, so that the blocks stay small."""
 
 
 def usual_count(n: int) -> int:
-    """How many eigenvalues a report of n samples shows."""
+    """Number of eigenvalues in a report of n samples."""
     return 100 if n < MANY else 30
 
 
 def bytes_of(n: int) -> int:
-    """Bytes that `leading_eigenvalues` holds of n samples."""
+    """Memory of `leading_eigenvalues` for n samples, in bytes."""
     if n <= SMALL:
         return 16 * n * n
     block = 8 * n * (usual_count(n) + OVERSAMPLING)
-    # Where the matrix is not held, parts of a block are on their way to tasks and back.
-    read = 8 * n * n if 8 * n * n <= HELD_BYTES else 4 * block
+    # If passes read the matrix, parts of a block are on their way to tasks and back.
+    read = 8 * n * n if 8 * n * n <= MOST_BYTES else 4 * block
     return read + 3 * PASSES * block
 
 
 def leading_eigenvalues(source: Source, count: int | None = None) -> tuple[Floats, bool]:
-    """Largest eigenvalues of a symmetric matrix.
+    """Largest eigenvalues of a symmetric matrix, descending; whether they are exact to rounding.
 
-    Parameters
-    ----------
-    source
-        The matrix, (N, N).
-    count
-        How many eigenvalues; None for `usual_count`.
-
-    Returns
-    -------
-    ndarray
-        (min(count, N),), largest first: of more than `SMALL` samples the Ritz values of a block
-        Krylov space [1]_, which are at most the true values, and equal to many digits wherever the
-        spectrum falls.
-    bool
-        Whether they are exact to rounding.
+    With more than `SMALL` samples they are the Ritz values of a block Krylov space [1]_, which are
+    at most the true values, and agree with them to many digits where the spectrum decays. The
+    default count is `usual_count`.
 
     References
     ----------
@@ -66,16 +54,17 @@ def leading_eigenvalues(source: Source, count: int | None = None) -> tuple[Float
     if source.n <= max(SMALL, (PASSES + 1) * (count + OVERSAMPLING)):
         K = source.block(np.arange(source.n))[:, : source.n].astype(np.float64, copy=False)
         return np.ascontiguousarray(np.linalg.eigvalsh(K)[::-1][:count]), True
-    if 8 * source.n**2 <= HELD_BYTES:
+    if 8 * source.n**2 <= MOST_BYTES:
         source = ArraySource(source.block(np.arange(source.n))[:, : source.n])
-    # The start is fixed so that the same matrix gives the same digits.
+    # A fixed seed: the same matrix gives the same digits.
     V = np.random.default_rng(0).standard_normal((source.n, count + OVERSAMPLING))
     krylov = []
     for _ in range(PASSES):
         V = np.linalg.qr(source.product(V))[0]
         krylov.append(V)
     Q = np.linalg.qr(np.concatenate(krylov, axis=1))[0]
-    # Block by block: vectors travel with the tasks, and all at once would take three times as much.
+    # Block by block: vectors travel with the tasks, and all at once would take three times as many
+    # bytes.
     width = count + OVERSAMPLING
     products = [source.product(Q[:, part]) for part in blocks(Q.shape[1], width)]
     projected = Q.T @ np.concatenate(products, axis=1)

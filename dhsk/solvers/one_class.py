@@ -1,4 +1,4 @@
-"""The one-class support vector machine on a matrix in memory, certified."""
+"""One-class SVM on a matrix in memory, certified."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,56 +13,42 @@ from dhsk.solvers.smo import ascend, rounding_of
 from dhsk.solvers.sources import ArraySource
 
 _POLISHES: Final = 3
-"""Rounding drifts the gradient during many steps: so often a solution goes on from a new one."""
+"""Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
 
 
 @dataclass(frozen=True)
 class OneClassFit:
-    """Solution of the one-class problem, with what proves it.
-
-    Attributes
-    ----------
-    coef
-        b, (n,).
-    offset
-        LIBSVM's rho: K b is not below it for inliers, among them the samples on the boundary, those
-        within their bounds. Nor is it for these where K b is summed in another order.
-    objective
-        b'Kb/2.
-    violation
-        KKT violation, from a gradient computed anew.
-    steps
-        Of the solver.
-    converged
-        Whether the violation is at most the tolerance.
-    """
+    """Solution of the one-class problem, with its certificate."""
 
     coef: Floats
+    """b, (n,)."""
     offset: float
+    """LIBSVM's rho. K b is at least rho for inliers. These include the free samples, on the
+    boundary, in whatever order K b is summed."""
     objective: float
+    """b'Kb/2."""
     violation: float
+    """KKT violation, from a recomputed gradient."""
     steps: int
+    """Steps of the solver."""
     converged: bool
+    """Whether the violation is at most the tolerance."""
 
 
 def solve_one_class(K: NDArray[Any], weights: Floats, nu: float, tol: float) -> OneClassFit:
-    """Minimise b'Kb/2 over 0 <= b <= weights with a sum of b of nu times that of the weights.
+    """Minimise b'Kb/2 over 0 <= b <= weights with sum(b) = nu sum(weights) [1]_.
 
     Parameters
     ----------
     K
         Matrix, (n, padded(n)), see `smo.ascend`.
     weights
-        Upper bounds, (n,), above 0.
+        Upper bounds, (n,), positive.
     nu
-        Above 0, at most 1: share of the samples that may lie outside.
+        Upper bound on the share of outliers, in (0, 1].
     tol
-        Greatest KKT violation. Steps go on to `FINE_TOLERANCE` where `MORE_STEPS` are enough.
-
-    Returns
-    -------
-    OneClassFit
-        The solution, converged or not.
+        Tolerance of the KKT violation. The solver continues to `FINE_TOLERANCE` if `MORE_STEPS`
+        are enough.
 
     References
     ----------
@@ -92,25 +78,25 @@ def solve_one_class(K: NDArray[Any], weights: Floats, nu: float, tol: float) -> 
 
 
 def _starting_point(weights: Floats, nu: float) -> Floats:
-    """LIBSVM's: the first samples at their bounds, as many as the sum allows."""
+    """LIBSVM's initial solution: the first samples at their bounds, as many as the sum allows."""
     ends = np.cumsum(weights)
     return np.asarray(np.clip(nu * ends[-1] - (ends - weights), 0.0, weights))
 
 
 def _violation(weights: Floats, b: Floats, product: Floats) -> float:
-    """KKT violation: 0 at the exact optimum."""
+    """KKT violation, 0 at the optimum."""
     lowest = float(product[b < weights].min(initial=np.inf))
     highest = float(product[b > 0].max(initial=-np.inf))
     return max(0.0, highest - lowest)
 
 
 def _offset(K: NDArray[Any], weights: Floats, b: Floats, product: Floats) -> float:
-    """LIBSVM's rho, but the least of the samples within their bounds, not their mean.
+    """LIBSVM's rho, but with the minimum of K b over the free samples instead of the mean.
 
-    At the optimum these are equal, on the boundary; the least, less what rounding may change in
-    another sum, makes them inliers whatever was left. Where there are none it is the middle of what
-    the others allow; where all are at their upper bounds, which LIBSVM leaves infinite, the least
-    that they allow.
+    At the optimum all free samples lie on the boundary. The minimum, less the rounding error of K b
+    in another order of summation, makes them inliers whatever violation is left. Without free
+    samples it is the middle of the interval that the others allow. If all samples are at their
+    upper bounds, where LIBSVM's is infinite, it is the largest value of K b.
     """
     grow, shrink = b < weights, b > 0
     free = grow & shrink

@@ -1,4 +1,4 @@
-"""Solve the problems of pairs of classes: those that fit the memory whole, others in rounds."""
+"""Problems of pairs of classes, solved on whole matrices if they fit in memory, else in rounds."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,50 +16,41 @@ from dhsk.solvers.smo import largest_entry, matrix_bytes
 from dhsk.solvers.sources import Source
 
 SINGLE_TOLERANCE: Final = 1e-4
-"""Violation down to which steps are made in single precision; below it they chase rounding."""
+"""Violation down to which steps are made in float32; below it they follow rounding errors."""
 
 FINE_TOLERANCE: Final = 1e-10
-"""Violation at which decisions of one problem put in two ways, such as by weights or by repeated
-samples, agree to what scikit-learn asks: nine digits."""
+"""Violation at which decision values of equivalent problems, such as with weights or with repeated
+samples, agree to the nine digits that scikit-learn's checks ask for."""
 
 MORE_STEPS: Final = 4
-"""As many times more steps may go on to `FINE_TOLERANCE` as were made before. From 1e-3 twice to
-three times as many were seen."""
+"""Limit of the steps to `FINE_TOLERANCE`, as a multiple of those before. Measured: from 1e-3 they
+take two to three times as many."""
 
 FINE_SAMPLES: Final = 2048
-"""Samples of a problem up to which steps go on. On pairs of about 4,000 MNIST images it took 8 and
-25 % more processor time for the whole fit (s = 1, C = 100 and s = 0.7, C = 10)."""
+"""Most samples of a problem that is solved to `FINE_TOLERANCE`. Measured on pairs of about 4,000
+MNIST images, it took 8 and 25 % more processor time for the whole fit (s = 1, C = 100 and s = 0.7,
+C = 10)."""
 
 BALL_TOLERANCE: Final = 1e-3
-"""Of squared radii: bounds of the capacity are rounded up to whole numbers."""
+"""Tolerance of squared radii: bounds on the capacity are rounded up to whole numbers."""
 
 _POLISHES: Final = 3
-"""Rounding drifts the gradient during many steps: so often a solution goes on from a new one."""
+"""Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
 
 _LARGEST_SINGLE: Final = 1e30
-"""Entries of a matrix up to which steps in float32 do not overflow."""
+"""Largest entry of a matrix for which steps in float32 do not overflow."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairTask:
-    """A pair of classes on a matrix, solved as one task.
-
-    Attributes
-    ----------
-    key
-        What tells it from other tasks.
-    source
-        The matrix.
-    pair
-        The problems.
-    ball
-        Whether the ball that holds the samples of the pair is wanted too.
-    """
+    """A pair of classes on a matrix, solved as one task."""
 
     key: Any
+    """Identifies the task."""
     source: Source
     pair: Pair
     ball: bool = False
+    """Whether to compute the smallest ball that contains the samples of the pair."""
 
 
 Solved: TypeAlias = tuple[Any, list[Fit], float]
@@ -69,26 +60,10 @@ Solved: TypeAlias = tuple[Any, list[Fit], float]
 def solve_pairs(
     tasks: Iterable[PairTask], tol: float, room: int, executor: Executor, *, fine: bool = False
 ) -> Iterator[Solved]:
-    """Solve pairs of classes to the same tolerance, each as soon as it is solved.
+    """Solve pairs of classes to a KKT violation of tol, in order of completion.
 
-    Parameters
-    ----------
-    tasks
-        The problems. Those that do not fit are kept until all others are solved.
-    tol
-        Greatest KKT violation.
-    room
-        Bytes that the matrix of one task may take. A pair that does not fit is solved in rounds:
-        the worst violators on a part of the matrix, then the gradients of all by one pass over it.
-    executor
-        Runs the tasks.
-    fine
-        Whether pairs that fit go on beyond the tolerance, see `solve_block`.
-
-    Yields
-    ------
-    Solved
-        A task's key, fits and squared radius.
+    A pair whose matrix takes more than room bytes is solved in rounds, after all others. The option
+    `fine` is for `solve_block`.
     """
     large: dict[int, list[PairTask]] = {}
 
@@ -107,7 +82,7 @@ def solve_pairs(
 def _solve_in_rounds(
     tasks: Sequence[PairTask], tol: float, room: int, executor: Executor
 ) -> Iterator[Solved]:
-    """Solve pairs on one matrix, none of which fits."""
+    """Solve pairs on the same matrix, none of which fits in memory."""
     source = tasks[0].source
     with_ball = [number for number, task in enumerate(tasks) if task.ball]
     radii2: dict[int, float] = {}
@@ -121,57 +96,28 @@ def _solve_in_rounds(
 
 
 def largest_block(room: int, dtype: "np.dtype[Any]") -> int:
-    """Samples whose matrix takes at most some bytes, at least two."""
+    """Number of samples, at least two, whose matrix takes at most room bytes."""
     return max(2, int(np.sqrt(room / dtype.itemsize)) // 64 * 64)
 
 
 def solve_whole(task: PairTask, tol: float, fine: bool) -> Solved:
-    """Solve a pair whose matrix fits the memory: the task that workers run.
-
-    Parameters
-    ----------
-    task
-        Which.
-    tol
-        Greatest KKT violation.
-    fine
-        Whether to go on beyond the tolerance, see `solve_block`.
-
-    Returns
-    -------
-    Solved
-        Its key, fits and squared radius.
-    """
+    """Solve a pair whose matrix fits in memory: the task that workers run."""
     K = task.source.block(task.pair.members)
     fits = solve_block(K, task.pair.dual, tol, fine=fine)
     return task.key, fits, smallest_ball(K, BALL_TOLERANCE).radius2 if task.ball else 0.0
 
 
 def solve_block(K: NDArray[Any], dual: Dual, tol: float, *, fine: bool = False) -> list[Fit]:
-    """Solve all columns on a matrix in memory.
+    """Solve all columns to a KKT violation of tol on a matrix in memory, (n, padded(n)).
 
-    Parameters
-    ----------
-    K
-        Matrix, (n, padded(n)), see `smo.ascend`.
-    dual
-        The problems.
-    tol
-        Greatest KKT violation.
-    fine
-        Go on to `FINE_TOLERANCE`, where `MORE_STEPS` are enough for that, for matrices in float64
-        of up to `FINE_SAMPLES`. It is for a model that is used: in a grid, where the steps take
-        most of the time, the tolerance is enough.
-
-    Returns
-    -------
-    list of Fit
-        One for each column.
+    With `fine`, float64 matrices of up to `FINE_SAMPLES` samples are solved to `FINE_TOLERANCE` if
+    `MORE_STEPS` are enough. This is for a model that is kept: in a grid, where the steps take most
+    of the time, tol is enough.
     """
     b = np.zeros(dual.shape)
     f = np.broadcast_to(dual.sign, dual.shape).copy()
-    # Steps wait for the memory: in half of the bytes they take 0.7 to 0.8 of the time. The rest of
-    # the way, if rounding left any, goes on from an exact gradient in the matrix's own type.
+    # Steps are bound by memory bandwidth: in float32 they take 0.7 to 0.8 of the time. The rest of
+    # the way, if any is left, starts from a recomputed gradient in the matrix's own type.
     coarse = max(tol, SINGLE_TOLERANCE)
     entry = largest_entry(K)
     half = K.astype(np.float32, copy=False) if entry <= _LARGEST_SINGLE else K

@@ -12,52 +12,46 @@ from dhsk.errors import InputError
 EPS = float(np.finfo(np.float64).eps)
 
 MAX_STEPS = 100
-"""Newton steps at most, LIBSVM's own limit; ten are usual."""
+"""Most Newton steps, LIBSVM's limit; ten are usual."""
 
 GRADIENT = 1e-12
-"""Gradient at which to stop, per unit of weight and of the decisions' half range."""
+"""Tolerance of the gradient, per unit of weight and of half the range of the decision values."""
 
 RIDGE = 1e-12
-"""Added to the Hessian's diagonal, as LIBSVM does: it may be singular to rounding."""
+"""Added to the Hessian's diagonal, as in LIBSVM: it may be singular to rounding."""
 
 HALVINGS = 34
-"""Halvings of a Newton step before it is given up: to 1e-10 of it, as LIBSVM does."""
+"""Most halvings of a Newton step, to 1e-10 of it, as in LIBSVM."""
 
 SMALLEST = 1e-270
-"""Decisions below it count as 0: a slope per unit of their range would overflow."""
+"""Decision values below it count as 0: a slope per unit of their range would overflow."""
 
 MIN_PROBABILITY = 1e-7
-"""Pairwise probabilities are kept this far from 0 and from 1, as in LIBSVM."""
+"""Least distance of pairwise probabilities from 0 and from 1, as in LIBSVM."""
 
 
 def fit_sigmoid(
     decision: Floats, positive: NDArray[np.bool_], weights: Floats | None = None
 ) -> tuple[float, float]:
-    """Fit Platt's sigmoid P(positive | f) = 1 / (1 + exp(A f + B)) to decisions.
+    """Fit Platt's sigmoid P(positive | f) = 1 / (1 + exp(A f + B)), and return A and B.
 
-    Newton's method with backtracking [1]_ on the cross-entropy of Platt's smoothed targets:
+    Newton's method with backtracking [1]_ minimises the cross-entropy of Platt's smoothed targets:
     (n₊ + 1) / (n₊ + 2) for the n₊ positive samples, 1 / (n₋ + 2) for the others. These keep the
-    optimum finite when the classes are separable.
+    optimum finite for separable classes. A is 0 if all decision values are equal to rounding.
 
     Parameters
     ----------
     decision
-        Decisions f of samples that the classifier was not trained on, (N,), finite.
+        Decision values f of samples that the classifier was not trained on, (N,).
     positive
-        Whether a sample is of the class that f > 0 stands for (the pair's first), (N,).
+        Mask of the samples of the positive class, the first of the pair, (N,).
     weights
-        How often every sample counts, (N,), at least 0; once each by default.
-
-    Returns
-    -------
-    tuple[float, float]
-        A, negative where larger decisions speak for the positive class, and B. A is 0 if all
-        decisions are equal, to rounding.
+        Sample weights, (N,), at least 0; 1 by default.
 
     Raises
     ------
     InputError
-        If a decision is not finite, or no sample counts.
+        A decision value is not finite, or no sample has a positive weight.
 
     References
     ----------
@@ -83,24 +77,19 @@ def fit_sigmoid(
 
 
 def couple(pairwise: Floats) -> Floats:
-    """Class probabilities p that fit pairwise ones best: Wu, Lin and Weng's second approach.
+    """Class probabilities, (N, k), from pairwise ones: Wu, Lin and Weng's second approach [1]_.
 
     They minimise the sum over i ≠ j of (r_ji p_i - r_ij p_j)² where the p sum to 1, that is
     pᵀ Q p with Q_ii the sum of r_si² over s ≠ i, and Q_ij = -r_ji r_ij. At the optimum Q p is a
     multiple of the vector e of ones, hence (Q + e eᵀ) p is one too. This matrix is positive
     definite as long as r_ij and r_ji are not both 0, so p is unique, and it has no negative
-    entry [1]_.
+    entry.
 
     Parameters
     ----------
     pairwise
         r_ij, the probability of class i among the classes i and j, with r_ij + r_ji = 1,
         (N, k, k); the diagonal is not read.
-
-    Returns
-    -------
-    Floats
-        Probabilities, (N, k), in [0, 1]; rows sum to 1.
 
     References
     ----------
@@ -119,26 +108,11 @@ def couple(pairwise: Floats) -> Floats:
 
 
 def class_probabilities(decisions: Floats, sigmoids: Floats, n_classes: int) -> Floats:
-    """Class probabilities from the decisions of all pairs, as LIBSVM defines them.
+    """Class probabilities, (N, k), as LIBSVM defines them, from decision values, (N, n_pairs).
 
-    LIBSVM stops its own coupling early, at an error of some 1e-3; here it is solved to rounding.
-    For two classes the sigmoid itself is the probability of the first.
-
-    Parameters
-    ----------
-    decisions
-        One column per pair of classes, as in `dhsk.solvers.votes.vote`, (N, n_pairs).
-    sigmoids
-        A and B of every pair, from `fit_sigmoid` with the pair's first class as the positive
-        one, (n_pairs, 2).
-    n_classes
-        Number of classes k, at least 2.
-
-    Returns
-    -------
-    Floats
-        Probabilities, (N, k); rows sum to 1. The most probable class need not be the one that
-        `dhsk.solvers.votes.vote` chooses.
+    The coupling is solved to rounding, where LIBSVM stops at an error of some 1e-3. For two classes
+    the sigmoid is the probability of the first. sigmoids are A and B of every pair from
+    `fit_sigmoid`, (n_pairs, 2). The most probable class may differ from that of `vote`.
     """
     first_wins = expit(-(decisions * sigmoids[:, 0] + sigmoids[:, 1]))
     first_wins = np.clip(first_wins, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
@@ -152,10 +126,10 @@ def class_probabilities(decisions: Floats, sigmoids: Floats, n_classes: int) -> 
 
 
 def _to_unit(f: Floats) -> tuple[Floats, float, float]:
-    """Decisions moved and scaled to [-1, 1], and the centre and half range they had.
+    """Decision values shifted and scaled to [-1, 1], with their centre and half range.
 
-    Newton's method is the same in any units, but its stopping rule and its ridge are not.
-    Decisions that are equal to rounding become 0.
+    Newton's method does not depend on the unit, but its stopping rule and its ridge do. Values that
+    are equal to rounding become 0.
     """
     low, high = float(f.min()), float(f.max())
     half = high / 2 - low / 2  # halved first: the range itself may overflow
@@ -166,24 +140,7 @@ def _to_unit(f: Floats) -> tuple[Floats, float, float]:
 
 
 def _minimise(f: Floats, targets: Floats, weights: Floats, start: float) -> tuple[float, float]:
-    """A and B of least weighted cross-entropy, from A = 0 and B = `start`.
-
-    Parameters
-    ----------
-    f
-        Decisions in [-1, 1], (N,).
-    targets
-        Probabilities to meet, (N,).
-    weights
-        Weights, (N,); they sum to 1.
-    start
-        First value of B.
-
-    Returns
-    -------
-    tuple[float, float]
-        A and B.
-    """
+    """A and B of least weighted cross-entropy, from A = 0 and B = `start`; f is in [-1, 1]."""
     X = np.column_stack([f, np.ones_like(f)])
     point = np.array([0.0, start])
     for _ in range(MAX_STEPS):
@@ -202,10 +159,10 @@ def _minimise(f: Floats, targets: Floats, weights: Floats, start: float) -> tupl
 
 
 def _step_size(z: Floats, dz: Floats, slope: float, targets: Floats, weights: Floats) -> float:
-    """Largest of 1, 1/2, 1/4 ... that lowers the cross-entropy by 1e-4 of what `slope` promises.
+    """Largest of 1, 1/2, 1/4 ... that lowers the cross-entropy by 1e-4 of the linear prediction.
 
-    A rise within rounding counts as no rise, lest the last steps to the optimum are refused.
-    0 if there is none.
+    A rise within rounding is accepted, so that the last steps to the optimum are not refused. The
+    size is 0 if no step is accepted.
     """
     before = _cross_entropy(z, targets, weights)
     for size in 0.5 ** np.arange(HALVINGS):

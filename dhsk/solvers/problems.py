@@ -12,37 +12,26 @@ from dhsk.solvers.dual import Dual
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes, their samples, and the problems on them."""
+    """Two classes, their samples, and their dual problems."""
 
     first: int
     second: int
     members: Indices
-    """Samples, those of the first class before those of the second."""
+    """Indices of the samples, those of the first class before those of the second."""
     dual: Dual
 
     def of_folds(self, folds: Sequence[int]) -> "Pair":
-        """The problems of some folds, with every C."""
+        """The problems of some folds, with all C."""
         chain = self.dual.chain
         columns = [fold * chain + c for fold in folds for c in range(chain)]
         return replace(self, dual=replace(self.dual, boxes=self.dual.boxes[columns]))
 
 
 def make_pairs(codes: Indices, weights: Floats, values_of_C: Sequence[float]) -> list[Pair]:
-    """Set up the problems of all pairs of classes.
+    """Problems of all pairs of classes in LIBSVM's order, their columns ordered by fold, then by C.
 
-    Parameters
-    ----------
-    codes
-        Class of each sample, (N,), from 0.
-    weights
-        Factors of C, one row a fold, (folds, N); 0 for samples that are held out.
-    values_of_C
-        Ascending.
-
-    Returns
-    -------
-    list of Pair
-        In the order of LIBSVM; their columns are fold by fold, C by C.
+    codes are the classes of the samples as integers from 0, (N,), and weights the factors of C,
+    (folds, N), 0 for test samples. The values of C must ascend.
     """
     of_class = [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
     factors = np.asarray(values_of_C)[:, None]

@@ -1,4 +1,4 @@
-"""Kernel ridge regression by conjugate gradients: all targets share every pass over the matrix."""
+"""Kernel ridge regression by conjugate gradients; every pass over the matrix serves all targets."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,33 +13,24 @@ from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.sources import Source
 
 _RESTARTS: Final = 3
-"""Rounding drifts the residual during many steps: so often a solution goes on from a new one."""
+"""Restarts from a recomputed residual: rounding errors accumulate in it over many steps."""
 
 
 @dataclass(frozen=True)
 class RidgeSolution:
-    """Solution of (K + D) B = Y, with what proves it.
-
-    Attributes
-    ----------
-    coef
-        B, (N, k).
-    residual
-        Length of Y - (K + D) B as a part of that of Y, (k,), from a product computed anew; each
-        row counts by 1/D, which is by its sample weight.
-    converged
-        Whether the residual is at most the tolerance, (k,).
-    indefinite
-        Whether a direction was met along which K + D is not positive, (k,): it ended there.
-    passes
-        Products with the matrix.
-    """
+    """Solution of (K + D) B = Y, with its certificate."""
 
     coef: Floats
+    """B, (N, k)."""
     residual: Floats
+    """Norm of Y - (K + D) B relative to that of Y, (k,), from a recomputed product. Rows are
+    weighted by 1/D, which is proportional to the sample weights."""
     converged: NDArray[np.bool_]
+    """Whether the residual is at most the tolerance, (k,)."""
     indefinite: NDArray[np.bool_]
+    """Whether the iteration stopped at a direction along which K + D is not positive, (k,)."""
     passes: int
+    """Products with the matrix."""
 
 
 def solve_ridge(
@@ -51,35 +42,30 @@ def solve_ridge(
     max_passes: int,
     progress: OnProgress | None = None,
 ) -> RidgeSolution:
-    """Solve (K + D) B = Y for all columns of Y, each pass over K for all that are not finished.
+    """Solve (K + D) B = Y; each pass over K serves all columns of Y that have not converged.
 
-    Conjugate gradients [1]_, preconditioned by D: unequal sample weights cost no more passes than
-    repeated samples would.
+    The method is conjugate gradients [1]_ with D as preconditioner: unequal sample weights cost no
+    more passes than repeated samples would.
 
     Parameters
     ----------
     source
-        The matrix K, positive semi-definite.
+        Positive semi-definite matrix K.
     Y
-        Right sides, (N, k).
+        Right-hand sides, (N, k).
     alpha
-        Diagonal of D, above 0: a number, or one a sample (N,), the penalty over the sample weight.
+        Diagonal of D, positive: a number, or one a sample (N,), the penalty over the sample weight.
     tol
-        Greatest relative residual.
+        Tolerance of the relative residual.
     max_passes
-        Products with K after which it ends in any case, at least 2.
+        Upper bound on the products with K, at least 2.
     progress
         Called with a `Progress` after every pass.
-
-    Returns
-    -------
-    RidgeSolution
-        The solution, converged or not.
 
     Raises
     ------
     InputError
-        A parameter is out of its domain, or the shapes do not go together.
+        A parameter is out of its domain, or the shapes do not match.
 
     References
     ----------
@@ -104,7 +90,7 @@ def solve_ridge(
 
 
 def _check_shapes(source: Source, Y: Floats, alpha: Floats) -> Floats:
-    """Diagonal of D, as a column that goes with Y."""
+    """Check shapes and signs, and return the diagonal of D as a column."""
     if Y.ndim != 2 or len(Y) != source.n:
         raise InputError(f"Y has shape {Y.shape}, but a matrix of {source.n} needs ({source.n}, k)")
     if alpha.shape not in ((), (source.n,)):
@@ -118,7 +104,7 @@ def _check_shapes(source: Source, Y: Floats, alpha: Floats) -> Floats:
 
 
 class _Run:
-    """Where all columns stand: solutions B, residuals R, and the passes made."""
+    """State of all columns: solutions B, residuals R, and the number of passes."""
 
     def __init__(
         self, source: Source, Y: Floats, shift: Floats, max_passes: int, report: OnProgress
@@ -132,16 +118,16 @@ class _Run:
         self._size2 = _dots(Y, Y / shift)
 
     def residual(self) -> Floats:
-        """Relative residuals, (k,); 0 where the right side is 0."""
+        """Relative residuals, (k,); 0 if the right-hand side is 0."""
         rest2 = _dots(self.R, self.R / self._shift)
         return np.sqrt(np.divide(rest2, self._size2, out=rest2, where=self._size2 > 0))
 
     def renew(self) -> None:
-        """Compute the residuals anew."""
+        """Recompute the residuals."""
         self.R = self._Y - self._multiply(self.B)
 
     def descend(self, columns: Indices, tol: float) -> None:
-        """Go on in some columns until each is finished; leaves one pass for `renew`."""
+        """Iterate in some columns until each stops; leave one pass for `renew`."""
         P = self.R[:, columns] / self._shift
         rest2 = _dots(self.R[:, columns], P)
         while columns.size and self.passes + 1 < self._max_passes:

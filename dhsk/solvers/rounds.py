@@ -1,9 +1,9 @@
-"""Problems whose matrix does not fit the memory, solved in rounds over parts of it.
+"""Problems whose matrix does not fit in memory, solved in rounds over parts of it.
 
-A round takes the variables that violate the optimality conditions most, as many as memory has room
-for, and solves in them alone; one pass over the whole matrix then gives the gradients of all. Where
-more coefficients lie within their bounds than fit, such rounds creep: conjugate gradients go on in
-all of those at once, a pass each. All pairs, folds and C share every pass.
+A round solves a subproblem in the variables that violate the optimality conditions most, as many as
+fit in memory. One pass over the whole matrix then gives the gradients of all variables. If more
+coefficients are free than fit, rounds progress slowly, so conjugate gradients continue in all free
+coefficients at once, a pass each. All pairs, folds and C share every pass.
 """
 
 from collections.abc import Iterator
@@ -27,29 +27,23 @@ from dhsk.solvers.problems import Pair
 from dhsk.solvers.sources import Source, products
 
 MAX_PASSES: Final = 5000
-"""Passes over the matrix after which a problem is given up."""
+"""Most passes over the matrix."""
 
 PATIENCE: Final = 3
-"""Steps of conjugate gradients that end at a bound, one after the other, before the next round."""
+"""Consecutive steps of conjugate gradients that end at a bound, before the next round."""
 
 WORTHWHILE: Final = 0.3
-"""Part of the violation that lies within the bounds, below which conjugate gradients end."""
+"""Least share of the violation among free coefficients for conjugate gradients to continue."""
 
 MOST_TURNS: Final = 3
-"""Steps of conjugate gradients without a new start, for each free coefficient: rounding needs more
-than one."""
+"""Most conjugate directions for each free coefficient before a restart: rounding needs more than
+one."""
 
 GOLDEN_RATIO: Final = 0.6180339887498949
 
 
 class RoundState:
-    """Where the problems of a pair stand.
-
-    Parameters
-    ----------
-    pair
-        The problems.
-    """
+    """State of the problems of a pair."""
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
@@ -58,17 +52,17 @@ class RoundState:
         self.work = np.zeros((2, len(self.b)))
         self.left = unfinished(pair.dual, self.b, self.f, 0.0)
         self.moved = False
-        """Since the gradients were computed last."""
+        """Whether a coefficient has changed since the gradients were computed."""
 
     def worst(self, count: int) -> Indices:
-        """As many samples of the highest gradients that may grow as of the lowest that may shrink.
+        """Samples of the highest gradients that may grow and of the lowest that may shrink.
 
-        Those come in order of how much they violate, and after them the coefficients within their
-        bounds; a sample's rank is its best in any column.
+        A sample's rank is its best in any column; violators rank before free coefficients.
         """
         dual = self.pair.dual
         best = np.full(dual.shape[1], dual.shape[1])
-        worst = max(self.left, key=self._violation, default=-1)  # is served, so something moves
+        # The worst column is always included, so every round makes progress.
+        worst = max(self.left, key=self._violation, default=-1)
         for c in self.left:
             lower, upper = dual.bounds(c)
             for order, open_ in ((-self.f[c], self.b[c] < upper), (self.f[c], self.b[c] > lower)):
@@ -79,7 +73,7 @@ class RoundState:
         return np.sort(np.argsort(best, kind="stable")[:count])
 
     def part(self, number: int, source: Source, chosen: Indices) -> "PartTask":
-        """The problems in some of their variables, from where they stand."""
+        """Subproblems in the chosen variables, from the current coefficients."""
         return PartTask(number, source, self.pair, chosen, self.b[:, chosen], self.f[:, chosen])
 
     def _violation(self, column: int) -> float:
@@ -87,34 +81,16 @@ class RoundState:
 
     @cached_value
     def _spread(self) -> Indices:
-        """All samples, far apart ones first: of equal violators, as at the start, some of each."""
+        """All samples, spread evenly: of equal violators, as at the start, some of each part."""
         return np.argsort(np.arange(self.pair.dual.shape[1]) * GOLDEN_RATIO % 1.0, kind="stable")
 
 
 def solve_in_rounds(
     source: Source, pairs: dict[int, Pair], tol: float, largest: int, executor: Executor
 ) -> Iterator[tuple[int, list[Fit]]]:
-    """Solve pairs whose matrices do not fit.
+    """Solve numbered pairs to a KKT violation of tol, by subproblems of up to `largest` variables.
 
-    Parameters
-    ----------
-    source
-        The matrix.
-    pairs
-        The problems, by number.
-    tol
-        Greatest KKT violation.
-    largest
-        Variables whose matrix fits.
-    executor
-        Runs the tasks.
-
-    Yields
-    ------
-    int
-        Number of a pair.
-    list of Fit
-        One for each of its columns.
+    Yields the number of each pair, with a fit for each of its columns.
     """
     states = {k: RoundState(pair) for k, pair in pairs.items()}
     entry = float(np.abs(source.diagonal()).max())
@@ -140,7 +116,7 @@ def solve_in_rounds(
 def _improve_parts(
     source: Source, states: dict[int, RoundState], tol: float, largest: int, executor: Executor
 ) -> None:
-    """Solve each pair in its worst variables."""
+    """Solve a subproblem of each pair in its worst variables."""
     tasks = [
         (state.part(k, source, state.worst(largest)), state.left, tol)
         for k, state in states.items()
@@ -153,21 +129,7 @@ def _improve_parts(
 
 @dataclass(frozen=True, eq=False)
 class PartTask:
-    """The problems of a pair in some of their variables.
-
-    Attributes
-    ----------
-    number
-        Of the pair.
-    source
-        The matrix.
-    pair
-        The problems.
-    chosen
-        Which variables.
-    b, f
-        Their coefficients and gradients, (columns, chosen).
-    """
+    """Subproblems of a pair: chosen variables, their coefficients and gradients, (columns, m)."""
 
     number: int
     source: Source
@@ -180,40 +142,23 @@ class PartTask:
 def improve_part(
     task: PartTask, columns: list[int], tol: float
 ) -> tuple[int, Indices, Floats, Floats]:
-    """Solve the problems of a pair in some of their variables: the task that workers run.
+    """Solve some columns of the subproblems of a pair: the task that workers run.
 
-    Parameters
-    ----------
-    task
-        Problems and variables.
-    columns
-        Which problems.
-    tol
-        Greatest KKT violation.
-
-    Returns
-    -------
-    int
-        Number of the pair.
-    Indices
-        The variables.
-    Floats
-        Their new coefficients.
-    Floats
-        Steps and seconds of each column, (2, columns).
+    Returns the number of the pair, the variables, their new coefficients, and steps and seconds of
+    each column, (2, columns).
     """
     K = task.source.block(task.pair.members[task.chosen])
     dual = task.pair.dual.part(task.chosen)
     if task.b.any() or (task.f != dual.sign).any():
-        # A column starts from the one before only where both have no coefficients elsewhere.
+        # A warm start by the previous column needs all other coefficients of both to be 0.
         dual = replace(dual, chain=1)
-    b, f = task.b.copy(), task.f.copy()  # what came with the task may be read-only
+    b, f = task.b.copy(), task.f.copy()  # the arrays of a task may be read-only
     work = improve(K, dual, b, f, columns, tol / 2)
     return task.number, task.chosen, b, work
 
 
 def _renew_gradients(source: Source, states: list[RoundState]) -> None:
-    """Gradients s - K b of the columns that are not finished."""
+    """Recompute the gradients s - K b of the unfinished columns."""
     wanted = [(state, c) for state in states for c in state.left]
     vectors = [(state.pair.members, state.b[c]) for state, c in wanted]
     for (state, c), product in zip(wanted, products(source, vectors), strict=True):
@@ -221,7 +166,7 @@ def _renew_gradients(source: Source, states: list[RoundState]) -> None:
 
 
 def _ascend_within_bounds(source: Source, solvers: list["_FreeSetCG"]) -> int:
-    """Go on by conjugate gradients in all columns where that helps; the number of passes."""
+    """Run conjugate gradients in all columns where that helps; return the number of passes."""
     passes = 0
     while passes < MAX_PASSES:
         solvers = [solver for solver in solvers if solver.worthwhile]
@@ -235,7 +180,7 @@ def _ascend_within_bounds(source: Source, solvers: list["_FreeSetCG"]) -> int:
 
 
 class _FreeSetCG:
-    """Conjugate gradients in the coefficients of a column that lie within their bounds."""
+    """Conjugate gradients in the free coefficients of a column, those strictly within bounds."""
 
     def __init__(self, state: RoundState, column: int, tol: float, entry: float) -> None:
         self.members = state.pair.members
@@ -248,7 +193,7 @@ class _FreeSetCG:
         self._start()
 
     def _start(self) -> None:
-        """Begin anew with those that are within their bounds now."""
+        """Restart with the coefficients that are free now."""
         self._turns = 0
         self._free = (self._b > self._lower) & (self._b < self._upper)
         self._rest2 = 0.0
@@ -256,7 +201,7 @@ class _FreeSetCG:
         self._turn()
 
     def _turn(self) -> None:
-        """Next direction: the gradient, with a sum of 0, made conjugate to those before."""
+        """Next direction: the gradient, projected to a sum of 0, conjugate to earlier ones."""
         within = np.zeros(len(self._b))
         if self._free.any():
             within[self._free] = self._f[self._free] - self._f[self._free].mean()
@@ -264,15 +209,15 @@ class _FreeSetCG:
         self.direction *= rest2 / self._rest2 if self._rest2 else 0.0
         self.direction += within
         if self._free.any():
-            # Rounding leaves a sum, the steepest direction of all: it would grow from turn to turn.
+            # Rounding leaves a sum, the steepest direction of all, which would grow step by step.
             self.direction[self._free] -= self.direction[self._free].mean()
         self._rest2 = rest2
         self._turns += 1
 
     @property
     def worthwhile(self) -> bool:
-        """Whether enough of the violation is left, and within the bounds."""
-        # In exact arithmetic as many turns as there are free coefficients would be enough.
+        """Whether enough violation is left among the free coefficients."""
+        # In exact arithmetic, one direction for each free coefficient would be enough.
         tired = self._turns > MOST_TURNS * max(1, int(self._free.sum()))
         if tired or self._stops >= PATIENCE or not self._rest2:
             return False
@@ -281,12 +226,9 @@ class _FreeSetCG:
         return spread > self._tol / 2 and spread > WORTHWHILE * violation
 
     def move(self, product: Floats) -> None:
-        """Go along the direction to the optimum, or to the first bound on the way.
+        """Step along the direction to the optimum or to the first bound.
 
-        Parameters
-        ----------
-        product
-            Matrix times direction, (n,).
+        The product is that of the matrix with the direction, (n,).
         """
         self._state.moved = True
         d = self.direction

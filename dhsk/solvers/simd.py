@@ -20,8 +20,8 @@ BLOCK: Final = 64
 _WIDTH: Final = 16  # entries of a vector
 
 SMALLEST_CURVATURE: Final = 1e-12
-"""What stands for K_ii + K_jj - 2 K_ij where that is 0 or, of an indefinite matrix, below: TAU of
-LIBSVM."""
+"""Lower bound on K_ii + K_jj - 2 K_ij, which may be 0, or negative if K is indefinite: LIBSVM's
+TAU."""
 
 
 class _Block(VectorCode):

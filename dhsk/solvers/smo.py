@@ -1,8 +1,8 @@
 """Sequential minimal optimisation of one dual problem whose matrix is in memory.
 
-The problem: maximise s'b - b'Kb/2 over lower <= b <= upper with the sum of b kept. For two classes
-s is +1 and -1, and b_i = s_i alpha_i; with other s and bounds it is the one-class machine, the
-smallest ball, or one more block of a problem too large for memory.
+The problem is to maximise s'b - b'Kb/2 over lower <= b <= upper with a constant sum of b. For two
+classes s is +1 and -1, and b_i = s_i alpha_i. Other s and bounds give the one-class SVM, the
+smallest ball, and subproblems of a problem too large for memory.
 """
 
 from typing import Any, Final
@@ -18,49 +18,33 @@ _EPS: Final = float(np.finfo(np.float64).eps)
 
 
 def padded(n: int) -> int:
-    """Length of the arrays of a problem of n variables: whole blocks of `simd.BLOCK`."""
+    """Length of the arrays of a problem of n variables: a multiple of `simd.BLOCK`."""
     return -(-n // BLOCK) * BLOCK
 
 
 def matrix_bytes(n: int, dtype: "np.dtype[Any]") -> int:
-    """Bytes of the matrix of n variables, with its copy in single precision if it is in double."""
+    """Bytes of the matrix of n variables, with its float32 copy if it is in float64."""
     entry = dtype.itemsize + (4 if dtype.itemsize > 4 else 0)
     return n * padded(n) * entry
 
 
 def largest_entry(K: NDArray[Any]) -> float:
-    """Largest absolute value of the diagonal and of the first row, at least 1/4 of that of all.
+    """Largest absolute value of the diagonal and the first row, at least 1/4 of that of the matrix.
 
-    Of a kernel no value passes the diagonal. Of 1 - (1 - K)/unit, see `dhsk.kernels.stretched`, the
-    differences from 1 are half the squared distances in a feature space, over the unit, and no
-    two samples are farther apart than twice the farthest is from the first.
-
-    Parameters
-    ----------
-    K
-        Symmetric, (n, n or more).
+    For a kernel, no entry exceeds the diagonal. For 1 - (1 - K)/unit, see `dhsk.kernels.stretched`,
+    the differences from 1 are half the squared distances in a feature space, over the unit, and no
+    distance is more than twice the largest from the first sample.
     """
     return float(max(np.abs(np.diagonal(K)).max(), np.abs(K[0, : len(K)]).max()))
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)
 def rounding_of(gradient: float, entry: float, size: float) -> float:
-    """Violation that rounding alone may leave: below it no step is sure to gain anything.
+    """Violation that rounding alone may leave, below which no step is sure to gain anything.
 
-    Parameters
-    ----------
-    gradient
-        Largest absolute value of the gradients. Steps were seen to go on without end at 1.5 units
-        in its last place, and not at more.
-    entry
-        Largest absolute value of the matrix, for a kernel on its diagonal.
-    size
-        Sum of the absolute values of the coefficients.
-
-    Returns
-    -------
-    float
-        The violation.
+    gradient is the largest absolute gradient (measured: at 1.5 units in its last place, but not at
+    more, steps went on without end), entry the largest absolute entry of the matrix, and size the
+    sum of the absolute coefficients.
     """
     return _EPS * (4.0 * gradient + entry * size)
 
@@ -70,9 +54,8 @@ def ascend(
 ) -> tuple[int, float]:
     """Improve b in place, two variables a step, until its violation is at most `tol`.
 
-    Each step takes the variable i with the highest gradient that may grow, and the j that may
-    shrink with the largest gain by second order [1]_: LIBSVM's choice, with LIBSVM's criterion to
-    stop.
+    Each step takes the variable i of the highest gradient that may grow, and the j that may shrink
+    with the largest second-order gain [1]_. Working set and stopping criterion are LIBSVM's.
 
     Parameters
     ----------
@@ -82,21 +65,21 @@ def ascend(
     lower, upper
         Bounds, (n,).
     b
-        A feasible point, (n,); changed in place.
+        Feasible coefficients, (n,), changed in place.
     f
-        The gradient there, s - K b, (n,); changed in place.
+        Gradient s - K b, (n,), changed in place.
     tol
-        Greatest violation: the highest gradient of what may grow less the lowest of what may
-        shrink. Where rounding alone leaves more, that is where the steps end.
+        Tolerance of the violation: the highest gradient of a variable that may grow less the lowest
+        of one that may shrink. If rounding alone leaves more, the steps end there.
     max_steps
-        Where to stop in any case.
+        Upper bound on the number of steps.
 
     Returns
     -------
     int
-        Steps made.
+        Number of steps.
     float
-        The violation left.
+        Remaining violation.
 
     References
     ----------
@@ -126,9 +109,9 @@ def _ascend(
     open_: Floats,
     limits: tuple[float, float, int],
 ) -> tuple[int, float]:
-    """Compiled part of `ascend`; rows of `open_` are 0 where b may grow or shrink, else infinite.
+    """Compiled part of `ascend`; rows of `open_` are 0 if b may grow or shrink, else infinite.
 
-    `limits` are the largest entry, the tolerance, and the most steps.
+    `limits` are the largest entry, the tolerance, and the bound on the steps.
     """
     (lower, upper), (entry, tol, max_steps) = bounds, limits
     grow, shrink = open_[0], open_[1]
@@ -144,7 +127,7 @@ def _ascend(
         room_i, room_j = upper[i] - b[i], b[j] - lower[j]
         step = min((highest - f[j]) / curvature, room_i, room_j)
         size -= abs(b[i]) + abs(b[j])
-        # A bound that is reached is reached exactly.
+        # Bounds are reached exactly.
         b[i] = upper[i] if step == room_i else b[i] + step
         b[j] = lower[j] if step == room_j else b[j] - step
         size += abs(b[i]) + abs(b[j])
@@ -160,7 +143,7 @@ def _ascend(
 def _move(
     f: Floats, grow: Floats, row_i: NDArray[Any], row_j: NDArray[Any], step: float
 ) -> tuple[int, float]:
-    """Bring the gradient up to date; the variable that may grow with the highest, or -1."""
+    """Update the gradient; return the variable of the highest that may grow, or -1, and that."""
     highest, place = -np.inf, -1
     for start in range(0, f.size, BLOCK):
         found = update_block(f, grow, row_i, row_j, step, start)
@@ -177,7 +160,7 @@ def _move(
 def _partner(
     f: Floats, shrink: Floats, diagonal: Floats, row: NDArray[Any], highest: float, own: float
 ) -> tuple[int, float]:
-    """The variable that may shrink with the largest gain, or -1; and the lowest such gradient."""
+    """Variable of the largest gain that may shrink, or -1, and the lowest gradient of those."""
     best, lowest, place = 0.0, np.inf, -1
     for start in range(0, f.size, BLOCK):
         gain, low = gain_of_block(f, shrink, diagonal, row, highest, own, start)

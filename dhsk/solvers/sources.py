@@ -1,4 +1,4 @@
-"""Where a solver gets its matrix from: the protocol, and a matrix in memory."""
+"""Matrices that solvers read in parts: the protocol, and a matrix in memory."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
@@ -13,12 +13,12 @@ _EDGE: Final = 1024
 """Rows that are converted to float64 at a time."""
 
 PRODUCT_BYTES: Final = 1 << 28
-"""Vectors that are multiplied with the matrix at a time."""
+"""Bytes of the vectors that are multiplied with the matrix at a time, about."""
 
 COLUMNS: Final = 16
-"""Vectors are multiplied in multiples of so many: each product then has the same bits whatever else
-is multiplied with it. So it was with OpenBLAS 0.3.31 for four kinds of processors, but for parts of
-seven rows or fewer."""
+"""Vectors are multiplied in multiples of 16, so that each product has the same bits whatever it is
+computed with. Measured with OpenBLAS 0.3.31 on four kinds of processors, except for parts of seven
+rows or fewer."""
 
 
 class Source(Protocol):
@@ -30,7 +30,7 @@ class Source(Protocol):
     """Type of the entries."""
 
     def block(self, members: Indices) -> NDArray[Any]:
-        """Entries between some samples, (n, padded(n)), as `smo.ascend` takes them."""
+        """Matrix of some samples, (n, padded(n)), as `smo.ascend` takes it."""
 
     def product(self, V: Floats) -> Floats:
         """Product of the matrix with V, (N, k)."""
@@ -40,13 +40,7 @@ class Source(Protocol):
 
 
 class ArraySource:
-    """A matrix in memory, or memory-mapped.
-
-    Parameters
-    ----------
-    K
-        Symmetric, (N, N).
-    """
+    """A symmetric matrix in memory, or memory-mapped, (N, N)."""
 
     def __init__(self, K: NDArray[Any]) -> None:
         self.n = len(K)
@@ -54,7 +48,7 @@ class ArraySource:
         self._K = K
 
     def block(self, members: Indices) -> NDArray[Any]:
-        """Entries between some samples."""
+        """Matrix of some samples."""
         return self._K[members[:, None], repeat_to_padded(members)]
 
     def product(self, V: Floats) -> Floats:
@@ -70,19 +64,9 @@ class ArraySource:
 
 
 def products(source: Source, vectors: Sequence[tuple[Indices, Floats]]) -> Iterator[Floats]:
-    """Multiply the matrix with vectors on some samples each.
+    """Multiply the matrix with sparse vectors, each given by samples and values.
 
-    Parameters
-    ----------
-    source
-        The matrix.
-    vectors
-        Samples and values of each.
-
-    Yields
-    ------
-    Floats
-        The product at those samples.
+    Yields each product at the samples of its vector.
     """
     at_once = max(1, PRODUCT_BYTES // (8 * COLUMNS * source.n)) * COLUMNS
     for some in blocks(len(vectors), at_once):
@@ -96,5 +80,5 @@ def products(source: Source, vectors: Sequence[tuple[Indices, Floats]]) -> Itera
 
 
 def repeat_to_padded(members: Indices) -> Indices:
-    """Repeat the first one to the length that the solver takes: it never uses those columns."""
+    """Pad indices with the first one to the solver's length; it never reads those columns."""
     return np.concatenate([members, np.repeat(members[:1], padded(len(members)) - len(members))])

@@ -1,4 +1,4 @@
-"""Class numbers and scores of one-vs-one classifiers, by votes as LIBSVM counts them."""
+"""Classes and scores of one-vs-one classifiers, by LIBSVM's votes."""
 
 from itertools import combinations
 from typing import Any
@@ -10,21 +10,11 @@ from dhsk.arrays import Floats, Indices
 
 
 def vote(decisions: Floats, n_classes: int) -> Indices:
-    """Class that wins the most pairs; of several, the first, as LIBSVM's ``svm_predict`` has it.
+    """Class with the most votes, the first of several, (N,), as LIBSVM's ``svm_predict`` chooses.
 
-    Parameters
-    ----------
-    decisions
-        One column per pair of classes, in the order of ``combinations(range(n_classes), 2)``,
-        (N, n_pairs). Above 0 the first class of the pair gets the vote, otherwise the second.
-        For two classes this is minus what scikit-learn's ``SVC.decision_function`` returns.
-    n_classes
-        Number of classes, at least 2.
-
-    Returns
-    -------
-    Indices
-        Class numbers, (N,): what ``sklearn.svm.SVC(break_ties=False).predict`` chooses.
+    Decision values have a column per pair, in the order of ``combinations(range(n_classes), 2)``,
+    (N, n_pairs). A positive one is a vote for the first class of the pair, any other for the
+    second. For two classes scikit-learn's ``SVC.decision_function`` has the opposite sign.
     """
     wins = decisions > 0
     winners: Indices = _per_class(wins, ~wins, n_classes).argmax(axis=1)
@@ -32,24 +22,12 @@ def vote(decisions: Floats, n_classes: int) -> Indices:
 
 
 def one_vs_rest(decisions: Floats, n_classes: int) -> Floats:
-    """Score of every class: its votes, and its confidence squashed to (-1/3, 1/3) for ties.
+    """Scores of all classes, (N, n_classes): votes plus the confidence, scaled to (-1/3, 1/3).
 
-    The largest score need not belong to the class that `vote` chooses: votes that tie are
-    told apart here, and a decision of exactly 0 counts for the first class of its pair.
-
-    Parameters
-    ----------
-    decisions
-        As in `vote`, (N, n_pairs).
-    n_classes
-        Number of classes, at least 2.
-
-    Returns
-    -------
-    Floats
-        Scores, (N, n_classes), or for two classes (N,), where a POSITIVE score means the SECOND
-        class: in both cases what ``sklearn.svm.SVC(decision_function_shape="ovr")`` returns from
-        its ``decision_function``.
+    They are those of the ``decision_function`` of ``SVC(decision_function_shape="ovr")`` [1]_; for
+    two classes they are (N,), and a POSITIVE score means the SECOND class. The class of the largest
+    score may differ from that of `vote`: ties are broken here, and a decision value of exactly 0
+    counts for the first class of its pair.
 
     References
     ----------
@@ -64,7 +42,7 @@ def one_vs_rest(decisions: Floats, n_classes: int) -> Floats:
 
 
 def _per_class(to_first: NDArray[Any], to_second: NDArray[Any], n_classes: int) -> Floats:
-    """Sums of what every pair gives to its first class and to its second, (N, n_classes)."""
+    """Sums over all pairs of the values for their first and second class, (N, n_classes)."""
     total = np.zeros((len(to_first), n_classes))
     pairs = combinations(range(n_classes), 2)
     for (a, b), first, second in zip(pairs, to_first.T, to_second.T, strict=True):
