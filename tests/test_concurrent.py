@@ -196,7 +196,7 @@ def test_the_client_of_a_parent_is_refused(calls: Calls) -> None:
     """What serves it does not run in the child, which would wait for ever."""
 
     def forked(pipe: Any, client: Client) -> None:
-        with pytest.raises(dhsk.InputError, match="connect here, or leave out client"):
+        with pytest.raises(dhsk.InputError, match="connect here, or omit client"):
             dhsk.compute_gram(np.eye(3), dhsk.LinearKernel(), client=client)
         pipe.send("refused")
 

@@ -1,4 +1,4 @@
-"""What is kept on disk so that a killed run goes on where it was."""
+"""Checkpoints: files from which a killed run resumes."""
 
 import json
 import zlib
@@ -27,18 +27,13 @@ _DAMAGE: Final = (
     RuntimeError,
     zlib.error,
 )
-"""What numpy and zipfile raise of bytes that are not what was written, and those who take them."""
+"""Errors of numpy, zipfile and `made` on damaged files."""
 
 
 class Checkpoint:
-    """Arrays and JSON values under names, a file each; without a folder it keeps nothing.
+    """Named entries of arrays and JSON values, a file each; without a folder it stores nothing.
 
-    Parameters
-    ----------
-    folder
-        Made when the first entry is written.
-    prefix
-        Of the files' names.
+    The folder is made with the first entry; `prefix` begins the name of every file.
     """
 
     def __init__(self, folder: Path | None, prefix: str = "") -> None:
@@ -46,14 +41,9 @@ class Checkpoint:
         self._prefix = prefix
 
     def get(self, name: str, made: Callable[[dict[str, Any]], Entry]) -> Entry | None:
-        """Entry of a name; None if there is no whole one: damage is the same as absence.
+        """Read an entry; None if it is absent or damaged.
 
-        Parameters
-        ----------
-        name
-            From `digest_of`.
-        made
-            Makes the entry of arrays, numbers and JSON values by their names.
+        `made` receives its arrays, numbers and JSON values by name and returns the entry.
         """
         if self.folder is None:
             return None
@@ -70,17 +60,7 @@ class Checkpoint:
     def put(
         self, name: str, arrays: Mapping[str, ArrayLike], values: Mapping[str, Any] | None = None
     ) -> None:
-        """Keep an entry in place of an earlier one; it is there whole, or not at all.
-
-        Parameters
-        ----------
-        name
-            From `digest_of`.
-        arrays
-            Arrays and numbers.
-        values
-            JSON values.
-        """
+        """Write an entry of arrays, numbers and JSON values atomically, over an older one."""
         if self.folder is None:
             return
         texts = {key: np.array(json.dumps(value)) for key, value in (values or {}).items()}
@@ -88,19 +68,17 @@ class Checkpoint:
             np.savez(file, **arrays, **texts)  # type: ignore[arg-type]  # of allow_pickle
 
     def drop(self, *names: str) -> None:
-        """Forget entries that are of no more use."""
+        """Remove entries."""
         for name in names if self.folder is not None else ():
             self._path(name).unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove all entries, and the folder if nothing else is in it."""
+        """Remove all entries, and the folder if it is then empty."""
         if self.folder is None:
             return
-        for file in (
-            *self.folder.glob(f"{self._prefix}*.npz"),
-            *self.folder.glob(f".{self._prefix}*.part"),
-        ):
-            file.unlink(missing_ok=True)
+        for pattern in f"{self._prefix}*.npz", f".{self._prefix}*.part":
+            for file in self.folder.glob(pattern):
+                file.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()
 
@@ -110,25 +88,14 @@ class Checkpoint:
 
 
 def _plain(value: NDArray[Any]) -> Any:
-    """Numbers as Python's, and what JSON text says."""
+    """An array as it is, a number as Python's, a string parsed as JSON."""
     if value.ndim:
         return value
     return parse_json(str(value)) if value.dtype.kind == "U" else value.item()
 
 
 def digest_of(*parts: Any) -> str:
-    """Name of what was fitted: a hash of arrays and of JSON values.
-
-    Parameters
-    ----------
-    parts
-        What tells it from everything else.
-
-    Returns
-    -------
-    str
-        Hexadecimal.
-    """
+    """Hexadecimal hash of arrays and JSON values, the name of an entry."""
     total = blake2b(digest_size=12)
     for part in parts:
         if isinstance(part, np.ndarray):

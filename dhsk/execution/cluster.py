@@ -1,4 +1,4 @@
-"""Where the tasks run: a cluster on this machine, a scheduler by address, or a scheduler file."""
+"""Connects to a Dask cluster on this machine, by address, or by scheduler file."""
 
 import logging
 import signal
@@ -30,19 +30,18 @@ from dhsk.execution.settings import SharedSetting, short_logs
 from dhsk.kernels.base import whole_parameter
 
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
-"""What distributed speaks."""
+"""Protocols of distributed."""
 
 _QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
 }
-"""Watching two idle workers a hundred times a second was seen to take 4 % of two cores."""
+"""Measured: profiling two idle workers a hundred times a second took 4 % of two cores."""
 
 _quiet = SharedSetting(lambda: dask.config.set(_QUIET))
 
-
 WAIT_SECONDS = 60
-"""How long to wait for a scheduler that was named, and for its first worker."""
+"""Time to wait for a scheduler, and for its workers."""
 
 
 def connect(cluster: str = "local", **options: Any) -> Client:
@@ -110,8 +109,8 @@ def _local(**options: Any) -> Client:
         "n_workers": core_count(),
         "threads_per_worker": 1,  # tasks hold the interpreter part of the time
         "dashboard_address": "127.0.0.1:0",
-        # What goes wrong in a task comes back with it; what workers log beside that is that their
-        # scheduler is gone, which is no news where both were stopped on request.
+        # Errors of tasks are raised with their results. Beside them workers log that the scheduler
+        # has ended, also if it was closed on request.
         "silence_logs": logging.CRITICAL,
     }
     if options.get("n_workers", 0) is None:
@@ -138,7 +137,7 @@ def _local(**options: Any) -> Client:
 
 
 def _threads_instead(hindrance: str, options: dict[str, Any]) -> Client:
-    """Threads of this process in place of worker processes, as many as tasks were to run."""
+    """Cluster of threads in place of worker processes, with as many tasks at a time."""
     threads = options["n_workers"] * options["threads_per_worker"]
     warnings.warn(
         f"{hindrance}: computing on {threads} threads of this process instead", stacklevel=4
@@ -148,12 +147,12 @@ def _threads_instead(hindrance: str, options: dict[str, Any]) -> Client:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Start worker processes deaf to Ctrl-C and SIGTERM: they end with us, or at our word.
+    """Make worker processes ignore Ctrl-C and SIGTERM: they end with their client.
 
-    Terminals and batch systems send both to the whole group, and a worker that dies of one prints
-    tracebacks. The mask passes to the thread that starts them and from there to the processes; a
-    signal that arrives meanwhile is delivered at the end. A worker that has outgrown its memory
-    is sent SIGTERM by its nanny, and SIGKILL as that has no effect.
+    Terminals and batch systems send both to the whole process group, and a worker that dies of one
+    prints tracebacks. The thread that starts the workers inherits the mask, and so do they; a
+    signal that arrives meanwhile is delivered at the end. A worker that exceeds its memory is sent
+    SIGTERM by its nanny, and then SIGKILL, as SIGTERM has no effect.
     """
     resource_tracker.ensure_running()  # its first start would lift the mask again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
@@ -164,7 +163,7 @@ def _signals_blocked() -> Iterator[None]:
 
 
 def _await_file(path: Path) -> str:
-    """Wait for a scheduler file that a batch job may be about to write; not for a mistyped word."""
+    """Wait for a scheduler file that a batch job may still write; not for a mistyped word."""
     plausible = path.suffix == ".json" and path.parent.is_dir()
     deadline = monotonic() + (WAIT_SECONDS if plausible else 0)
     while not path.exists():

@@ -1,4 +1,4 @@
-"""Names in folders that everybody shares, and what killed processes left under theirs."""
+"""Temporary names in shared folders, and the removal of files that killed processes left."""
 
 import contextlib
 import fcntl
@@ -19,26 +19,26 @@ PREFIX: Final = "dhsk-"
 _SUFFIX: Final = ".lock"
 
 Remove: TypeAlias = Callable[[Path, str], None]
-"""Removes, in a folder, what goes by a name."""
+"""Called with a folder and a name: removes the files of that name."""
 
 
 class Claim:
-    """A new name in a folder, for what is to be gone when this process is.
+    """A new name in a folder, for files that are removed when this process ends.
 
-    A file ``dhsk-NAME.lock`` is locked (`flock`) for as long as the name is in use. The kernel ends
-    the lock with the process, however that ends; whoever claims a name in the same folder next
-    removes what goes by names that nobody holds. No other user's files are touched, no link is
-    followed, and nothing that another machine left in a folder that both see: its locks may not be
-    visible here.
+    A file ``dhsk-NAME.lock`` is locked (`flock`) as long as the name is in use. The kernel ends the
+    lock with the process, even if it is killed; the next claim in the same folder removes the files
+    of names that no process holds. Files of other users are never removed, links are not followed,
+    and files from another machine stay, as its locks may not be visible here.
 
     Parameters
     ----------
     folder
-        Where. It may be full of other people's files.
+        Folder, which may be shared with other people.
     remove
-        Removes what goes by a name.
+        Removes the files of a name.
     tidy
-        What goes by this name is removed by others, unless they are killed: here only then.
+        Whether others remove the files at the end, so that only those of killed processes are
+        removed here.
     """
 
     def __init__(self, folder: Path, remove: Remove, *, tidy: bool = False) -> None:
@@ -48,19 +48,11 @@ class Claim:
         self.release = weakref.finalize(
             self, _release, os.getpid(), descriptor, lock, None if tidy else remove, self.name
         )
-        """Removes what goes by the name, and gives it back; at the latest when Python ends."""
+        """Removes the files and gives up the name; called when Python ends at the latest."""
 
 
 def sweep(folder: Path, remove: Remove) -> None:
-    """Remove what goes by names whose processes are gone.
-
-    Parameters
-    ----------
-    folder
-        Where names are claimed.
-    remove
-        Removes what goes by a name.
-    """
+    """Remove the files of names in a folder whose processes have ended."""
     for lock in folder.glob(f"{PREFIX}*{_SUFFIX}"):
         with contextlib.suppress(OSError), _abandoned(lock) as ours:
             if ours:
@@ -69,7 +61,7 @@ def sweep(folder: Path, remove: Remove) -> None:
 
 
 def remove_folder(folder: Path, name: str) -> None:
-    """Remove a folder with all that is in it; a link of that name is left alone."""
+    """Remove a folder with its contents; a link of that name stays."""
     path = folder / name
     with contextlib.suppress(FileNotFoundError):
         if stat.S_ISDIR(path.lstat().st_mode):
@@ -78,7 +70,7 @@ def remove_folder(folder: Path, name: str) -> None:
 
 @contextlib.contextmanager
 def _abandoned(lock: Path) -> Iterator[bool]:
-    """Lock the file of a name, and say whether its owner was a process of ours that is gone."""
+    """Lock a name's file; yield whether its owner was a process of this user that has ended."""
     descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)
@@ -96,12 +88,12 @@ def _was_here(signature: bytes) -> bool:
     try:
         who = json.loads(signature)
         return bool(who["boot"] == here["boot"] or who["host"] == here["host"])
-    except (ValueError, KeyError, TypeError):  # of somebody else, or not yet signed
+    except (ValueError, KeyError, TypeError):  # another program's, or not yet signed
         return False
 
 
 def _claimed(folder: Path) -> tuple[Path, int]:
-    """Make, lock and sign a file of a new name; again if it was swept before it was locked."""
+    """Make, lock and sign a file of a new name, again if `sweep` removes it before it is locked."""
     while True:
         descriptor, name = tempfile.mkstemp(_SUFFIX, PREFIX, folder)
         lock = Path(name)
@@ -118,7 +110,7 @@ def _claimed(folder: Path) -> tuple[Path, int]:
 
 
 def _release(owner: int, descriptor: int, lock: Path, remove: Remove | None, name: str) -> None:
-    if os.getpid() != owner:  # a fork: what its parent uses is not its to remove
+    if os.getpid() != owner:  # a fork: its parent uses the files
         return
     if remove is not None:
         remove(lock.parent, name)

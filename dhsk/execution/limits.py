@@ -1,4 +1,4 @@
-"""What of this machine the process may use: a container or a batch job may have less than all."""
+"""Processors and memory that this process may use, in a container or a batch job too."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,11 @@ _MEBIBYTE: Final = 2**20
 """Slurm's megabyte."""
 
 USABLE_MEMORY: Final = 0.5
-"""Part of the free memory that matrices may take where no limit is given."""
+"""Share of the free memory that matrices may take if no limit is given."""
 
 
 def core_count() -> int:
-    """Processors that this process may use: of the machine, its affinity, its control group."""
+    """Processors that the process's affinity and control group allow it."""
     return int(cpu_count())
 
 
@@ -30,31 +30,17 @@ def memory_limit(
     groups: Path = Path("/proc/self/cgroup"),
     mount: Path = Path("/sys/fs/cgroup"),
 ) -> int:
-    """Bytes that this process and those it starts may hold.
+    """Bytes that this process and its children may hold.
 
-    That is the least of the machine's memory, the limits of this process's control group and of all
+    The minimum of the machine's memory, the limits of the process's control group and of all
     groups around it (versions 1 and 2), and what Slurm has granted on this node.
-
-    Parameters
-    ----------
-    environment
-        Variables of the process.
-    groups
-        Says which control groups the process is in.
-    mount
-        Where the files of control groups are.
-
-    Returns
-    -------
-    int
-        Bytes.
     """
     limits = [*_of_groups(groups, mount), *_of_slurm(environment)]
     return min([int(limit_of_machine()), *(limit for limit in limits if limit > 0)])
 
 
 def _of_groups(groups: Path, mount: Path) -> Iterator[int]:
-    """Limits of the control groups around a process; version 1 without a limit says 2^63."""
+    """Limits of a process's control groups; 2^63 is version 1's "no limit"."""
     try:
         lines = groups.read_text().splitlines()
     except OSError:  # not Linux, or /proc is hidden
@@ -74,14 +60,14 @@ def _of_groups(groups: Path, mount: Path) -> Iterator[int]:
 
 
 def _numbers(files: Iterator[Path]) -> Iterator[int]:
-    """Contents of those files that hold a number; "max" is none."""
+    """Numbers that files hold; "max", which means no limit, is skipped."""
     for file in files:
         with suppress(OSError, ValueError):
             yield int(file.read_text())
 
 
 def _of_slurm(environment: Mapping[str, str]) -> Iterator[int]:
-    """What a Slurm job was granted on this node; 0 is all there is."""
+    """Memory of a Slurm job on this node; 0 stands for all of the node's."""
     with suppress(KeyError, ValueError):
         yield _MEBIBYTE * int(environment["SLURM_MEM_PER_NODE"])
     with suppress(KeyError, ValueError):
@@ -90,41 +76,22 @@ def _of_slurm(environment: Mapping[str, str]) -> Iterator[int]:
 
 
 def share_memory(memory: int, largest: int, threads: int) -> tuple[int, int]:
-    """Divide memory among tasks: fewer at a time if then each has its whole matrix.
+    """Number of tasks at a time, and bytes for each.
 
-    Parameters
-    ----------
-    memory
-        Bytes for all matrices together.
-    largest
-        Bytes of the largest matrix.
-    threads
-        Tasks that could run at a time.
-
-    Returns
-    -------
-    int
-        Tasks at a time.
-    int
-        Bytes for each.
+    At most `threads` tasks run at a time: fewer if each then has its whole matrix in memory, the
+    largest of which takes `largest` bytes.
     """
     at_once = max(1, min(threads, memory // max(1, largest)))
     return at_once, memory // at_once
 
 
 def held_bytes() -> int:
-    """Bytes that this process holds, `LOADED_BYTES` at least."""
+    """Resident bytes of this process, at least `LOADED_BYTES`."""
     return max(LOADED_BYTES, int(psutil.Process().memory_info().rss))
 
 
 def own_room(memory: int | None) -> int:
-    """Bytes that this process may still take.
-
-    Parameters
-    ----------
-    memory
-        Most bytes that it may hold; None for half of what is free besides what it holds now.
-    """
+    """Bytes that this process may still allocate of `memory`; None for half of the free memory."""
     held = held_bytes()
     if memory is None:
         free = min(psutil.virtual_memory().available, memory_limit() - held)

@@ -14,16 +14,11 @@ from dhsk.execution.settings import short_logs
 
 
 class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
-    """Client of a cluster that is started for it and ends with it.
+    """Client with its own local cluster, which ends with it.
 
-    `distributed.Client` does that too, but where the cluster fails to start it leaves the parts
-    that did behind, and itself as what Dask computes with. Its workers have their folders in one
-    that ends with them, or that the next start removes where they were killed.
-
-    Parameters
-    ----------
-    **options
-        Of `distributed.LocalCluster`, and of `distributed.Client`.
+    `distributed.Client` can start one too, but if that fails it leaves parts of the cluster running
+    and itself as the default client. The workers' folders are in a `TemporaryFolder`. Options are
+    those of `distributed.LocalCluster` and of `distributed.Client`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -35,24 +30,18 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
         of_scheduler = {"scheduler_kwargs": place | options.pop("scheduler_kwargs", {})}
         options = place | options | of_scheduler
         with short_logs():
-            cluster = LocalCluster(**options)  # closes itself where it fails
+            cluster = LocalCluster(**options)  # closes itself if it fails
             try:
                 super().__init__(cluster, **own)
             except BaseException:
                 cluster.close()
                 raise
-        # Dask would end the parts in any order, and log that they have lost each other.
+        # Dask would end the parts in any order, and log lost connections.
         self._at_exit = partial(_close, weakref.ref(self))
         atexit.register(self._at_exit)
 
     def close(self, *arguments: Any, **options: Any) -> Any:
-        """End the client, and then the cluster.
-
-        Parameters
-        ----------
-        *arguments, **options
-            As for `distributed.Client.close`.
-        """
+        """Close the client, as `distributed.Client.close` does, and then the cluster."""
         atexit.unregister(self._at_exit)
         ended = super().close(*arguments, **options)
         if self.cluster is not None:
@@ -62,22 +51,14 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
 
 
 def _close(reference: "weakref.ref[LocalClient]") -> None:
-    """End a client that is still there."""
+    """Close a client that still exists."""
     client = reference()
     if client is not None:
         client.close()
 
 
 def thread_client(threads: int, *, set_as_default: bool = True) -> LocalClient:
-    """Start a cluster of threads in this process.
-
-    Parameters
-    ----------
-    threads
-        Tasks at a time.
-    set_as_default
-        Whether other calls of this process take it for theirs.
-    """
+    """Start a cluster of threads in this process."""
     return LocalClient(
         processes=False,
         n_workers=1,

@@ -1,4 +1,4 @@
-"""One writer a store: a lock that ends with its process, however that ends."""
+"""Lock of a store for one writer, which ends with its process even if that is killed."""
 
 import errno
 import fcntl
@@ -23,27 +23,19 @@ WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 @contextmanager
 def sole_writer(path: Path) -> Iterator[None]:
-    """Be the only one that writes to a store; readers, and the workers of the writer, are free.
+    """Lock a store's folder, made if absent, for one writer; readers and workers need no lock.
 
-    The lock is the kernel's (`flock`) on a file ``.lock`` in the folder, so it ends with the
-    process that holds it, even one that was killed; what such a process leaves is an unlocked file,
-    which the next writer takes over. The file, and a folder that stayed empty, go at the end.
+    The lock is the kernel's (`flock`) on a file ``.lock`` in the folder. A killed process leaves an
+    unlocked file, which the next writer takes over. At the end the file is removed, and so are
+    folders that were made here and stayed empty.
 
-    Between machines it holds where the file system carries it: NFS from version 4 on, or 3 with
-    lockd, as Linux turns `flock` into a lock at the server; Lustre mounted with ``flock``. With the
-    mount options ``local_lock`` or ``localflock`` it holds on each machine alone. Where there are
-    no locks at all a warning says so, and the work goes on.
+    It holds between machines on NFS from version 4 on, or 3 with lockd, as Linux turns `flock` into
+    a lock at the server, and on Lustre mounted with ``flock``. With the mount options
+    ``local_lock`` or ``localflock`` it holds on each machine alone. On a file system without locks
+    a warning says so, and the work continues.
 
-    Parameters
-    ----------
-    path
-        Folder of the store, made with its parents if absent.
-
-    Raises
-    ------
-    StoreError
-        Another process, or another thread of this one, writes to it; or the folder cannot be
-        written.
+    Raises StoreError if another process or thread writes to the store, or the folder is not
+    writable.
     """
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     file = path / LOCK_NAME
@@ -53,12 +45,12 @@ def sole_writer(path: Path) -> Iterator[None]:
             path.mkdir(parents=True, exist_ok=True)
             descriptor = _acquire(file)
             sign(descriptor)
-        except PermissionError as error:
-            raise _not_writable(path, error) from error
         except OSError as error:
-            if error.errno != errno.EROFS:
+            if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
                 raise
-            raise _not_writable(path, error) from error
+            raise StoreError(
+                f"{not_writable(path, error)}; a finished store can be read as it is"
+            ) from error
         yield
     finally:
         if descriptor is not None:
@@ -78,7 +70,7 @@ def is_occupied(path: Path) -> bool:
 
 
 def _acquire(file: Path) -> int:
-    """Open and lock the file; again if its last holder removed it in between."""
+    """Open and lock the file, again if its last holder removes it in between."""
     while True:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
@@ -111,15 +103,7 @@ def _lock(descriptor: int, file: Path) -> None:
 
 
 def is_at(descriptor: int, file: Path) -> bool:
-    """Whether an open file is still the one of its name.
-
-    Parameters
-    ----------
-    descriptor
-        Of the open file.
-    file
-        Its name; a link is not followed.
-    """
+    """Whether a descriptor's open file is still the one at this path; links are not followed."""
     try:
         return os.path.samestat(os.fstat(descriptor), file.lstat())
     except FileNotFoundError:
@@ -127,7 +111,7 @@ def is_at(descriptor: int, file: Path) -> bool:
 
 
 def machine() -> dict[str, str]:
-    """Name of this host, and what tells this run of its kernel from every other."""
+    """Name of this host, and the identifier of its boot."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return {
         "host": socket.gethostname(),
@@ -136,20 +120,14 @@ def machine() -> dict[str, str]:
 
 
 def sign(descriptor: int) -> None:
-    """Write down who holds a lock, for people: the lock itself does not depend on it.
-
-    Parameters
-    ----------
-    descriptor
-        Of the locked file.
-    """
+    """Write into a locked file which process holds it, for messages: locking does not need it."""
     who = {
         **machine(),
         "pid": os.getpid(),
         "since": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
     }
     os.truncate(descriptor, 0)
-    with suppress(OSError):  # a full disk must not hinder a repair that needs no room
+    with suppress(OSError):  # a full disk must not stop a repair that needs no space
         os.pwrite(descriptor, json.dumps(who).encode(), 0)
 
 
@@ -157,9 +135,5 @@ def _holder(file: Path) -> str:
     try:
         who = json.loads(file.read_text())
         return f"process {who['pid']} on {who['host']} since {who['since']}"
-    except (OSError, ValueError, KeyError, TypeError):  # just made, or just gone
+    except (OSError, ValueError, KeyError, TypeError):  # just made, or just removed
         return "another process"
-
-
-def _not_writable(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"{not_writable(path, error)}; a finished store can be read as it is")

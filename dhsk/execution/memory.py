@@ -1,4 +1,4 @@
-"""What an operation needs of memory, by part: computed once, for the plan and for the run."""
+"""Memory of an operation, by part: computed once, for the plan and for the run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,18 +10,13 @@ from dhsk.units import human_bytes
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """Peak memory of an operation, predicted before it runs.
-
-    Attributes
-    ----------
-    name
-        The operation.
-    parts
-        Bytes of each part; all of them are in memory at the same time.
-    """
+    """Peak memory of an operation, predicted before it runs."""
 
     name: str
+    """The operation."""
+
     parts: Mapping[str, int]
+    """Bytes of each part; all of them are in memory at the same time."""
 
     @property
     def total(self) -> int:
@@ -30,7 +25,7 @@ class MemoryNeed:
 
     @property
     def words(self) -> str:
-        """The parts for people, largest first; those that take nothing are left out."""
+        """Parts with their sizes, largest first, without empty ones."""
         sizes = sorted(self.parts.items(), key=lambda part: -part[1])
         return ", ".join(f"{part} {human_bytes(size)}" for part, size in sizes if size)
 
@@ -58,26 +53,21 @@ class MemoryNeed:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What this process may use.
-
-    Attributes
-    ----------
-    memory
-        Most bytes that it may hold, as the user gave it; None if none were given.
-    held
-        Bytes that it holds before it begins.
-    room
-        Bytes that it may still take.
-    cores
-        Tasks at a time.
-    """
+    """Memory and processors that this process may use."""
 
     memory: int | None
+    """The user's limit in bytes; None for no limit."""
+
     held: int
+    """Bytes that the process holds before the operation."""
+
     room: int
+    """Bytes that it may still allocate."""
+
     cores: int
+    """Tasks at a time."""
 
     @classmethod
     def now(cls, memory: int | None) -> "Allowance":
-        """That of this process as it is."""
+        """Allowance of this process in its present state."""
         return cls(memory, held_bytes(), own_room(memory), core_count())

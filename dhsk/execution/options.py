@@ -1,4 +1,4 @@
-"""Where a fit or a cross-validation computes, and what it keeps."""
+"""Options that fits and cross-validations share."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,26 +10,19 @@ from dhsk.progress import OnProgress, ignore
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where a fit or a cross-validation computes, and what it keeps.
-
-    Attributes
-    ----------
-    memory
-        Most bytes for all processes together; None for half of what is free, or for what the
-        workers have.
-    client
-        Where to compute; None for threads of this process.
-    store
-        Folder for Gram matrices; None to store nothing.
-    journal
-        Folder for what is finished, so that the same call goes on where it was killed; None to
-        keep nothing.
-    report
-        Receives progress.
-    """
+    """Where a fit or a cross-validation computes, and what it writes."""
 
     memory: int | None = None
+    """Most bytes for all processes; None for half of the free memory, or that of the workers."""
+
     client: Client | None = None
+    """Dask client; None for threads of this process."""
+
     store: str | Path | None = None
+    """Folder for Gram matrices; None to store none."""
+
     journal: Path | None = None
+    """Folder for checkpoints, from which a killed call resumes; None for no checkpoints."""
+
     report: OnProgress = ignore
+    """Called with each event of progress."""

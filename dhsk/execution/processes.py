@@ -1,4 +1,4 @@
-"""Whether worker processes can be started from here, and what stands in the way where not."""
+"""Whether this process can start worker processes, and if not, why."""
 
 import errno
 import multiprocessing
@@ -12,34 +12,34 @@ from typing import Final
 from dhsk.execution.leftovers import Claim
 
 SEMAPHORES: Final = Path("/dev/shm")
-"""Where Linux keeps named semaphores: NAME is the file sem.NAME."""
+"""Linux's folder of named semaphores: NAME is the file sem.NAME."""
 
 SCRIPT: Final = 'for processes, run a script from a file, with `if __name__ == "__main__":`'
-"""The way out where it is the program that cannot be imported."""
+"""Advice if workers cannot import the program."""
 
 _NO_MORE: Final = (errno.EAGAIN, errno.ENOMEM)
-"""What the system says where it starts no more processes."""
+"""Errors of a system that starts no more processes."""
 
 NANNY: Final = "Dask Worker process (from Nanny)"
-"""What distributed calls the processes that its nannies start."""
+"""Distributed's name of the processes that its nannies start."""
 
 UNGUARDED: Final = (
-    "worker processes import the script that starts them, and these ended while they did: put what "
-    'it does under `if __name__ == "__main__":`, or leave out connect("local"), as without a '
+    "worker processes import the script that starts them, and these ended during the import: put "
+    'its statements under `if __name__ == "__main__":`, or omit connect("local"), as without a '
     "client dhsk computes on threads of this process"
 )
 
 
 def importing_main() -> bool:
     """Whether this process was spawned and is still importing the script of its parent."""
-    # What multiprocessing itself asks before it refuses to start a process.
+    # The flag that multiprocessing reads before it refuses to start a process.
     return bool(getattr(process.current_process(), "_inheriting", False))
 
 
 def end_quietly_if_worker() -> None:
-    """End a worker process that came here by importing an unguarded script.
+    """End a worker process that imports an unguarded script, without a traceback.
 
-    Its parent says what is missing, once; a traceback from every worker would bury that.
+    Its parent raises `UNGUARDED` once; tracebacks of all workers would bury that message.
     """
     if process.current_process().name == NANNY:
         raise SystemExit(1)
@@ -55,10 +55,10 @@ def imports_main() -> bool:
 
 
 def obstacle() -> str | None:
-    """Why no process can be spawned from this one, in words; None if nothing is known against it.
+    """Why this process can spawn no other; None if no reason is known.
 
-    A program from standard input or a pipe has a name, but no file that another process could
-    import; an interactive one has no name, and nothing is imported.
+    A program from standard input or a pipe has a name, but no file for other processes to import.
+    An interactive one has no name, and nothing is imported.
     """
     if multiprocessing.current_process().daemon:
         return "this process is daemonic, of a pool or a Dask worker, and starts no processes"
@@ -66,7 +66,7 @@ def obstacle() -> str | None:
     if path is not None and not path.is_file():
         return (
             f"worker processes import the program that starts them, and {path.name} is no file "
-            f"that they could read ({SCRIPT})"
+            f"that they can read ({SCRIPT})"
         )
     try:
         multiprocessing.get_context("spawn").Lock()  # a worker needs several
@@ -76,7 +76,7 @@ def obstacle() -> str | None:
 
 
 def _path_of_main() -> Path | None:
-    """Script that spawned processes run again by its path; None if there is none."""
+    """Path of the script that spawned processes import; None if they import none."""
     main = sys.modules["__main__"]
     path = getattr(main, "__file__", None)
     if getattr(main, "__spec__", None) is not None or path is None:
@@ -87,7 +87,7 @@ def _path_of_main() -> Path | None:
 
 
 def refusal(error: BaseException) -> OSError | None:
-    """Error of a system that starts no more processes, among those that led to this one."""
+    """The first error in a chain of causes by which the system refuses to start a process."""
     following: BaseException | None = error
     while following is not None:
         if isinstance(following, OSError) and following.errno in _NO_MORE:
@@ -97,7 +97,7 @@ def refusal(error: BaseException) -> OSError | None:
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """First of the errors that led to this one."""
+    """The first error in the chain of causes of this one."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
@@ -111,17 +111,17 @@ class _Semaphores:
 
 
 def name_semaphores() -> None:
-    """Make semaphores under a name of ours, after removing those of killed processes.
+    """Name semaphores after dhsk, and remove those of killed processes.
 
-    What spawned processes share is a semaphore by name, which outlives them all if they are killed
-    together. `multiprocessing` names them so that nobody can tell whose they were.
+    Spawned processes share named semaphores, which remain if all are killed together.
+    `multiprocessing` gives them names that do not tell their owner.
     """
     if _Semaphores.owner == os.getpid() or not SEMAPHORES.is_dir():
         return
-    with suppress(OSError):  # not writable: there will be no semaphores either
+    with suppress(OSError):  # not writable: no semaphores can be made either
         _Semaphores.claim = Claim(SEMAPHORES, _remove_semaphores, tidy=True)
         _Semaphores.owner = os.getpid()
-        # Passed on to the processes that this one starts.
+        # Child processes inherit it.
         process.current_process()._config["semprefix"] = f"/{_Semaphores.claim.name}"  # type: ignore[attr-defined]
 
 

@@ -3,38 +3,33 @@
 from dataclasses import dataclass
 
 TASKS_PER_THREAD = 2
-"""Tasks in flight per worker thread: one runs, one waits, so that no worker idles."""
+"""Tasks in flight per worker thread: one runs, and one waits so that no worker idles."""
 
 # The figures below were measured by tests/benchmarks/memory.py, over the whole process tree.
 
 CLIENT_BYTES = 265_000_000
-"""The process that drives, its scheduler and the blocks in which it stages samples included."""
+"""The client process, with its scheduler and the blocks in which it stages samples."""
 
 WORKER_BYTES = 145_000_000
-"""An idle worker process, its libraries loaded."""
+"""An idle worker process with its libraries loaded."""
 
 LOADED_BYTES = 300_000_000
-"""A process that trains, its libraries loaded: 262 MB were seen. Counted also before they are
-loaded, so that a plan says what the run will."""
+"""A training process with its libraries loaded: 262 MB were seen. Counted also before they are
+loaded, so that a plan and its run agree."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a computation may use.
-
-    Attributes
-    ----------
-    workers
-        Worker processes; 0 when the tasks run as threads of the calling process.
-    threads
-        Tasks that run at the same time, over all workers.
-    memory
-        Bytes that the whole process tree may hold: client, scheduler and workers.
-    """
+    """What a computation may use."""
 
     workers: int
+    """Worker processes; 0 for threads of the calling process."""
+
     threads: int
+    """Tasks at a time, over all workers."""
+
     memory: int
+    """Most bytes of client, scheduler and workers together."""
 
     @property
     def idle_bytes(self) -> int:

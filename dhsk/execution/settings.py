@@ -1,4 +1,4 @@
-"""Settings of the whole process that calls need for a while, several at once."""
+"""Settings of the whole process that concurrent calls share."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,15 +13,10 @@ from threadpoolctl import OpenBLASController, threadpool_limits
 class SharedSetting:
     """A setting of the process, in force as long as any thread is in its context.
 
-    Managers that save a setting and restore it do so wrongly where they overlap: the second saves
-    what the first has set, and restores that after the first is gone. Here the first thread that
-    comes begins the setting, and the last one that leaves ends it. A forked process is not within
-    the calls of its parent: in it the setting ends at once.
-
-    Parameters
-    ----------
-    setting
-        Makes the manager that begins and ends the setting.
+    Context managers that save and restore a setting fail if they overlap: the second one saves the
+    value that the first has set, and restores it after the first has ended. Here the first thread
+    that enters begins the setting (calls `setting` and enters its result), and the last one that
+    leaves ends it. In a forked process the setting ends at once.
     """
 
     def __init__(self, setting: Callable[[], AbstractContextManager[Any]]) -> None:
@@ -37,7 +32,7 @@ class SharedSetting:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Have the setting in force."""
+        """Keep the setting in force."""
         self.acquire()
         process = os.getpid()
         try:
@@ -47,7 +42,7 @@ class SharedSetting:
                 self.release()
 
     def acquire(self) -> None:
-        """Count one user more; the first begins the setting."""
+        """Add a user; the first one begins the setting."""
         with self._lock:
             if self._users == 0:
                 begun = self._setting()
@@ -56,7 +51,7 @@ class SharedSetting:
             self._users += 1
 
     def release(self) -> None:
-        """Count one user less; the last ends the setting."""
+        """Remove a user; the last one ends the setting."""
         with self._lock:
             self._users -= 1
             if self._users == 0:
@@ -74,7 +69,7 @@ class SharedSetting:
 
 
 class _OneBlasThread:
-    """BLAS libraries of the process on one thread each; may end in another thread than it began."""
+    """BLAS libraries of the process on one thread each; any thread may end it."""
 
     def __enter__(self) -> None:
         _take_control()
@@ -87,10 +82,10 @@ class _OneBlasThread:
 
 
 def _take_control() -> None:
-    """Have the next thread that sets limits be heard.
+    """Let the next thread set limits of OpenBLAS.
 
-    From threadpoolctl 3.8 on, OpenBLAS belongs to the thread that set its limit first, until that
-    has ended its context; limits of other threads are passed over without a word.
+    From threadpoolctl 3.8 on, the first thread that sets a limit owns OpenBLAS until its context
+    ends; limits that other threads set are silently ignored.
     """
     take = getattr(OpenBLASController, "clear_controlling_thread", None)
     if take is not None:
@@ -98,17 +93,16 @@ def _take_control() -> None:
 
 
 one_blas_thread: Final = SharedSetting(_OneBlasThread)
-"""BLAS on one thread. Tasks fill the cores, so BLAS inside of each gets one. It also makes results
-reproducible: products may differ in the last bit with the number of threads."""
+"""BLAS on one thread: tasks fill the cores, and products may differ in the last bit with the number
+of BLAS threads."""
 
 large_graphs: Final = SharedSetting(
     lambda: dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
 )
-"""Dask takes tasks with arrays among their arguments without a warning."""
+"""Dask does not warn of tasks with arrays among their arguments."""
 
 short_logs: Final = SharedSetting(
     lambda: dask.config.set({"distributed.admin.low-level-log-length": 1})
 )
-"""Logs that Dask's developers read are one entry long in what is started meanwhile. Each connection
-keeps its last messages, a thousand by default, with the vectors that travel in them: 300 MB of a
-hundred passes over 6,000 samples."""
+"""Connections that Dask opens meanwhile keep one message for debugging. By default each keeps its
+last thousand, with the vectors in them: 300 MB for a hundred passes over 6,000 samples."""

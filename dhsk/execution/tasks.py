@@ -1,4 +1,4 @@
-"""What runs tasks: a bounded number at a time, results in order or as they finish."""
+"""Executors: a bounded number of tasks at a time, results in order or as they finish."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,43 +20,26 @@ class Executor(Protocol):
         *,
         ordered: bool = False,
     ) -> Generator[Result, None, None]:
-        """Call a function on many argument tuples, a bounded number of them in flight.
+        """Call ``function(*task)`` for each task, a bounded number of them in flight.
 
-        Parameters
-        ----------
-        function
-            Called as ``function(*task)``.
-        tasks
-            Argument tuples, taken only as room appears.
-        ordered
-            Whether results come in the order of the tasks, rather than as they finish.
-
-        Yields
-        ------
-        Result
-            What each call returns.
-
-        Raises
-        ------
-        BudgetError
-            The disk is full, or workers died of too little memory.
-        StoreError
-            A task could not read or write its files.
+        Tasks are taken as earlier ones end. Results come as they finish, or in the order of the
+        tasks. Raises BudgetError for a full disk or workers killed for their memory, StoreError
+        for files that a task cannot read or write.
         """
 
     def share(self, value: Any) -> Any:
-        """Make a value ready that many tasks are given: it is sent to each worker once."""
+        """Send a value to each worker once, for use as an argument of many tasks."""
 
 
 def call(function: Callable[..., Result], *task: Any) -> Result:
-    """Call a function; errors of the system say what they are about."""
+    """Call a function within `file_errors`."""
     with file_errors():
         return function(*task)
 
 
 @contextmanager
 def file_errors() -> Iterator[None]:
-    """Say which of a task's files could not be used."""
+    """Turn the system's errors about a task's files into BudgetError and StoreError."""
     try:
         with full_disk_is_budget():
             yield

@@ -16,7 +16,7 @@ Task = tuple[Any, ...]
 
 
 class _Slot:
-    """A task's place among those that run at a time; a context, left once."""
+    """A running task's place; a context that the task may leave early."""
 
     def __init__(self, slots: Semaphore) -> None:
         self._slots = slots
@@ -42,23 +42,23 @@ os.register_at_fork(after_in_child=lambda: _slot.set(None))  # the task stays in
 
 
 def current_slot() -> _Slot | None:
-    """Place of the task that this code runs in; None outside of tasks on threads."""
+    """Slot of the task that this code runs in; None outside of tasks on threads."""
     return _slot.get()
 
 
 class Threads:
-    """Executor of threads in this process, BLAS on one thread each.
+    """Executor of threads in this process, with one BLAS thread each.
 
-    Where there is one task, or one at a time, it runs in the calling thread, which leaves BLAS and
-    the passes within the task all cores.
+    A single task, or one at a time, runs in the calling thread, which leaves all cores to BLAS and
+    to passes within the task.
 
     Parameters
     ----------
     threads
         Tasks at a time, besides those that have left their slot.
     window
-        Most tasks in flight: taken, and their results not. None for one more than there are
-        threads, as tasks may hold what they work on; for one thread, for one.
+        Most tasks in flight: taken, with results not yet read. None for one more than threads, as
+        tasks may hold their data, and for one if there is one thread.
     """
 
     def __init__(self, threads: int, window: int | None = None) -> None:
@@ -98,7 +98,7 @@ class Threads:
                         else:
                             future.add_done_callback(following.put)
                         running += 1
-                        del task, future  # as they hold what the task works on
+                        del task, future  # as they hold the task's data
                     if not running:
                         return
                     running -= 1
@@ -108,7 +108,7 @@ class Threads:
 
 
 def _chained(first: list[Task], rest: Iterator[Task]) -> Iterator[Task]:
-    """Both in a row; unlike `itertools.chain`, without keeping the list's items to the end."""
+    """Chain both; unlike `itertools.chain`, keep no item of the list after its turn."""
     while first:
         yield first.pop(0)
     yield from rest
@@ -117,7 +117,7 @@ def _chained(first: list[Task], rest: Iterator[Task]) -> Iterator[Task]:
 def _submit(
     pool: ThreadPoolExecutor, slots: Semaphore, function: Callable[..., Result], task: Task
 ) -> Future[Result]:
-    """Run a task in the context of the caller, so that it knows where passes are to run."""
+    """Run a task in the caller's context, which says where its passes run."""
     return pool.submit(copy_context().run, _run, _Slot(slots), function, task)
 
 

@@ -1,4 +1,4 @@
-"""Many small tasks on dask.distributed: on which client, how many at a time, one BLAS thread."""
+"""Tasks on the workers of a Dask client, with one BLAS thread each."""
 
 import logging
 import os
@@ -32,23 +32,23 @@ from dhsk.execution.tasks import Executor, Result, file_errors
 from dhsk.execution.threads import Task, Threads, current_slot
 
 USABLE_SHARE = 0.8
-"""Part of its memory limit at which a Dask worker stops taking tasks."""
+"""Share of its memory limit at which a Dask worker stops taking tasks."""
 
 PATIENCE_SECONDS = 60.0
-"""How long to wait for any task before looking whether there are workers at all."""
+"""Time without a finished task after which to check that there are workers."""
 
 LOST_SCHEDULER = (
     "the connection to the scheduler is lost: finished tiles are kept, run the same command again"
 )
 
 _OURS = "-dhsk-"
-"""In the keys of our tasks."""
+"""Part of the key of each of dhsk's tasks."""
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a worker in this process logs more than that a task of ours failed or was cancelled.
+    """Whether a worker's log record is more than the failure or cancellation of a task of dhsk.
 
-    Its error comes back with its result, and is raised; the traceback would stand before it.
+    The task's error is raised where its result is read; the log would repeat its traceback.
     """
     said = record.getMessage()
     return _OURS not in said or not said.startswith(("Compute Failed", "Async instruction"))
@@ -59,23 +59,15 @@ for _name in ("distributed.worker", "distributed.worker.state_machine"):
 
 
 _chosen: ContextVar[tuple[Client | None] | None] = ContextVar("dhsk_client", default=None)
-"""The client, or threads, that the call in progress computes on; None outside of calls."""
+"""The call in progress's client, or None in a tuple for threads; None outside of calls."""
 
 
 @contextmanager
 def computing(client: Client | None = None) -> Iterator[Client | None]:
-    """Settle where a call computes, for everything that it calls, BLAS on one thread meanwhile.
+    """Fix where a call and all that it calls compute, with one BLAS thread everywhere.
 
-    Parameters
-    ----------
-    client
-        Used if given; else the current one of `distributed`, but not within a Dask task; else
-        threads of this process.
-
-    Yields
-    ------
-    Client or None
-        The client; None for threads of this process.
+    Yields the given client, else the current one of `distributed`, but not within a Dask task,
+    else None for threads of this process.
     """
     with one_blas_thread(), borrow_client(client) as found:
         token = _chosen.set((found,))
@@ -87,27 +79,14 @@ def computing(client: Client | None = None) -> Iterator[Client | None]:
 
 @contextmanager
 def borrow_client(client: Client | None) -> Iterator[Client | None]:
-    """Give a client to compute with, BLAS held to one thread on all its workers meanwhile.
+    """Yield a client as `computing` chooses it, with one BLAS thread on all of its workers.
 
-    Parameters
-    ----------
-    client
-        As for `computing`.
-
-    Yields
-    ------
-    Client or None
-        The client; None for threads of this process.
-
-    Raises
-    ------
-    InputError
-        The client is that of the process that this one was forked from.
+    Raises InputError if the client was connected before this process was forked.
     """
     if client is not None and client in _inherited:
         raise InputError(
             "client is connected in the process that this one was forked from, not in this one: "
-            "connect here, or leave out client to compute on threads"
+            "connect here, or omit client to compute on threads"
         )
     found = client or current_client()
     if found is None:
@@ -118,10 +97,10 @@ def borrow_client(client: Client | None) -> Iterator[Client | None]:
 
 
 def current_client() -> Client | None:
-    """Client that passes run on: that of the call in progress, else the one that is the default.
+    """Client of the call in progress, else the default one of `distributed`.
 
-    A task of a Dask worker has no default: tasks that wait for other tasks of their own workers
-    would wait for ever once they all do.
+    A Dask task has no default client: if all tasks waited for others of their own workers, they
+    would wait forever.
     """
     chosen = _chosen.get()
     if chosen is not None:
@@ -130,13 +109,13 @@ def current_client() -> Client | None:
         return None
     try:
         found = default_client()
-    except ValueError:  # distributed's way to say that there is none
+    except ValueError:  # there is none
         return None
     return None if found in _inherited else found
 
 
 _inherited: WeakSet[Any] = WeakSet()
-"""Clients and workers of the process that this one was forked from: their threads are not here."""
+"""Clients and workers from before this process was forked: their threads are not in it."""
 
 
 def _inherit() -> None:
@@ -149,19 +128,19 @@ os.register_at_fork(after_in_child=_inherit)
 
 
 def in_task() -> bool:
-    """Whether this code runs in a task: of a Dask worker, or on threads of this process."""
+    """Whether this code runs in a task, of a Dask worker or on threads of this process."""
     return current_slot() is not None or _in_dask_task()
 
 
 def _in_dask_task() -> bool:
     try:
         return get_worker() not in _inherited
-    except ValueError:  # distributed's way to say no
+    except ValueError:  # there is none
         return False
 
 
 def leave_slot() -> None:
-    """Let the next task start, as this one only waits for the disk from here on."""
+    """Let the next task start, as from here on this one only waits for the disk."""
     slot = current_slot()
     if slot is not None:
         slot.leave()
@@ -171,13 +150,13 @@ def leave_slot() -> None:
 
 @contextmanager
 def _out_of_pool() -> Iterator[None]:
-    """Make room, in a task of a Dask worker, for the tasks that it is going to wait for."""
+    """Free the thread of a Dask task for the tasks that it waits for."""
     if not (_in_dask_task() and hasattr(thread_state, "start_time")):
-        yield  # not a task, or another thread that a task has started
+        yield  # not a task, or a thread that a task has started
         return
     try:
         secede()
-    except KeyError:  # it has left the pool before
+    except KeyError:  # it has already left the pool
         yield
         return
     try:
@@ -203,44 +182,24 @@ def _one_blas_thread_on(client: Client) -> Iterator[None]:
     try:
         yield
     finally:
-        # Where the cluster is gone, so are its limits; the error that matters is on its way.
+        # If the cluster has ended, so have its limits, and another error says so.
         with suppress(OSError):
             client.unregister_worker_plugin(name)
 
 
 def workers_of(client: Client) -> dict[str, Any]:
-    """What the scheduler knows of each worker, by address.
-
-    Parameters
-    ----------
-    client
-        Connected to a scheduler.
-    """
+    """What the scheduler knows of each worker, by address."""
     # Distributed's own periodic call, which asks for no workers, may replace the answer before it
-    # is read: none is asked for again.
+    # is read: an empty one is asked for again.
     found = client.scheduler_info(n_workers=-1)["workers"]
     return dict(found or client.scheduler_info(n_workers=-1)["workers"])
 
 
 def resources_of(client: Client | None, memory: int | None = None) -> Resources:
-    """Count the workers of a client, and the memory they may use.
+    """Workers of a client, or threads of this process without one, and the memory of both.
 
-    Parameters
-    ----------
-    client
-        Connected to a scheduler with at least one worker; None for threads of this process.
-    memory
-        Bytes for the whole process tree; None takes what the workers and this machine have.
-
-    Returns
-    -------
-    Resources
-        Workers, threads, memory.
-
-    Raises
-    ------
-    DhskError
-        There is no worker.
+    `memory` limits the bytes of the whole process tree; by default it is what the workers and this
+    machine have. Raises DhskError if the cluster has no workers.
     """
     if client is None:
         return Resources(0, core_count(), memory or memory_limit())
@@ -252,21 +211,13 @@ def resources_of(client: Client | None, memory: int | None = None) -> Resources:
         return Resources(0, threads, memory or memory_limit())
     limits = sum(worker["memory_limit"] or memory_limit() for worker in workers)
     usable = int(USABLE_SHARE * limits) + CLIENT_BYTES
-    if "://127.0.0.1:" in client.scheduler.address:  # all of them share this machine with us
+    if "://127.0.0.1:" in client.scheduler.address:  # they share this machine with the client
         usable = min(usable, memory_limit())
     return Resources(len(workers), threads, min(memory or usable, usable))
 
 
 class Workers:
-    """Executor of the workers of a Dask client.
-
-    Parameters
-    ----------
-    client
-        Connected to a scheduler.
-    window
-        Most tasks that are taken and have not ended.
-    """
+    """Executor of the workers of a Dask client, with at most `window` unfinished tasks."""
 
     def __init__(self, client: Client, window: int) -> None:
         self._client = client
@@ -310,7 +261,7 @@ class Workers:
 
 
 def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """Results by number, so that sums do not depend on which task ended first."""
+    """Results in the order of their numbers, so that sums do not depend on who ended first."""
     early: dict[int, Result] = {}
     following = 0
     for number, result in results:
@@ -321,7 +272,7 @@ def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
 
 
 def executor_of(client: Client | None, window: int) -> Executor:
-    """Workers of a client, or without one threads of this process, with a window of tasks."""
+    """Executor of a client, or of threads of this process, with `window` tasks in flight."""
     if client is not None:
         return Workers(client, window)
     return Threads(max(1, min(window, core_count())), window)
@@ -329,10 +280,10 @@ def executor_of(client: Client | None, window: int) -> Executor:
 
 @contextmanager
 def current_executor() -> Iterator[Executor]:
-    """Give the executor for passes: workers of the current client, or threads of this process.
+    """Executor for passes: workers of the current client, or threads of this process.
 
-    Within a task they run one after the other: tasks do not wait for tasks. BLAS has one thread
-    everywhere, so results are the same bits everywhere.
+    Within a task passes run one after the other: tasks do not wait for tasks. BLAS has one thread
+    everywhere, so that all executors give the same bits.
     """
     if in_task():
         yield Threads(1)
@@ -341,14 +292,14 @@ def current_executor() -> Iterator[Executor]:
         if current_client() is None:
             yield Threads(core_count())
             return
-        # Values travel with the tasks, no more than a window of them.
+        # Values travel with the tasks, at most a window of them.
         with borrow_client(None) as client, large_graphs():
             assert client is not None
             yield Workers(client, TASKS_PER_THREAD * resources_of(client).threads)
 
 
 def _wait_for_some(client: Client, running: set[Any]) -> set[Any]:
-    """Wait until a task has ended; not for ever on a cluster without workers."""
+    """Wait until a task has ended, as long as the cluster has workers."""
     while True:
         try:
             with client.as_current():  # `wait` asks the current client, whichever it was given
@@ -372,6 +323,6 @@ def _result(future: Any) -> Any:
         raise DhskError(LOST_SCHEDULER) from error
     except KilledWorker as error:
         raise BudgetError(
-            "workers were killed again and again by one task, most likely for want of memory: "
-            f"give more memory, fewer workers or a smaller tile ({error})"
+            "one task killed several workers, most likely for lack of memory: give more memory, "
+            f"fewer workers or a smaller tile ({error})"
         ) from error
