@@ -34,7 +34,7 @@ from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule, warn_of_z
 from dhsk.units import parse_bytes
 
 Task: TypeAlias = tuple[TileSource, Group]
-"""Input of a task: where values come from, and for which tiles."""
+"""Arguments of `compute_group`."""
 
 
 class GramOptions(TypedDict, total=False):
@@ -220,14 +220,14 @@ def _check_layout(layout: object) -> None:
 
 
 def _place(store: str | Path | None, plan: GramPlan) -> tuple[Path, TemporaryFolder | None]:
-    """Path of the store, with room for it, and its temporary folder if it has one."""
+    """Path of the store, after a check of the disk, and its temporary folder if it has one."""
     plan.check()
     folder = TemporaryFolder() if store is None else None
     if "://" in str(store):
         raise InputError(f"{store}: object stores are not supported yet, give a local folder")
     path = parse_path("store", store) if folder is None else folder.path
     if is_occupied(path):
-        GramStore.open(path)  # refuses anything else before it is locked
+        GramStore.open(path)  # raises before anything else is locked
     else:
         parent = next(p for p in (path, *path.absolute().parents) if p.exists())
         plan.check(disk_free=shutil.disk_usage(parent).free)
@@ -299,20 +299,8 @@ def compute_tiles(
 ) -> None:
     """Compute the missing tiles, the first ones while later samples are staged.
 
-    Parameters
-    ----------
-    store
-        The store.
-    kernels
-        Its kernels.
-    staging
-        Stages samples when it is advanced, from `stage_samples`.
-    client
-        Dask client; None for threads of this process.
-    plan
-        Number of tiles per task, and of tasks in flight.
-    report
-        Called with `Progress` events.
+    `staging`, from `stage_samples`, stages samples when it is advanced. The plan determines the
+    tiles of a task, and the tasks in flight.
     """
     total = store.header.tiling.n_tiles
     missing = store.missing_tiles()
@@ -339,7 +327,7 @@ def compute_tiles(
 def _when_staged(
     source: TileSource, groups: list[Group], tiling: Tiling, staging: Iterator[int]
 ) -> Iterator[Task]:
-    """Tasks in the order of the last sample they need, each when that is staged."""
+    """Tasks in the order of their last samples, each when that is staged."""
     staged = 0
     for needed, group in sorted((extent(tiling, group)[1].stop, group) for group in groups):
         while staged < needed:
@@ -348,10 +336,9 @@ def _when_staged(
 
 
 def _until_changed(tasks: Iterator[Task], changed: list[SamplesChangedError]) -> Iterator[Task]:
-    """The same tasks, ending when samples have changed; the error goes to `changed`.
+    """The same tasks, until samples have changed; the error is appended to `changed`.
 
-    The tasks in flight then finish before the error is raised, and none writes to a store that is
-    being removed.
+    The tasks in flight finish before it is raised, so that none writes to a store being removed.
     """
     try:
         yield from tasks
@@ -360,20 +347,7 @@ def _until_changed(tasks: Iterator[Task], changed: list[SamplesChangedError]) ->
 
 
 def compute_group(source: TileSource, group: Group) -> int:
-    """Compute tiles and write them: a task of a worker.
-
-    Parameters
-    ----------
-    source
-        Source of the values.
-    group
-        Indices of the tiles.
-
-    Returns
-    -------
-    int
-        Number of tiles.
-    """
+    """Task: compute and write a group of tiles; their number."""
     store = GramStore.open(source.path)
     with TileWriter(store) as writer:
         for values in source(group, in_strips=store.header.layout != "full"):

@@ -1,4 +1,4 @@
-"""Kernels whose values are determined by those in a store."""
+"""Kernels whose values follow from those in a store."""
 
 from dhsk.errors import InputError
 from dhsk.gram.storage.header import Header
@@ -6,23 +6,9 @@ from dhsk.kernels import CosineKernel, Kernel, LinearKernel, RowKernel
 
 
 def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed: bool) -> None:
-    """Check that stored values, or staged samples, determine the matrix of a kernel.
+    """Check that values of the `stored` kernel determine the matrix of another kernel.
 
-    Parameters
-    ----------
-    header
-        Header of the store.
-    stored
-        Its first kernel.
-    kernel
-        The other kernel.
-    computed
-        Whether values are computed from the samples.
-
-    Raises
-    ------
-    InputError
-        They do not.
+    If values are `computed` from staged samples, check that these do. Raises InputError.
     """
     if isinstance(kernel, RowKernel):
         raise InputError(

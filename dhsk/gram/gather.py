@@ -1,4 +1,4 @@
-"""Submatrices, put together from tiles in one pass over them."""
+"""Submatrices from one pass over the tiles."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,23 +16,9 @@ def gather(
     pairs: Sequence[tuple[Selector, Selector]],
     dtype: Any,
 ) -> list[NDArray[Any]]:
-    """Read each tile that is needed once, and copy its entries to where they belong.
+    """Submatrices of pairs of rows and columns, C-ordered; each tile needed is read once.
 
-    Parameters
-    ----------
-    tile
-        Gives the values of tile (i, j); of a symmetric matrix it is asked for i <= j only.
-    tiling
-        How the matrix is cut.
-    pairs
-        Rows and columns of each submatrix.
-    dtype
-        Type of the results.
-
-    Returns
-    -------
-    list of ndarray
-        Each (rows, cols), C-ordered.
+    `tile` returns the values of tile (i, j), called with i <= j only if the matrix is symmetric.
     """
     n, m, edge = tiling.n_rows, tiling.n_cols, tiling.tile
     chosen = [(to_indices(rows, n), to_indices(cols, m)) for rows, cols in pairs]
@@ -59,7 +45,7 @@ def gather(
 def _sides(
     mirrored: bool, rows: dict[int, Part], cols: dict[int, Part]
 ) -> Iterator[tuple[dict[int, Part], dict[int, Part], bool]]:
-    """Where a tile lands: as it is and, if it is mirrored, across the diagonal."""
+    """Parts of a selection on a tile and, if it is mirrored, on its mirror image."""
     yield rows, cols, False
     if mirrored:
         yield cols, rows, True

@@ -1,4 +1,4 @@
-"""Gram matrices that are read from a store, derived from stored products, or computed on demand."""
+"""Gram matrices that are read from a store, derived from stored products or computed on demand."""
 
 import math
 from collections.abc import Sequence
@@ -80,12 +80,8 @@ class GramMatrix(TiledArray):
 
     def __getstate__(self) -> dict[str, Any]:
         """Path of the store: a worker opens it when it reads."""
-        return {
-            "path": self.path,
-            "kernel": self.kernel,
-            "_compute": self._compute,
-            "_folder": None,
-        }
+        kept = ("path", "kernel", "_compute")
+        return {name: getattr(self, name) for name in kept} | {"_folder": None}
 
     @cached_value
     def _store(self) -> GramStore:

@@ -1,4 +1,4 @@
-"""Passes over all tiles of a matrix: on the workers of a client, or on threads of this process."""
+"""Passes over all tiles of a matrix, on the workers of a client or threads of this process."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -17,24 +17,11 @@ from dhsk.gram.tiles import Group, TileSource, extent, within
 _Partial = list[tuple[slice, NDArray[Any]]]
 
 STRIP_ROWS = 256
-"""Rows of a tile that are brought to the type of the other factor at a time."""
+"""Rows of a tile that are converted to the type of the other factor at a time."""
 
 
 def grouped(tiles: Iterable[tuple[int, int]], edge: int) -> list[Group]:
-    """Put neighbouring tiles together.
-
-    Parameters
-    ----------
-    tiles
-        Indices (i, j).
-    edge
-        Edge of the squares, in tiles.
-
-    Returns
-    -------
-    list of Group
-        The tiles, each in one group, in the order in which the groups first appear.
-    """
+    """Group tiles (i, j) by squares of `edge` tiles, in the order of each group's first tile."""
     groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for i, j in tiles:
         groups.setdefault((i // edge, j // edge), []).append((i, j))
@@ -44,31 +31,11 @@ def grouped(tiles: Iterable[tuple[int, int]], edge: int) -> list[Group]:
 def multiply(
     source: TileSource, tiling: Tiling, V: ArrayLike, dtype: Any, *, transposed: bool = False
 ) -> NDArray[Any]:
-    """Multiply the matrices of a source with the same vectors, in one pass over the tiles.
+    """Multiply the matrices of a source with V, (M,) or (M, k), in one pass over the tiles.
 
-    Parameters
-    ----------
-    source
-        The tiles of some kernels.
-    tiling
-        How the matrix is cut.
-    V
-        Vectors, (M,) or (M, k).
-    dtype
-        Type of the matrices; sums are of this or of V's, whichever is wider.
-    transposed
-        Multiply with the transposed matrices; then V is (N, k).
-
-    Returns
-    -------
-    ndarray
-        G V of each kernel, (kernels, N) or (kernels, N, k), the same to the last bit wherever it
-        is computed.
-
-    Raises
-    ------
-    InputError
-        The shapes do not go together.
+    Sums are in the wider of the types of V and the matrices, `dtype`. The result, (kernels, N) or
+    (kernels, N, k), is bit-identical on all executors. V is (N,) or (N, k) for the `transposed`
+    matrices. Raises InputError if the shapes do not match.
     """
     vectors, shape = np.asarray(V), (tiling.n_rows, tiling.n_cols)
     if vectors.ndim not in (1, 2) or len(vectors) != shape[0 if transposed else 1]:
@@ -82,7 +49,7 @@ def multiply(
 def _multiply_columns(
     source: TileSource, tiling: Tiling, V: NDArray[Any], *, transposed: bool
 ) -> NDArray[Any]:
-    """Products with (M, k) in its own type."""
+    """Products with V, (M, k), in its type."""
     n_out = tiling.n_cols if transposed else tiling.n_rows
     result = np.zeros((len(source.kernels), n_out, V.shape[1]), V.dtype)
     groups = grouped(tiling.tiles(), LARGEST_GROUP)
@@ -109,7 +76,7 @@ def _multiply_group(
     backward: tuple[slice, NDArray[Any]] | None,
     dtype: Any,
 ) -> _Partial:
-    """Products of the tiles of a group with their parts of V: the task that workers run."""
+    """Task: products of the tiles of a group with their parts of V."""
     extents = extent(tiling, group)
     k = (forward or backward or (None, np.empty((0, 0))))[1].shape[1]
     sums = [np.zeros((len(source.kernels), part.stop - part.start, k), dtype) for part in extents]
@@ -119,16 +86,12 @@ def _multiply_group(
             _add_product(sums[0][tile.kernel, rows], tile.values, forward[1][cols])
         if backward is not None and not (tiling.symmetric and tile.i == tile.j):
             _add_transposed(sums[1][tile.kernel, cols], tile.values, backward[1][rows])
-    wanted = (forward, backward)
-    return [
-        (part, values)
-        for part, values, use in zip(extents, sums, wanted, strict=True)
-        if use is not None
-    ]
+    used = zip(extents, sums, (forward, backward), strict=True)
+    return [(part, values) for part, values, factor in used if factor is not None]
 
 
 def _strips(tile: NDArray[Any], dtype: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Rows of a tile in the type of the result; in one piece if it is of that type."""
+    """Strips of a tile in the type of the result; the whole tile if it is of that type."""
     step = tile.shape[0] if tile.dtype == dtype else STRIP_ROWS
     for part in blocks(tile.shape[0], step):
         yield part, tile[part].astype(dtype, copy=False)
@@ -145,7 +108,7 @@ def _add_transposed(into: NDArray[Any], tile: NDArray[Any], V: NDArray[Any]) -> 
 
 
 def _run(function: Callable[..., Result], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
-    """Results in the order of the tasks, so that sums do not depend on which ended first."""
+    """Results in the order of the tasks, so that sums do not depend on who ended first."""
     with current_executor() as executor:
         yield from executor.run(function, tasks, ordered=True)
 

@@ -1,4 +1,4 @@
-"""Tiles, bytes, flops and memory of a Gram computation, from arithmetic alone."""
+"""Tiles, bytes, flops and memory of a Gram computation, by arithmetic."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,76 +18,58 @@ from dhsk.kernels.rows import sparse_is_cheaper
 from dhsk.units import human_bytes
 
 SMALL_TILE, LARGE_TILE = 1024, 2048
-"""Largest tile edge chosen by default, below and above `LARGE_N` samples: 1024 leaves enough tiles
-to share among workers, 2048 halves the bookkeeping and the reading of samples."""
+"""Largest default tile edge, below and above `LARGE_N` samples: 1024 gives enough tiles for all
+workers, 2048 halves the bookkeeping and the reading of samples."""
 
 LARGE_N = 8 * LARGE_TILE
-"""From here on even the large tiles are 36, enough for a dozen workers to share."""
+"""Number of samples with 36 large tiles, enough for a dozen workers."""
 
 MANY_FILES = 5000
-"""Above this number of tile files the default tile doubles, up to `HUGE_TILE`: a run that goes on
-lists them all, and shared file systems count files."""
+"""Number of tile files above which the default tile doubles, up to `HUGE_TILE`: a resumed run lists
+them all, and shared file systems limit their number."""
 
 HUGE_TILE = 8192
-"""Tiles of half a gigabyte in float64, a gigabyte of memory a task; still lost one at a time."""
+"""Edge of tiles of half a gigabyte in float64, with a gigabyte of memory a task."""
 
 MIN_TILE = 64
-"""Below this edge a tile costs more in bookkeeping than in arithmetic."""
+"""Edge below which a tile costs more in bookkeeping than in arithmetic."""
 
 LARGEST_GROUP = 4
-"""Edge, in tiles, of the groups that a task computes: it reads 2/4 blocks of samples a tile."""
+"""Edge of a task's group in tiles: with 4 a task reads half a block of samples a tile."""
 
 GROUPS_PER_THREAD = 3
-"""Fewest groups for each thread, so that the last ones end together."""
+"""Fewest groups a thread, so that the last ones end at about the same time."""
 
 
 @dataclass(frozen=True)
 class GramPlan:
-    """Cost of a Gram computation, known before it runs; build it with `make_plan`.
-
-    Attributes
-    ----------
-    tiling
-        The cut into tiles.
-    dim
-        Number of features.
-    row_bytes
-        Bytes of one sample as the workers hold it.
-    overlap
-        Features that two sparse samples share on average: the multiply-adds of an entry on the
-        sparse path; None if the samples are dense.
-    dtype
-        Type of the stored entries.
-    layout
-        "triangle" stores the upper tiles, "full" also their mirror images, "none" nothing.
-    resources
-        What it was planned for.
-    n_kernels
-        Kernels computed from each product.
-    product_dtype
-        Type in which samples are held, multiplied and evaluated.
-    group
-        Edge, in tiles, of the square that a task computes.
-    fullest
-        Entries that so many consecutive sparse samples have at most; None if all may be taken to
-        have as many as on average.
-    """
+    """Cost of a Gram computation, known before it runs; build it with `make_plan`."""
 
     tiling: Tiling
     dim: int
+    """Number of features."""
     row_bytes: float
+    """Bytes of one sample in a worker's memory."""
     overlap: float | None
+    """Mean number of features that two sparse samples share, the multiply-adds of an entry on the
+    sparse path; None if the samples are dense."""
     dtype: DtypeName
+    """Type of the stored entries."""
     layout: Layout
+    """Tiles on disk: the upper ones ("triangle"), also their mirror images ("full"), or none."""
     resources: Resources
     n_kernels: int
+    """Number of kernels computed from each product."""
     product_dtype: DtypeName
+    """Type in which samples are stored, multiplied and evaluated."""
     group: int
+    """Edge, in tiles, of the square that a task computes."""
     fullest: Callable[[int], float] | None = field(default=None, compare=False, repr=False)
+    """Most entries of a number of consecutive sparse samples; None if only the mean is known."""
 
     @property
     def row_entries(self) -> float | None:
-        """Entries of a sparse sample on average; None if the samples are dense."""
+        """Mean number of entries of a sparse sample; None if the samples are dense."""
         if self.overlap is None:
             return None
         return (self.row_bytes - CSR_ROW_BYTES) / csr_entry_bytes(self.product_dtype)
@@ -104,12 +86,12 @@ class GramPlan:
 
     @property
     def flops(self) -> float:
-        """Floating-point operations of the inner products, on the path that they take."""
+        """Floating-point operations of the inner products."""
         return 2.0 * self.multiply_adds * self.entries
 
     @property
     def entries(self) -> int:
-        """Entries that are computed."""
+        """Number of entries that are computed."""
         t = self.tiling
         if not t.symmetric:
             return t.n_rows * t.n_cols
@@ -118,7 +100,7 @@ class GramPlan:
 
     @property
     def stored_tiles(self) -> int:
-        """Tiles on disk: one file each."""
+        """Number of tiles on disk, a file each."""
         t = self.tiling
         tiles = t.row_blocks * t.col_blocks if self.layout == "full" else t.n_tiles
         return 0 if self.layout == "none" else self.n_kernels * tiles
@@ -130,22 +112,22 @@ class GramPlan:
 
     @property
     def samples(self) -> int:
-        """Samples, both sides together."""
+        """Number of samples of both sides."""
         t = self.tiling
         return t.n_rows if t.symmetric else t.n_rows + t.n_cols
 
     @property
     def disk_bytes(self) -> int:
-        """Bytes on disk: tiles and the mapped samples."""
+        """Bytes of tiles and mapped samples on disk."""
         return self.tile_bytes + math.ceil(self.samples * self.row_bytes)
 
     def most_entries(self, rows: int) -> float:
-        """Entries of so many consecutive samples at most; on average if no more is known."""
+        """Most entries of consecutive samples; their mean if `fullest` is None."""
         average = rows * (self.row_entries or 0.0)
         return average if self.fullest is None else max(average, self.fullest(rows))
 
     def block_bytes(self, rows: int) -> float:
-        """Bytes of so many consecutive samples as the workers hold them, where they are fullest."""
+        """Most bytes of consecutive samples in a worker's memory."""
         if self.overlap is None:
             return rows * self.row_bytes
         each = csr_entry_bytes(self.product_dtype)
@@ -176,12 +158,12 @@ class GramPlan:
 
     @property
     def peak_bytes(self) -> int:
-        """All of `need`, in bytes."""
+        """Total of `need` in bytes."""
         return self.need.total
 
     @property
     def worker_bytes(self) -> int:
-        """Predicted peak memory of one worker process, or of the only process, in bytes."""
+        """Predicted peak bytes of one worker process, or of the only process."""
         r = self.resources
         if not r.workers:
             return self.peak_bytes
@@ -189,34 +171,22 @@ class GramPlan:
 
     @property
     def fits(self) -> bool:
-        """Whether the predicted peak is within the memory allowed."""
+        """Whether the predicted peak is within the memory limit."""
         return self.peak_bytes <= self.resources.memory
 
     @property
     def n_groups(self) -> int:
-        """Tasks: squares of `group` x `group` tiles."""
+        """Number of tasks: squares of `group` x `group` tiles."""
         t = self.tiling
-        coarse = Tiling(t.row_blocks, t.col_blocks, self.group, t.symmetric)
-        return coarse.n_tiles
+        return Tiling(t.row_blocks, t.col_blocks, self.group, t.symmetric).n_tiles
 
     @property
     def window(self) -> int:
-        """Tasks in flight at any time."""
+        """Most tasks in flight."""
         return TASKS_PER_THREAD * self.resources.threads
 
     def check(self, disk_free: int | None = None) -> None:
-        """Refuse a plan that does not fit.
-
-        Parameters
-        ----------
-        disk_free
-            Free bytes where the store will be; None if unknown.
-
-        Raises
-        ------
-        BudgetError
-            The memory or the disk is too small.
-        """
+        """Raise BudgetError if memory, or the disk's free bytes if known, are too small."""
         self.need.check(self.resources.memory, "give more memory, fewer workers or a smaller tile")
         if disk_free is not None and self.disk_bytes > disk_free:
             raise BudgetError(
@@ -226,7 +196,7 @@ class GramPlan:
             )
 
     def table(self) -> list[tuple[str, str]]:
-        """Rows (what, value) for people."""
+        """Rows (name, value) of a table for users."""
         t, r = self.tiling, self.resources
         kind = {"triangle": "upper triangle", "full": "full", "none": "not stored"}[self.layout]
         edge = f"in squares of up to {self.group} x {self.group}, " if self.group > 1 else ""
@@ -247,7 +217,7 @@ class GramPlan:
         ]
 
     def _path(self) -> str:
-        """Which path the products of sparse samples take, in words."""
+        """Path of the products of sparse samples, in words."""
         if self.overlap is None:
             return ""
         shared = f"{self.overlap:,.2g}" if self.overlap < 100 else f"{self.overlap:,.0f}"
@@ -266,34 +236,9 @@ def make_plan(
     tile: int | None = None,
     layout: str = "triangle",
 ) -> GramPlan:
-    """Choose the tiles of a Gram computation and predict its cost.
+    """Choose the tiles of a Gram computation and predict its cost; arguments as in `GramPlan`.
 
-    Parameters
-    ----------
-    sides
-        The samples.
-    resources
-        Workers and memory.
-    dtype
-        "float32" or "float64": type of the stored entries.
-    product_dtype
-        Type in which samples are held, multiplied and evaluated.
-    n_kernels
-        Kernels computed from each product.
-    tile
-        Edge of a tile; None takes the largest default that fits the memory.
-    layout
-        "triangle" stores the upper tiles of a symmetric matrix, "full" all of them, "none" nothing.
-
-    Returns
-    -------
-    GramPlan
-        The plan; `GramPlan.check` says whether it fits.
-
-    Raises
-    ------
-    InputError
-        A parameter is out of its domain.
+    The default `tile` is the largest edge whose tasks fit the memory.
     """
     n_cols = sides.n_rows if sides.n_cols is None else sides.n_cols
     symmetric, most = sides.n_cols is None, max(sides.n_rows, n_cols)
@@ -319,7 +264,7 @@ def make_plan(
 
 
 def _check_plan(sides: GramSides, tile: int | None, layout: str, dtypes: Mapping[str, str]) -> None:
-    """Refuse what is out of its domain."""
+    """Raise InputError for a parameter out of its domain."""
     if sides.n_rows < 1 or sides.n_cols == 0 or sides.dim < 1:
         raise InputError(
             f"need at least one sample and one feature, got {sides.n_rows} x {sides.dim}"
@@ -334,7 +279,7 @@ def _check_plan(sides: GramSides, tile: int | None, layout: str, dtypes: Mapping
 
 
 def _largest_tile(n: int, planned: Callable[[int, int], GramPlan]) -> int:
-    """Largest balanced default edge whose tasks fit; about MIN_TILE if none does."""
+    """Largest balanced default edge whose tasks fit the memory; about MIN_TILE if none does."""
     edge = LARGE_TILE if n >= LARGE_N else SMALL_TILE
     while edge < HUGE_TILE and planned(edge, 1).stored_tiles > MANY_FILES:
         edge *= 2
@@ -345,7 +290,7 @@ def _largest_tile(n: int, planned: Callable[[int, int], GramPlan]) -> int:
 
 
 def _largest_group(tile: int, planned: Callable[[int, int], GramPlan]) -> GramPlan:
-    """Plan of the largest groups that fit and are enough for all threads."""
+    """Plan of the largest groups that fit the memory and occupy all threads."""
     for group in range(LARGEST_GROUP, 1, -1):
         plan = planned(tile, group)
         if plan.fits and plan.n_groups >= GROUPS_PER_THREAD * plan.resources.threads:

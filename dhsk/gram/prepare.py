@@ -1,7 +1,7 @@
-"""Checks before any tile is computed: of kernels, maps, memory, and every row of samples."""
+"""Checks before the first tile: of kernels, maps, memory, and every row of samples."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dhsk.arrays import Rows
@@ -26,30 +26,10 @@ def check_kernels(
     sphere_map: str | None,
     product_dtype: str = "float64",
 ) -> SphereMap:
-    """Check that kernels, samples and map are compatible, before any row is read.
+    """Map of the samples, after a check, before any row is read, that kernels, samples and it fit.
 
-    Parameters
-    ----------
-    kernels
-        The kernels.
-    sides
-        The samples of rows and, if rectangular, of columns.
-    sphere_map
-        Name of the map; None for the default of the kernels.
-    product_dtype
-        Type of the inner products.
-
-    Returns
-    -------
-    SphereMap
-        The map to use.
-
-    Raises
-    ------
-    InputError
-        They are not.
-    AccuracyError
-        A kernel cannot be evaluated to its guaranteed accuracy.
+    `sides` are the samples of rows and, if rectangular, of columns; the default map is that of the
+    kernels. Raises InputError, or AccuracyError for a kernel without its guaranteed accuracy.
     """
     if not kernels:
         raise InputError("no kernel was given: pass one, or a list of them")
@@ -67,13 +47,7 @@ def check_kernels(
 
 
 def takes_float32(kernel: Kernel) -> bool:
-    """Whether a kernel is accurate enough with inner products in float32.
-
-    Parameters
-    ----------
-    kernel
-        The kernel.
-    """
+    """Whether a kernel is accurate enough with inner products in float32."""
     return kernel.spherical or kernel.name == "linear"
 
 
@@ -105,18 +79,7 @@ def _check_kernel(
 
 
 def open_sides(X: Any, Y: Any = None) -> list[Samples]:
-    """Open the samples of rows and, if given, of columns, with features in the same order.
-
-    Parameters
-    ----------
-    X, Y
-        As for `compute_gram`.
-
-    Raises
-    ------
-    InputError
-        They cannot be read, or have different feature names.
-    """
+    """Open the samples of rows and, if given, of columns, with features in the same order."""
     rows = open_samples(X)
     if Y is None:
         return [rows]
@@ -131,32 +94,10 @@ def scan_side(
     zero_rows: ZeroRows | None = None,
     dtype: str = "float64",
 ) -> Scan:
-    """Read all samples once: check them for map and kernels, and compute their fingerprint.
+    """Read all samples once: check each row for map and kernels, and compute their fingerprint.
 
-    Parameters
-    ----------
-    side
-        The samples.
-    kernels
-        If any is spherical, samples must be unit vectors if they are not mapped.
-    sphere_map
-        Name of the map.
-    report
-        Called with `Progress` events.
-    zero_rows
-        Rule for all-zero samples, which it counts; None maps them to the centre.
-    dtype
-        Type of the kernel values, which must be in its range.
-
-    Returns
-    -------
-    Scan
-        Counts and fingerprint.
-
-    Raises
-    ------
-    InputError
-        A row cannot be used.
+    Unmapped samples of spherical kernels must be unit vectors, and kernel values in the range of
+    `dtype`. `zero_rows` counts all-zero samples; None maps them to the centre.
     """
     strict = [k for k in kernels if isinstance(k, RowKernel) or k.largest_norm2() < math.inf]
 
@@ -169,10 +110,6 @@ def scan_side(
         sphere_map,
         unit=sphere_map == "identity" and any(kernel.spherical for kernel in kernels),
         check=check if strict else None,
-        on_rows=_rows_reporter("reading", side.shape[0], report),
+        on_rows=lambda done: report(Progress("reading", done, side.shape[0])),
         zero_rows=zero_rows,
     )
-
-
-def _rows_reporter(stage: str, total: int, report: OnProgress) -> Callable[[int], None]:
-    return lambda done: report(Progress(stage, done, total))

@@ -1,4 +1,4 @@
-"""Repair of a Gram store: its damaged tiles are computed again."""
+"""Repair of a Gram store: damaged tiles are computed again."""
 
 from pathlib import Path
 from typing import Any
@@ -30,37 +30,37 @@ def repair_gram(
     client: Client | None = None,
     progress: OnProgress | None = None,
 ) -> list[tuple[int, int]]:
-    """Compute the damaged and missing tiles of a Gram store again; the others stay.
+    """Compute the damaged and missing tiles of a Gram store again, and keep the others.
 
-    Samples and descriptions of arrays that are damaged are written again too.
+    Damaged samples and descriptions of arrays are written again too.
 
     Parameters
     ----------
     store
         Folder of the store.
     X
-        The samples that it was computed from, as for `compute_gram`.
+        Samples from which the store was computed, as for `compute_gram`.
     Y
-        The samples of the columns of a rectangular matrix; None if it is symmetric.
+        Samples of the columns of a rectangular matrix; None if it is symmetric.
     memory
-        Upper bound on the memory of all processes together, in bytes or like "2GB"; None for what
-        the workers have.
+        Upper bound on the memory of all processes together, in bytes or as a string like "2GB".
+        None for the memory of the workers.
     client
-        Where to compute; None takes Dask's current client, or threads of this process.
+        Dask client; None for the current one, or else for threads of this process.
     progress
         Called with a `Progress` after every tile.
 
     Returns
     -------
     list of (int, int)
-        Indices of the damaged or missing tiles, which are now sound.
+        Indices of the tiles that were damaged or missing.
 
     Raises
     ------
     InputError
-        The store is of two sets of samples and one was given, or the other way round.
+        The number of sets of samples, one or two, is not that of the store.
     StoreMismatchError
-        The store was made from other samples; it is left as it is.
+        The store was made from other samples; it is not changed.
     StoreError
         The store cannot be written, or another process writes to it.
 

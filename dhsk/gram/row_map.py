@@ -1,4 +1,4 @@
-"""Map of samples to the rows that a kernel takes: checked, mapped, in the type of the products."""
+"""Map of samples to the rows of a kernel: checked, mapped, in the type of the products."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,29 +17,20 @@ from dhsk.samples.scan import rows_within
 from dhsk.units import human_bytes
 
 BLOCK_BYTES: Final = 16 * 2**20
-"""Size of a block of samples that is mapped at a time, in bytes."""
+"""Bytes of a block of samples that is mapped at a time."""
 
 
 @dataclass(frozen=True)
 class RowMap:
-    """Map of samples to rows of a kernel.
-
-    Attributes
-    ----------
-    kernel
-        The kernel, which checks the rows.
-    sphere_map
-        Name of the map to the sphere.
-    dtype
-        Type of the rows, "float64" or "float32".
-    zero_rows
-        Rule for all-zero samples, and their count.
-    """
+    """Map of samples to rows of a kernel."""
 
     kernel: Kernel
+    """Kernel that checks the rows."""
     sphere_map: SphereMap
     dtype: str = "float64"
+    """Type of the rows, "float64" or "float32"."""
     zero_rows: ZeroRows = field(default_factory=ZeroRows)
+    """Rule for all-zero samples, and their count."""
 
     def anew(self) -> Self:
         """The same map, with a new count of all-zero samples."""
@@ -50,25 +41,11 @@ class RowMap:
         self.zero_rows.warn(samples.source, samples.shape[0])
 
     def __call__(self, block: Rows, first_row: int = 0) -> Rows:
-        """Map a block of samples.
+        """Map a block of samples, dense or canonical CSR, (rows, dim), to rows of `dtype`.
 
-        Parameters
-        ----------
-        block
-            Dense or canonical CSR, (rows, dim).
-        first_row
-            Index of its first row among all samples, for messages.
-
-        Returns
-        -------
-        Rows
-            (rows, dim), of `dtype`. A CSR row that stands for the centre has one entry, see
-            `dhsk.kernels.centre`.
-
-        Raises
-        ------
-        InputError
-            A row has no image, or the kernel is not defined on it; the message names the row.
+        A CSR row that stands for the centre has one entry, see `dhsk.kernels.centre`. Raises
+        InputError for a row that has no image or on which the kernel is not defined; the message
+        counts rows from `first_row`.
         """
         rows = apply_map(self.sphere_map, block, first_row, self.zero_rows)
         self.kernel.check_rows(rows, first_row, dtype=self.dtype)
@@ -85,32 +62,10 @@ class RowMap:
         *,
         first_row: int = 0,
     ) -> Iterator[tuple[int, Rows]]:
-        """Map samples block by block.
+        """Map samples block by block; yield the index of a block's first row, and the block.
 
-        Parameters
-        ----------
-        samples
-            The samples.
-        most_rows
-            Largest number of rows of a block; None for blocks of about 16 MiB.
-        report
-            Called with `Progress` events.
-        threads
-            Number of blocks that are mapped at the same time, while one more is read.
-        first_row
-            Index of the first of these samples among all samples, for messages.
-
-        Yields
-        ------
-        int
-            Index of the block's first row among these samples.
-        Rows
-            The block, mapped.
-
-        Raises
-        ------
-        InputError
-            As `__call__`; the message names the source too.
+        Blocks have at most `most_rows` rows and about 16 MiB. `threads` blocks are mapped at the
+        same time, while one more is read. Raises InputError as `__call__`, with the source.
         """
         total = samples.shape[0]
         report(Progress("reading", 0, total))
@@ -131,23 +86,7 @@ class RowMap:
     ) -> Rows:
         """Map all samples, (N, dim), in memory.
 
-        Parameters
-        ----------
-        samples
-            The samples.
-        room
-            Upper bound on their memory, in bytes.
-        report
-            Called with `Progress` events.
-        instead
-            Advice in the message if they do not fit.
-        threads
-            As for `blocks`.
-
-        Raises
-        ------
-        BudgetError
-            They do not fit.
+        Raises BudgetError, with the advice `instead`, if they take more than `room` bytes.
         """
         held = self.bytes_of(samples)
         if held > room:
@@ -164,7 +103,7 @@ class RowMap:
         return whole
 
     def some_of(self, samples: Samples, chosen: Indices) -> Rows:
-        """Map chosen samples, in any order, with repeats: (chosen, dim)."""
+        """Map chosen samples, in any order, with repeats, to (chosen, dim)."""
         ascending, back = np.unique(chosen, return_inverse=True)
         parts: list[Any] = []
         first = done = 0
@@ -181,7 +120,7 @@ class RowMap:
         """Map chosen rows of a block."""
         try:
             return self.anew()(block[inside], first)
-        except InputError:  # names a row among these; mapping the whole block names the right one
+        except InputError:  # it counts rows among these; mapping the whole block names the row
             return self._named(samples, block, first)[inside]
 
     def _named(self, samples: Samples, block: Rows, first: int) -> Rows:
@@ -197,14 +136,14 @@ class RowMap:
 
 
 def mapped_bytes(n_samples: int, dim: int, nnz: int | None, itemsize: int) -> int:
-    """Peak memory of mapping all samples, in bytes; of sparse ones twice what then stays."""
+    """Peak bytes of mapping all samples, for sparse ones twice those of the result."""
     if nnz is None:
         return itemsize * n_samples * dim
     return 2 * ((itemsize + 4) * nnz + 4 * n_samples)  # the blocks, and their concatenation
 
 
 def _numbered(blocks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:
-    """Blocks with the number of their first row."""
+    """Blocks with the indices of their first rows."""
     first = 0
     for block in blocks:
         yield first, block

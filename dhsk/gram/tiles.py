@@ -21,7 +21,6 @@ from dhsk.kernels import Kernel, SphericalKernel
 Group: TypeAlias = tuple[tuple[int, int], ...]
 """Indices (i, j) of neighbouring tiles."""
 
-
 _Evaluate: TypeAlias = Callable[[Rows, Rows | None], Iterator[tuple[int, slice, NDArray[Any]]]]
 """From two blocks of samples to (index of a kernel, rows of the block, values)."""
 
@@ -46,19 +45,11 @@ class TileValues:
 
 
 class TileSource:
-    """Source of the tiles of kernels on one store; it is pickled without data.
+    """Source of the tiles of kernels on one store, pickled without data.
 
-    Parameters
-    ----------
-    path
-        Folder of the store.
-    kernels
-        Kernels, in the order of their values.
-    compute
-        Whether to compute tiles from the samples, even if they are stored.
-    norms2
-        Squared norms of the row and column samples, to derive kernels from stored inner products of
-        samples that are not unit vectors.
+    With `compute` it computes tiles from the samples, even if they are stored. The squared norms of
+    row and column samples, `norms2`, serve to derive kernels from stored inner products of samples
+    that are not unit vectors.
     """
 
     def __init__(
@@ -83,20 +74,10 @@ class TileSource:
         return cls(first.path, kernels, compute=first.compute, norms2=norms2)
 
     def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
-        """Yield the values of a group of tiles: for each tile those of all kernels.
+        """Yield the values of each tile of a group, i <= j if symmetric, for all kernels.
 
-        Parameters
-        ----------
-        group
-            Indices of the tiles; i <= j if the matrix is symmetric.
-        in_strips
-            Whether to yield strips of rows if possible, for all kernels before the next strip, so
-            that values are used while they are in the cache.
-
-        Yields
-        ------
-        TileValues
-            Values of one tile, or strip, of one kernel.
+        In strips of rows if possible, those of all kernels before the next strip, if `in_strips`:
+        the values are then used while they are in the cache.
         """
         store = GramStore.open(self.path)
         if self.compute:
@@ -124,14 +105,14 @@ class TileSource:
 
 
 class _Array:
-    """An array that is allocated once and used for blocks of different shapes."""
+    """A buffer that is allocated once and used for blocks of different shapes."""
 
     def __init__(self, entries: int, dtype: Any) -> None:
         self.entries = entries
         self._flat = np.empty(entries, dtype)
 
     def take(self, shape: tuple[int, int]) -> NDArray[Any]:
-        """The array as a C-ordered block of a shape."""
+        """Start of the buffer as a C-ordered block."""
         return self._flat[: shape[0] * shape[1]].reshape(shape)
 
 

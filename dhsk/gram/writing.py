@@ -1,4 +1,4 @@
-"""Writing of tiles: each is written when it is computed, and flushed while others are."""
+"""Writes each tile when it is computed, and flushes it while others are computed."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
@@ -13,15 +13,10 @@ from dhsk.gram.tiles import TileValues
 
 
 class TileWriter:
-    """Context that writes strips of tiles; at its end all are on the disk.
+    """Context that writes strips of tiles, or whole tiles in the full layout, to the disk.
 
     The computing thread writes a strip to the page cache while it is in the cache of its core.
-    Another thread flushes, which only waits, so that the two do not compete for a core.
-
-    Parameters
-    ----------
-    store
-        The store; in the full layout strips must be whole tiles.
+    Another thread flushes; it only waits, so that the two do not compete for a core.
     """
 
     def __init__(self, store: GramStore) -> None:

@@ -1,4 +1,4 @@
-"""What zarr writes of arrays and groups, zarr.json: derived from what they hold, compared whole."""
+"""Descriptions of arrays and groups, zarr.json: derived from their content, compared whole."""
 
 import json
 from pathlib import Path
@@ -14,17 +14,11 @@ from dhsk.files import parse_json, written_beside
 DESCRIPTION: Final = "zarr.json"
 
 SUM: Final = "dhsk_crc32c"
-"""Attribute with the checksum of a header in another attribute."""
+"""Attribute with the checksum of the header, which is another attribute."""
 
 
 class ArrayDescription:
-    """Description of an array of chunks with checksums.
-
-    Parameters
-    ----------
-    shape, chunks, dtype, fill_value, attributes
-        As for `zarr.create_array`.
-    """
+    """Description of an array of chunks with checksums; arguments as for `zarr.create_array`."""
 
     def __init__(
         self,
@@ -48,9 +42,9 @@ class ArrayDescription:
         self.text: bytes = written[DESCRIPTION].to_bytes()
 
     def is_that_of(self, folder: Path) -> bool:
-        """Whether a folder has this description, perhaps in the words of another version of zarr.
+        """Whether a folder has this description, perhaps as another version of zarr writes it.
 
-        Other words may lack what is the same by default; they may not say more.
+        That may omit defaults, but may not have more keys.
         """
         said = read_description(folder)
         if said is None:
@@ -59,7 +53,7 @@ class ArrayDescription:
             return True
         try:
             found = zarr.open_array(str(folder), mode="r", zarr_format=3)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):  # by what is wrong in it
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):  # zarr's on damage
             return False
         understood, expected = (_plain(array) for array in (found, self._array))
         return understood == expected and _is_within(said, json.loads(understood))
@@ -79,7 +73,7 @@ def is_group_text(folder: Path, text: bytes) -> bool:
 
 
 def read_description(folder: Path) -> dict[str, Any] | None:
-    """The description of a folder; None if there is none, or it is damaged."""
+    """Description of a folder; None if it is absent or damaged."""
     try:
         said = parse_json((folder / DESCRIPTION).read_bytes())
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -88,13 +82,13 @@ def read_description(folder: Path) -> dict[str, Any] | None:
 
 
 def attributes_of(folder: Path) -> dict[str, Any]:
-    """Attributes in the description of a folder; none where it is damaged."""
+    """Attributes in the description of a folder; empty if it is damaged."""
     attributes = (read_description(folder) or {}).get("attributes")
     return attributes if isinstance(attributes, dict) else {}
 
 
 def write_description(folder: Path, text: bytes) -> None:
-    """Write the description of a folder, in one step."""
+    """Write the description of a folder atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     with written_beside(folder / DESCRIPTION, flush=True) as file:
         file.write(text)
@@ -107,12 +101,12 @@ def checksum_of(described: object) -> str:
 
 
 def _plain(array: "zarr.Array[Any]") -> str:
-    """What zarr understands of an array, as text, where NaN equals itself."""
+    """Metadata that zarr has read of an array, as text, in which NaN equals itself."""
     return json.dumps(array.metadata.to_dict(), sort_keys=True, default=str)
 
 
 def _is_within(said: Any, understood: Any) -> bool:
-    """Whether zarr has understood every key that a description has."""
+    """Whether zarr has read every key of a description."""
     if isinstance(said, dict) and isinstance(understood, dict):
         return all(k in understood and _is_within(v, understood[k]) for k, v in said.items())
     if isinstance(said, list) and isinstance(understood, list):

@@ -1,4 +1,4 @@
-"""What a store holds, and of what: the description that is written before its first tile."""
+"""Header of a store: the description of its content, written before its first tile."""
 
 import dataclasses
 import re
@@ -19,66 +19,38 @@ _FINGERPRINT: Final = re.compile("[0-9a-f]{16,}")
 
 @dataclass(frozen=True)
 class Header:
-    """What a store holds, and of what; written before its first tile.
-
-    Attributes
-    ----------
-    n_rows, n_cols
-        Shape of the matrix.
-    symmetric
-        Rows and columns are the same samples.
-    dtype
-        Type of the entries.
-    tile
-        Edge of a tile.
-    layout
-        "triangle", "full", or "none" for samples without tiles.
-    kernels
-        Name and parameters of each kernel, one array of tiles a kernel.
-    sphere_map
-        How samples were mapped before the product.
-    dim
-        Number of features.
-    fingerprints
-        Of the row samples and, if rectangular, of the column samples, before the map.
-    nnz
-        Entries of each of these, mapped, if they are sparse, None where dense.
-    product_dtype
-        Type in which samples are held, multiplied and evaluated.
-    schema
-        Version of this format.
-    feature_names
-        Digest of the names of the features, see `names`; None if they have none.
-    zero_rows
-        How many of the row samples and, if rectangular, of the column samples were all zero and
-        became the centre of the positive orthant; None if none was.
-    """
+    """Content of a store. Tuples have one item for rows and, if rectangular, one for columns."""
 
     n_rows: int
     n_cols: int
     symmetric: bool
+    """Whether rows and columns are the same samples."""
     dtype: DtypeName
+    """Type of the entries."""
     tile: int
+    """Edge of a tile."""
     layout: Layout
     kernels: tuple[dict[str, Any], ...]
+    """Name and parameters of each kernel; each has an array of tiles."""
     sphere_map: SphereMap
+    """Map of the samples before the product."""
     dim: int
+    """Number of features."""
     fingerprints: tuple[str, ...]
+    """Fingerprints of the samples before the map."""
     nnz: tuple[int | None, ...]
+    """Entries of the mapped samples; None if they are dense."""
     product_dtype: DtypeName = "float64"
+    """Type in which samples are stored, multiplied and evaluated."""
     schema: int = SCHEMA
     feature_names: str | None = None
+    """Digest of the features' names, see `names`; None for no names."""
     zero_rows: tuple[int, ...] | None = None
+    """All-zero samples that became the centre of the positive orthant; None if there were none."""
 
     @classmethod
     def of_json(cls, attributes: dict[str, Any]) -> "Header":
-        """Read the attributes of a group, of this schema or an earlier one.
-
-        Raises
-        ------
-        StoreMismatchError
-            They are of a later schema, or of none.
-        """
+        """Read a group's attributes; StoreMismatchError for a schema newer than this version."""
         found = dict(attributes)
         if found.get("schema") == _SCHEMA_1:
             found |= {"kernels": [found.pop("kernel")], "product_dtype": "float64"}
@@ -93,22 +65,22 @@ class Header:
         return cls(**(found | lists))
 
     def to_json(self) -> dict[str, Any]:
-        """Attributes that `of_json` reads; what came later is left out where there is none."""
+        """Attributes that `of_json` reads, without those that are None."""
         found = dataclasses.asdict(self)
         return {key: value for key, value in found.items() if value is not None}
 
     @property
     def tiling(self) -> Tiling:
-        """The cut into tiles."""
+        """Partition into tiles."""
         return Tiling(self.n_rows, self.n_cols, self.tile, self.symmetric)
 
     def chunks_of(self, i: int, j: int) -> list[tuple[int, int]]:
-        """Chunks that hold tile (i, j): itself, and its mirror image in the full layout."""
+        """Chunks of tile (i, j): its own and, in the full layout, its mirror image's."""
         mirrored = self.symmetric and self.layout == "full" and i != j
         return [(i, j), (j, i)] if mirrored else [(i, j)]
 
     def differences(self, other: "Header") -> list[str]:
-        """Say in words where the content of two stores differs; their tiles may differ."""
+        """Differences of the content of two stores, in words; the tile size may differ."""
         names = {
             "fingerprints": "samples",
             "kernels": "kernel",
@@ -130,7 +102,7 @@ class Header:
 
 
 def short(value: object) -> str:
-    """A value of a description as messages name it: fingerprints by their first digits."""
+    """A header's value for messages: of a fingerprint the first digits."""
     if isinstance(value, dict):
         return " ".join(str(part) for part in value.values())
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""Which part of which tile a selection of rows and columns needs."""
+"""Parts of tiles that a selection of rows and columns needs."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -13,10 +13,10 @@ Selector: TypeAlias = int | np.integer[Any] | slice | Sequence[int] | NDArray[An
 
 
 class Part(NamedTuple):
-    """Chosen indices that fall into one block."""
+    """Chosen indices in one block."""
 
-    place: Indices  # where they stand in the result
-    inside: Indices  # where they stand in the block
+    place: Indices  # positions in the result
+    inside: Indices  # positions in the block
 
 
 def to_indices(selector: Selector, n: int) -> Indices:
@@ -29,7 +29,7 @@ def to_indices(selector: Selector, n: int) -> Indices:
 
 
 def by_block(indices: Indices, tile: int) -> dict[int, Part]:
-    """Sort chosen indices into the blocks of `tile` that they fall into."""
+    """Chosen indices by their block of `tile` indices."""
     blocks = indices // tile
     order = np.argsort(blocks, kind="stable")
     starts = np.flatnonzero(np.diff(blocks[order], prepend=-1))
@@ -40,7 +40,7 @@ def by_block(indices: Indices, tile: int) -> dict[int, Part]:
 
 
 def grid(rows: Indices, cols: Indices) -> Any:
-    """Index for all pairs: plain slices where both are runs, ten times faster than index arrays."""
+    """Index for all pairs: slices if both are runs, ten times faster than index arrays."""
     row_run, col_run = _run(rows), _run(cols)
     if row_run is not None and col_run is not None:
         return row_run, col_run

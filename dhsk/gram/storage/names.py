@@ -1,6 +1,7 @@
-"""Names of features in a store: a file of JSON beside the arrays, its digest in the description.
+"""Names of features in a store: a JSON file, whose digest is in the description.
 
-A file of its own, because every task reads the description, and names may be hundreds of thousands.
+It is a separate file, as every task reads the description, and there may be hundreds of thousands
+of names.
 """
 
 import json
@@ -16,30 +17,20 @@ NAMES_FILE: Final = "feature_names.json"
 
 
 def digest_of_names(names: Sequence[str] | None) -> str | None:
-    """Digest of names in their order, 32 hexadecimal digits; None where there are none."""
+    """Digest of ordered names, 32 hexadecimal digits; None for no names."""
     return None if names is None else sha256(_encoded(names)).hexdigest()[:32]
 
 
 def write_names(store: Path, names: Sequence[str]) -> None:
-    """Write names into the folder of a store, in one step."""
+    """Write names into the folder of a store atomically."""
     with written_beside(store / NAMES_FILE) as file:
         file.write(_encoded(names))
 
 
 def read_names(store: Path, digest: str | None) -> tuple[str, ...] | None:
-    """Read the names of a store.
+    """Read the names of a store with the digest from its description; None for no names.
 
-    Parameters
-    ----------
-    store
-        Its folder.
-    digest
-        What its description says of them; None where it has none.
-
-    Raises
-    ------
-    CorruptTileError
-        They are damaged or missing.
+    Raises CorruptTileError if they are damaged or missing.
     """
     if digest is None:
         return None

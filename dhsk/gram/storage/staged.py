@@ -1,4 +1,4 @@
-"""The samples of a store, mapped to the sphere: what every task reads its rows from."""
+"""The mapped samples of a store, from which every task reads its rows."""
 
 import shutil
 from pathlib import Path
@@ -25,21 +25,13 @@ CSR_CHUNK: Final = 1 << 18
 """Most entries in a chunk of the CSR arrays."""
 
 DENSE_CHUNK_BYTES: Final = 1 << 24
-"""Size of a chunk of dense samples at most, or of one sample."""
+"""Most bytes of a chunk of dense samples, unless one sample is larger."""
 
 Side: TypeAlias = Literal["rows", "cols"]
 
 
 class StagedSamples:
-    """Reader and writer of the samples in one store.
-
-    Parameters
-    ----------
-    path
-        Folder of the store.
-    header
-        What it holds.
-    """
+    """Reader and writer of the samples in the folder of a store."""
 
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
@@ -49,7 +41,7 @@ class StagedSamples:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """Sides that a store of these samples has."""
+        """The store's sides: rows and, if rectangular, columns."""
         return ("rows",) if self._header.symmetric else ("rows", "cols")
 
     def has(self, side: Side) -> bool:
@@ -57,11 +49,11 @@ class StagedSamples:
         return attributes_of(self.path / side).get("complete") is True
 
     def is_sound(self, side: Side) -> bool:
-        """Read all samples of a side; whether they are there with the right checksums."""
+        """Read all samples of a side; whether all exist and have the right checksums."""
         return self.has(side) and all(array.is_sound() for array in self.arrays(side).values())
 
     def damaged_descriptions(self) -> list[Path]:
-        """Folders whose description is not what follows from the samples in them."""
+        """Folders whose description does not match their samples."""
         damaged = []
         for side in self.sides:
             if not is_group_text(self.path / side, self._group_text(side)):
@@ -70,7 +62,7 @@ class StagedSamples:
         return damaged
 
     def describe(self) -> None:
-        """Write the descriptions again; whether a side is complete stays as it was."""
+        """Write damaged descriptions again; whether a side is complete stays."""
         for side in self.sides:
             if not is_group_text(self.path / side, self._group_text(side)):
                 write_description(self.path / side, self._group_text(side))
@@ -82,7 +74,7 @@ class StagedSamples:
         return group_text({"complete": True} if self.has(side) else {})
 
     def arrays(self, side: Side) -> dict[str, StoredArray]:
-        """The arrays of a side by their names."""
+        """Arrays of a side by name."""
         return self._arrays[side]
 
     def _arrays_of(self, side: Side) -> dict[str, StoredArray]:
@@ -90,25 +82,28 @@ class StagedSamples:
         count, nnz = (h.n_rows, h.nnz[0]) if side == "rows" else (h.n_cols, h.nnz[1])
         folder = self.path / side
         if nnz is None:
-            shape = (count, h.dim)
-            return {
-                "dense": StoredArray(folder / "dense", shape, self._dense_shape, self._dtype, 0)
-            }
-        chunk, pointers = min(CSR_CHUNK, max(1, nnz)), min(CSR_CHUNK, count + 1)
+            dense = StoredArray(
+                folder / "dense", (count, h.dim), self._dense_shape, self._dtype, fill_value=0
+            )
+            return {"dense": dense}
+
+        def vector(name: str, n: int, dtype: Any) -> StoredArray:
+            return StoredArray(folder / name, (n,), (min(CSR_CHUNK, max(1, n)),), dtype, 0)
+
         return {
-            "indptr": StoredArray(folder / "indptr", (count + 1,), (pointers,), np.int64, 0),
-            "indices": StoredArray(folder / "indices", (nnz,), (chunk,), np.int64, 0),
-            "data": StoredArray(folder / "data", (nnz,), (chunk,), self._dtype, 0),
+            "indptr": vector("indptr", count + 1, np.int64),
+            "indices": vector("indices", nnz, np.int64),
+            "data": vector("data", nnz, self._dtype),
         }
 
     @property
     def chunk_rows(self) -> int:
-        """Samples in a chunk of dense samples: write whole ones, so that none is written twice."""
+        """Rows of a chunk of dense samples; write whole chunks, so that none is written twice."""
         row_bytes = self._dtype.itemsize * self._header.dim
         return max(1, min(self._header.tile, DENSE_CHUNK_BYTES // row_bytes))
 
     def start(self, side: Side) -> None:
-        """Make empty arrays for the samples of a side, in place of any half-written ones."""
+        """Make empty arrays for the samples of a side, in place of incomplete ones."""
         folder = self.path / side
         if folder.exists():
             shutil.rmtree(folder)
@@ -117,18 +112,10 @@ class StagedSamples:
             array.begin()
 
     def write(self, side: Side, first: int, entry: int, block: Rows) -> None:
-        """Write a block of samples, rounded to the type in which they are multiplied.
+        """Write a block of mapped samples, rounded to the type in which they are multiplied.
 
-        Parameters
-        ----------
-        side
-            "rows" or "cols".
-        first
-            Index of its first sample, at the start of a chunk if the samples are dense.
-        entry
-            Sparse: number of entries in the samples before it.
-        block
-            The samples, mapped.
+        `first` is the index of its first sample, which begins a chunk if the samples are dense;
+        `entry` is the number of entries in the sparse samples before it.
         """
         count = block.shape[0]
         if not isinstance(block, csr_array):
@@ -144,66 +131,27 @@ class StagedSamples:
         _write_at(arrays["data"], entry, block.data)
 
     def finish(self, side: Side) -> None:
-        """Record that all samples of a side are stored, and the checksums of their places."""
+        """Record that all samples of a side are stored, and the checksums of their chunks."""
         for array in self.arrays(side).values():
             array.complete()
         write_description(self.path / side, group_text({"complete": True}))
 
     def read(self, side: Side, part: slice) -> Rows:
-        """Read samples as the tasks use them.
+        """Read consecutive samples, (samples, dim), in the type in which they are multiplied.
 
-        Parameters
-        ----------
-        side
-            "rows" or "cols".
-        part
-            Which samples.
-
-        Returns
-        -------
-        Rows
-            (samples, dim), of the type in which they are multiplied.
-
-        Raises
-        ------
-        CorruptTileError
-            Their checksum is wrong.
+        Raises CorruptTileError if their chunks are missing or fail a checksum.
         """
         nnz = self._header.nnz[0 if side == "rows" else 1]
         try:
             return self._read_dense(side, part) if nnz is None else self._read_csr(side, part)
-        except (
-            ValueError,
-            KeyError,
-            FileNotFoundError,
-            CorruptTileError,
-            IncompleteStoreError,
-        ) as error:
+        except (ValueError, KeyError, CorruptTileError, IncompleteStoreError) as error:
             raise CorruptTileError(
                 f"the samples ({side}) in {self.path} are damaged ({error}): "
-                "put them right with dhsk verify --repair SAMPLES"
+                "repair them with dhsk verify --repair SAMPLES"
             ) from error
 
     def take(self, side: Side, indices: Indices) -> Rows:
-        """Read chosen samples, tile by tile.
-
-        Parameters
-        ----------
-        side
-            "rows" or "cols".
-        indices
-            Which samples, in any order.
-
-        Returns
-        -------
-        Rows
-            (indices, dim), in their order.
-
-        Raises
-        ------
-        CorruptTileError
-            Their checksum is wrong.
-        """
+        """Read samples by indices in any order, tile by tile; (indices, dim)."""
         count = self._header.n_rows if side == "rows" else self._header.n_cols
         tile = self._header.tile
         read: list[Any] = []
@@ -233,10 +181,7 @@ class StagedSamples:
         return csr_array((data, indices, indptr - indptr[0]), shape=shape)
 
     def _read_array(self, side: Side, name: str, part: slice, dtype: Any) -> Any:
-        """Part of an array, from its chunk files: zarr would read a missing one as zeros.
-
-        Whole chunks are read in place; the result is the part of them that was asked for.
-        """
+        """Part of an array from its chunk files, as zarr would read a missing one as zeros."""
         array = self.arrays(side)[name]
         step, *others = array.chunks
         chunks = range(part.start // step, -(-part.stop // step))
@@ -253,9 +198,9 @@ class StagedSamples:
 
 
 def _write_at(array: StoredArray, start: int, values: NDArray[Any]) -> None:
-    """Write entries of a vector from some place on, behind those that were written before.
+    """Write entries of a vector from `start` on, after those that were written before.
 
-    Chunks of zeros too, which zarr leaves out: a chunk that is not there would be a damaged one.
+    Chunks of zeros, which zarr would omit, are written too: a missing chunk is a damaged one.
     """
     step, stop = array.chunks[0], start + len(values)
     for number in range(start // step, -(-stop // step)):

@@ -1,4 +1,4 @@
-"""Samples on their way into a store: mapped to the sphere, block by block."""
+"""Stages samples: maps them to the sphere and writes them into a store, block by block."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,25 +13,15 @@ from dhsk.samples.names import in_order
 from dhsk.samples.scan import rows_within
 
 BLOCK_BYTES = 8_000_000
-"""Samples are mapped and staged in blocks of about this size, two of them in memory."""
+"""Approximate size of the blocks in which samples are mapped; two of them are in memory."""
 
 
 def in_order_of(store: GramStore, sides: list[Samples]) -> list[Samples]:
-    """Put features in the order in which a store holds them, where both have names.
+    """Put features in the order of a store's, if both have names.
 
-    Parameters
-    ----------
-    store
-        The store.
-    sides
-        The samples of rows and, if rectangular, of columns.
-
-    Raises
-    ------
-    StoreMismatchError
-        They have features of other names.
+    Raises StoreMismatchError if the names differ.
     """
-    if not store.has_sound_names():  # the fingerprint tells whether they are in its order
+    if not store.has_sound_names():  # the fingerprint shows whether they are in its order
         return sides
     names = store.feature_names
     try:
@@ -43,21 +33,9 @@ def in_order_of(store: GramStore, sides: list[Samples]) -> list[Samples]:
 
 
 def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> Iterator[int]:
-    """Put the mapped samples into a store, from where every task reads its blocks.
+    """Write the mapped samples of sides that the store lacks.
 
-    Parameters
-    ----------
-    store
-        The store; sides that it holds already are left alone.
-    sides
-        The samples of rows and, if rectangular, of columns.
-    report
-        Receives progress.
-
-    Yields
-    ------
-    int
-        How many samples of the last side are there, whenever more are.
+    Yields the number of stored samples of the last side whenever it has grown.
     """
     names: tuple[Side, Side] = ("rows", "cols")
     for name, side in zip(names, sides, strict=False):
@@ -92,7 +70,7 @@ def _mapped(store: GramStore, side: Samples) -> Iterator[Rows]:
 
 
 def _one_ahead(blocks: Iterator[Rows]) -> Iterator[Rows]:
-    """The same blocks, each made by another thread while the one before it is used."""
+    """The same blocks, each made by another thread while the previous one is used."""
     with ThreadPoolExecutor(1) as other:
         following = other.submit(next, blocks, None)
         while (block := following.result()) is not None:
@@ -101,7 +79,7 @@ def _one_ahead(blocks: Iterator[Rows]) -> Iterator[Rows]:
 
 
 def _stage_rows(store: GramStore, side: Samples) -> int:
-    """Rows to stage at a time: about `BLOCK_BYTES`; if they are dense, in whole chunks."""
+    """Rows to stage at a time, about `BLOCK_BYTES`; dense ones in whole chunks."""
     if side.is_sparse:
         return rows_within(side, BLOCK_BYTES)
     fitting = BLOCK_BYTES // (8 * side.shape[1])

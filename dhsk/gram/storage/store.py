@@ -9,10 +9,10 @@ checksum of its JSON with sorted keys, which stores of earlier versions lack)::
     rows, cols       the samples after their map to the sphere, as the tasks read them: `dense`
                      (samples, dim), or `data`, `indices`, `indptr` of CSR; cols only if rectangular
 
-A chunk appears in one step (written beside, then renamed), so its presence at full size is the
-record of a finished tile; its checksum is tested whenever it is read. A finished array records in
-its attributes which checksum belongs to which place (`stored_array`), so that whole tiles that lie
-in the place of others are found. All of zarr.json follows from the header (`descriptions`).
+A chunk is written to a temporary file and renamed, so a file of full size is a finished tile; its
+checksum is tested at every reading. A finished array records in its attributes the checksum of
+every place (`stored_array`), which finds whole tiles in the place of others. All of zarr.json
+follows from the header (`descriptions`).
 """
 
 import shutil
@@ -55,14 +55,7 @@ _DESCRIPTION: Final = (
 class GramStore:
     """Reader and writer of one store; open it with `create` or `open`.
 
-    Parameters
-    ----------
-    path
-        Folder of the zarr group.
-    header
-        What it holds.
-    described
-        The header as it was written, perhaps by an earlier version; None for `header` itself.
+    `described` is the header as an earlier version may have written it; by default `header`.
     """
 
     def __init__(self, path: Path, header: Header, described: dict[str, Any] | None = None) -> None:
@@ -77,28 +70,10 @@ class GramStore:
     def create(
         cls, path: Path, header: Header, feature_names: Sequence[str] | None = None
     ) -> "GramStore":
-        """Make a store, or take up the one that is there if it is of the same samples and kernel.
+        """Make a store, or open one of the same samples and kernels with its own tiles.
 
-        Parameters
-        ----------
-        path
-            Folder, made with its parents if absent.
-        header
-            What it is to hold; of an existing store the tile size wins.
-        feature_names
-            Names of the features, if they have names; those of an existing store win.
-
-        Returns
-        -------
-        GramStore
-            Open for reading and writing; some or all tiles may already be there.
-
-        Raises
-        ------
-        StoreMismatchError
-            The store is of other samples, another kernel, or another schema.
-        StoreError
-            The path holds something else.
+        Raises StoreMismatchError if it has other samples, kernels or another schema, and StoreError
+        if the path is something else.
         """
         if is_occupied(path):
             store = cls.open(path)
@@ -119,23 +94,7 @@ class GramStore:
 
     @classmethod
     def open(cls, path: Path) -> "GramStore":
-        """Open a store, complete or not.
-
-        Parameters
-        ----------
-        path
-            Folder of the store.
-
-        Returns
-        -------
-        GramStore
-            Open for reading and writing.
-
-        Raises
-        ------
-        StoreError
-            There is no store, or it has another schema.
-        """
+        """Open a store, complete or not; StoreError if there is none, or it has another schema."""
         try:
             attributes = parse_json((path / "zarr.json").read_text())["attributes"]
             described = attributes["dhsk"]
@@ -144,11 +103,9 @@ class GramStore:
             raise StoreError(
                 f"{path} {what}: make one with dhsk gram, or check the path"
             ) from error
-        except OSError as error:
-            if error.errno in REFUSED:
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, OSError) and error.errno in REFUSED:
                 raise refusal_of(error) from error
-            raise StoreError(f"{path} is not a Gram store of dhsk: check the path") from error
-        except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{path} is not a Gram store of dhsk: check the path") from error
         try:
             store = cls(path, Header.of_json(described), described)
@@ -161,7 +118,7 @@ class GramStore:
         return store
 
     def remove(self) -> None:
-        """Delete the store; the description goes last, so that half of it is an incomplete one."""
+        """Delete the store, its description last: without that it would be no store."""
         folders = [array.folder for array in self.arrays]
         for folder in (*folders, *map(self.path.joinpath, self.samples.sides)):
             if folder.exists():
@@ -171,31 +128,19 @@ class GramStore:
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features, in the order of the columns; None where they have none.
-
-        Raises
-        ------
-        CorruptTileError
-            They are damaged or missing.
-        """
+        """Names of the features, in the order of the columns; errors as in `read_names`."""
         return read_names(self.path, self.header.feature_names)
 
     def has_sound_names(self) -> bool:
-        """Whether the names of the features can be read, where they have names."""
+        """Whether the names of the features, if any, are readable."""
         try:
-            self.feature_names  # noqa: B018  # the reading is the test
+            self.feature_names  # noqa: B018  # it raises
         except CorruptTileError:
             return False
         return True
 
     def ensure_names(self, feature_names: Sequence[str] | None) -> None:
-        """Write the names of the features if they are missing or damaged.
-
-        Raises
-        ------
-        CorruptTileError
-            They are, and these are others.
-        """
+        """Write missing or damaged names of features; CorruptTileError if these are others."""
         if self.has_sound_names():
             return
         if feature_names is None or digest_of_names(feature_names) != self.header.feature_names:
@@ -206,7 +151,7 @@ class GramStore:
         write_names(self.path, feature_names)
 
     def _arrays(self) -> list[StoredArray]:
-        """The arrays of tiles, one a kernel."""
+        """Arrays of tiles, one a kernel."""
         h = self.header
         if h.layout == "none":
             return []
@@ -218,13 +163,13 @@ class GramStore:
         ]
 
     def damaged_descriptions(self) -> list[Path]:
-        """Files whose content is not what follows from the header, and what is stored."""
+        """Descriptions that do not match the header and the stored arrays."""
         folders = [] if self._is_described() else [self.path]
         folders += [array.folder for array in self.arrays if not array.is_described()]
         return [f / DESCRIPTION for f in (*folders, *self.samples.damaged_descriptions())]
 
     def describe(self) -> None:
-        """Write the damaged descriptions again; tiles and samples stay."""
+        """Write damaged descriptions again."""
         if not self._is_described():
             write_description(self.path, self._group_text())
         for array in self.arrays:
@@ -237,47 +182,31 @@ class GramStore:
         return group_text({"dhsk": self._described, **sums})
 
     def _is_described(self) -> bool:
-        """Whether the description of the whole has nothing beside the header; perhaps no sum."""
+        """Whether the group's description has only the header, with or without its checksum."""
         texts = (self._group_text(summed=summed) for summed in (True, False))
         return any(is_group_text(self.path, text) for text in texts)
 
     def damaged_sides(self) -> list[Side]:
-        """Read all staged samples; sides that are missing or fail a checksum."""
+        """Read all staged samples; sides with missing or damaged ones."""
         return [side for side in self.samples.sides if not self.samples.is_sound(side)]
 
     def index_of(self, kernel: Kernel) -> int | None:
-        """Number of the array that holds a kernel's tiles; None if none does."""
+        """Number of the array of a kernel's tiles; None if they are not stored."""
         stored = self.header.layout != "none" and kernel in self.kernels
         return self.kernels.index(kernel) if stored else None
 
     # Tiles
 
     def chunk_writer(self, i: int, j: int, index: int = 0) -> ChunkWriter:
-        """Writer of chunk (i, j) of a kernel, strip by strip."""
+        """Writer of chunk (i, j) of a kernel by strips."""
         path = self.arrays[index].path_of((i, j))
         return ChunkWriter(path, self._chunk_shape, self.header.dtype)
 
     def read_tile(self, i: int, j: int, index: int = 0) -> NDArray[Any]:
-        """Read tile (i, j) of a kernel and test its checksum.
+        """Read stored tile (i, j) of a kernel, (rows of i, columns of j), and test its checksum.
 
-        Parameters
-        ----------
-        i, j
-            Indices of a stored tile.
-        index
-            Number of the kernel.
-
-        Returns
-        -------
-        ndarray
-            (rows of i, columns of j), of the stored type.
-
-        Raises
-        ------
-        IncompleteStoreError
-            The tile is not there.
-        CorruptTileError
-            Its checksum or size is wrong, or it is that of another place.
+        Raises IncompleteStoreError if the tile is missing, and CorruptTileError if its size or
+        checksum is wrong, or it is the tile of another place.
         """
         tiling = self.header.tiling
         whole: NDArray[Any] = np.empty(self._chunk_shape, self.header.dtype)
@@ -296,24 +225,24 @@ class GramStore:
         return whole[: rows.stop - rows.start, : cols.stop - cols.start]
 
     def remove_tile(self, i: int, j: int) -> None:
-        """Delete tile (i, j), so that a computation makes it again."""
+        """Delete tile (i, j), so that it is computed again."""
         for array in self.arrays:
             for chunk in self.header.chunks_of(i, j):
                 array.path_of(chunk).unlink(missing_ok=True)
 
     def forget(self, tiles: Iterable[tuple[int, int]]) -> None:
-        """Take tiles that are to be computed anew out of the record of checksums."""
+        """Remove tiles that will be computed again from the record of checksums."""
         places = [chunk for tile in tiles for chunk in self.header.chunks_of(*tile)]
         for array in self.arrays:
             array.forget(places)
 
     def record(self) -> None:
-        """Record the checksums of all tiles by their places; they must be there."""
+        """Record the checksums of all tiles, which must exist."""
         for array in self.arrays:
             array.complete()
 
     def missing_tiles(self) -> list[tuple[int, int]]:
-        """Indices of the tiles that are not there in full size, of every kernel."""
+        """Indices of the tiles that lack a file of full size for some kernel."""
         header = self.header
         if not self.arrays:
             return list(header.tiling.tiles())
@@ -328,23 +257,19 @@ class GramStore:
         return {
             (int(file.parent.name), int(file.name))
             for file in (array.folder / "c").glob("*/*")
-            # A write in progress, or killed, has a longer name until it is renamed.
+            # A temporary file of a write has a longer name.
             if file.name.isdigit() and file.stat().st_size == array.chunk_bytes
         }
 
     def damaged_tiles(self) -> list[tuple[int, int]]:
-        """Read every tile; indices of those that are missing or fail their checksum."""
+        """Read all tiles; indices of missing and damaged ones."""
         return [tile for tile in self.header.tiling.tiles() if not self._is_sound(tile)]
 
     def check_sound(self) -> None:
         """Read all tiles, samples and descriptions.
 
-        Raises
-        ------
-        IncompleteStoreError
-            Tiles are missing, the others are sound.
-        CorruptTileError
-            Something is damaged; the message names it.
+        Raises CorruptTileError with the names of damaged ones, or else IncompleteStoreError if
+        tiles are missing.
         """
         missing = self.missing_tiles()
         damaged = [tile for tile in self.damaged_tiles() if tile not in set(missing)]
@@ -376,13 +301,7 @@ class GramStore:
         return True
 
     def check_complete(self) -> None:
-        """Make sure that every tile is there.
-
-        Raises
-        ------
-        IncompleteStoreError
-            Tiles are missing.
-        """
+        """Raise IncompleteStoreError if tiles are missing."""
         missing = self.missing_tiles()
         if missing:
             raise IncompleteStoreError(

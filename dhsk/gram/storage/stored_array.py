@@ -1,4 +1,4 @@
-"""An array of a store: its chunk files, its description, and the record of their checksums."""
+"""An array of a store: chunk files, their record of checksums, and the description."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import CorruptTileError, IncompleteStoreError
-from dhsk.gram.storage.chunks import chunk_size, read_checked, stored_checksum
+from dhsk.gram.storage.chunks import chunk_size, read_chunk, stored_checksum
 from dhsk.gram.storage.descriptions import ArrayDescription, attributes_of, write_description
 
 RECORD: Final = "dhsk_chunk_crc32c"
-"""Attribute with the checksum of each chunk in the order of their places, eight hexadecimal digits
-each, zeros where it is not known. Every chunk ends in a checksum of its content; here it counts
-for a place, so that a sound chunk in the place of another is found."""
+"""Attribute with the checksums of all chunks in the order of their places, eight hexadecimal digits
+each, zeros if unknown. Every chunk file ends in the checksum of its content; this record finds a
+sound chunk in the place of another."""
 
 _DIGITS: Final = 8
 
@@ -25,19 +25,7 @@ Place: TypeAlias = tuple[int, ...]
 
 @dataclass
 class StoredArray:
-    """An array of chunks in files of their own.
-
-    Attributes
-    ----------
-    folder
-        Of the array.
-    shape, chunks, dtype, fill_value
-        As for `zarr.create_array`.
-    triangle
-        Only the chunks (i, j) with i <= j are stored.
-    attributes
-        What the description says besides.
-    """
+    """An array with one file per chunk; fields as for `zarr.create_array`."""
 
     folder: Path
     shape: tuple[int, ...]
@@ -45,12 +33,14 @@ class StoredArray:
     dtype: Any
     fill_value: float | None
     triangle: bool = False
+    """Whether only the chunks (i, j) with i <= j are stored."""
     attributes: dict[str, Any] = field(default_factory=dict)
+    """Attributes besides the record."""
     _record: NDArray[np.uint32] | None = field(default=None, init=False)
-    """As it was read last; None if it was not."""
+    """Record as it was read last; None if it was not."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the record, which workers read where they need it."""
+        """State without the record, which workers read as needed."""
         return {**vars(self), "_record": None}
 
     # Places
@@ -71,7 +61,7 @@ class StoredArray:
         return (p for p in np.ndindex(self.blocks) if not self.triangle or p[0] <= p[1])
 
     def _number(self, place: Place) -> int:
-        """How many places come before one."""
+        """Number of places before this one."""
         if self.triangle:
             i, j = place
             return i * self.blocks[0] - i * (i - 1) // 2 + j - i
@@ -89,31 +79,16 @@ class StoredArray:
         return self.folder.joinpath("c", *map(str, place))
 
     def has(self, place: Place) -> bool:
-        """Whether a chunk is there in full size."""
+        """Whether a chunk's file exists in full size."""
         try:
             return self.path_of(place).stat().st_size == self.chunk_bytes
         except (FileNotFoundError, NotADirectoryError):
             return False
 
     def read(self, place: Place, out: NDArray[Any]) -> None:
-        """Read a chunk, and test its checksum: that of its content is the one of its place.
-
-        Parameters
-        ----------
-        place
-            Its indices.
-        out
-            C-ordered array of the shape of a full chunk and the array's type; it is overwritten.
-
-        Raises
-        ------
-        IncompleteStoreError
-            There is no such file.
-        CorruptTileError
-            Its size or its checksum is wrong, or the disk cannot read it.
-        """
-        found = read_checked(self.path_of(place), out)
-        # A repair in another process may have written both anew.
+        """Read a chunk as `read_chunk`, and compare its checksum with the record."""
+        found = read_chunk(self.path_of(place), out)
+        # A repair in another process may have written both again.
         if not self._is_recorded(place, found) and not self._is_recorded(place, found, again=True):
             raise CorruptTileError(
                 f"its checksum is {found:08x}, and that of its place "
@@ -121,7 +96,7 @@ class StoredArray:
             )
 
     def is_sound(self) -> bool:
-        """Read all chunks; whether they are there with the right checksums."""
+        """Read all chunks; whether all exist and have the right checksums."""
         out: NDArray[Any] = np.empty(self.chunks, self.dtype)
         try:
             for place in self.places():
@@ -137,32 +112,26 @@ class StoredArray:
     # Description and record
 
     def begin(self) -> None:
-        """Write the description of an array whose chunks are to come, unless there is one."""
+        """Write the description of a new array, unless it exists."""
         if not (self.folder / "zarr.json").exists():
             self._describe(np.zeros(self.n_chunks, np.uint32))
 
     def is_described(self) -> bool:
-        """Whether the description, for other readers of zarr, is the one of this array."""
+        """Whether the description, which other readers of zarr use, is right."""
         return self._description(self.record(again=True)).is_that_of(self.folder)
 
     def describe(self) -> None:
-        """Write the description again, with what can be read of the record."""
+        """Write the description again, with the record if that is readable."""
         self._describe(self.record(again=True))
 
     def record(self, *, again: bool = False) -> NDArray[np.uint32]:
-        """Checksums of all chunks by their places, 0 where they are not known.
-
-        Parameters
-        ----------
-        again
-            Read it from the disk, whether it was read before or not.
-        """
+        """Checksums of all chunks by their places, 0 if unknown; read once, or `again`."""
         if again or self._record is None:
             self._record = self._decoded(attributes_of(self.folder).get(RECORD))
         return self._record
 
     def forget(self, places: Iterable[Place]) -> None:
-        """Take chunks that are to be written anew out of the record."""
+        """Remove chunks that will be written again from the record."""
         known = self.record(again=True)
         left = known.copy()
         left[[self._number(place) for place in places]] = 0
@@ -170,7 +139,7 @@ class StoredArray:
             self._describe(left)
 
     def complete(self) -> None:
-        """Record the checksums of chunks that are not in the record, as they lie on the disk."""
+        """Record the checksums in the files of chunks that are not in the record."""
         known = self.record(again=True)
         if known.all():
             return
@@ -192,7 +161,7 @@ class StoredArray:
         )
 
     def _decoded(self, text: Any) -> NDArray[np.uint32]:
-        """The record in the words of a description; nothing is known where they are damaged."""
+        """The record from a description's text; all unknown if that is damaged."""
         try:
             found = np.frombuffer(bytes.fromhex(text), ">u4").astype(np.uint32)
         except (TypeError, ValueError):

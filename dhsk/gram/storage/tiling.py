@@ -1,4 +1,4 @@
-"""How a matrix is cut into tiles."""
+"""The partition of a matrix into tiles."""
 
 import math
 from collections.abc import Iterator
@@ -6,29 +6,21 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Layout: TypeAlias = Literal["triangle", "full", "none"]
-"""Tiles that are stored: the upper ones of a symmetric matrix, all, or none."""
+"""Tiles on disk: the upper ones of a symmetric matrix, all, or none."""
 
 DtypeName: TypeAlias = Literal["float32", "float64"]
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """How a matrix is cut into square tiles.
-
-    Attributes
-    ----------
-    n_rows, n_cols
-        Shape of the matrix.
-    tile
-        Edge of a tile; the last tile of a row or column may be smaller.
-    symmetric
-        Only the tiles of the upper triangle are computed.
-    """
+    """Partition of a matrix into square tiles."""
 
     n_rows: int
     n_cols: int
     tile: int
+    """Edge of a tile; the last tiles of rows and columns may be smaller."""
     symmetric: bool
+    """Whether only the tiles of the upper triangle are computed."""
 
     @property
     def row_blocks(self) -> int:
@@ -48,7 +40,7 @@ class Tiling:
 
     @property
     def chunks(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Rows and columns of the tiles along each axis, as Dask writes them."""
+        """Numbers of rows and of columns of the tiles, as `dask.array.Array.chunks`."""
         rows, cols = map(self.rows, range(self.row_blocks)), map(self.cols, range(self.col_blocks))
         return tuple(s.stop - s.start for s in rows), tuple(s.stop - s.start for s in cols)
 
