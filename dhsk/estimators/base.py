@@ -1,4 +1,4 @@
-"""Base of the estimators: common parameters, clones, mapped rows, scikit-learn's messages."""
+"""Base of the estimators: common parameters, clones, mapped rows, messages."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ _HEADINGS: Final = {
     "non-negative": "Negative values in data passed to {name}",
     "holds a negative number": "Negative values in data passed to {name}",
 }
-"""Beginnings of messages that scikit-learn's checks expect, by words of our messages."""
+"""Beginnings of messages that scikit-learn's checks expect, by words of dhsk's messages."""
 
 
 class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -67,7 +67,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     def _family(self) -> Kernel | type[Kernel]:
         """The kernel, or its class, which knows its default map."""
         if self.kernel is None or isinstance(self.kernel, str):
-            known = self.kernel in NAMED  # `fit` refuses unknown names
+            known = self.kernel in NAMED  # `fit` raises for unknown names
             return named_family(self.kernel) if known else HeatKernel
         return self.kernel
 
@@ -83,7 +83,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return clone
 
     def _check(self, *positive: str) -> None:
-        """Check the named parameters to be above 0, and those that all estimators have."""
+        """Check that the named parameters are above 0, and check those of all estimators."""
         for name in positive:
             positive_parameter(name, getattr(self, name))
         if not isinstance(self.kernel, Kernel):
@@ -101,8 +101,8 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     def _validated(self, X: Any, **options: Any) -> Any:
         """Validate X, or X and y, by scikit-learn; the map checks the values.
 
-        By scikit-learn's contract, known columns in another order are an error. A model from a
-        file may have been fitted elsewhere, so it puts them in order.
+        Reordered columns are an error by scikit-learn's contract; a loaded model reorders them, as
+        it may have been fitted elsewhere.
         """
         refuse_anndata(X)
         if options.get("reset", True):
@@ -113,7 +113,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     @property
     def _names(self) -> tuple[str, ...] | None:
-        """Feature names of the fit, if there were any."""
+        """Feature names of the fit; None for no names."""
         return names_in(getattr(self, "feature_names_in_", ()))
 
     def _samples(self, X: Any) -> Samples:
@@ -121,7 +121,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return from_memory(X, feature_names=self._names)
 
     def _row_map(self, samples: Samples) -> RowMap:
-        """Check that kernel, map and samples fit together, and return the row map."""
+        """Row map, after a check that kernel, map and samples are compatible."""
         dim = samples.shape[1]
         if self.kernel in (None, "heat", "parametrix") and dim < 2:
             raise InputError(
@@ -162,7 +162,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return found
 
     def _sums(self, X: Any, fitted: Rows, coef: Floats, kernel: Kernel | None = None) -> Floats:
-        """Kernel values of samples and fitted rows, times coefficients."""
+        """Products of the kernel matrix of samples and fitted rows with coefficients."""
         kernel = kernel or self.kernel_
 
         def of_block(rows: Rows) -> Any:
@@ -173,25 +173,14 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
 
 def _check_dtype(dtype: object, known: Sequence[str | None]) -> None:
-    """Refuse a dtype that is not one of the known ones."""
+    """Raise InputError for an unknown dtype."""
     if not isinstance(dtype, str | None) or dtype not in known:
         raise InputError(f"dtype must be {' or '.join(map(repr, known))}, but it is {dtype!r}")
 
 
 @contextmanager
 def in_scikit_words(estimator: BaseEstimator) -> Iterator[None]:
-    """Begin messages of `InputError` as scikit-learn's checks expect.
-
-    Parameters
-    ----------
-    estimator
-        Estimator that the message names.
-
-    Raises
-    ------
-    InputError
-        With the beginning, in place of the one raised inside.
-    """
+    """Begin messages of `InputError` as scikit-learn's checks expect."""
     try:
         yield
     except InputError as error:

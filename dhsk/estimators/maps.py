@@ -1,4 +1,4 @@
-"""Maps to the sphere, as transformers."""
+"""Transformers that map samples to the sphere."""
 
 from typing import Any, Self
 
@@ -83,7 +83,7 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         return validate_data(self, X, accept_sparse="csr", ensure_min_features=least, reset=reset)
 
     def _map(self, X: Any) -> tuple[Rows, ZeroRows]:
-        """Unit rows, and which of the samples were all zero."""
+        """Unit rows, and the count of all-zero samples."""
         zero_rows = ZeroRows(self.zero_rows)
         with in_scikit_words(self):
             return map_whole(self._name, X, zero_rows), zero_rows

@@ -81,8 +81,8 @@ class NystromFeatures(
         factorizations are in float64.
     memory
         Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
-        for half of what is free. Features, or mapped samples, that do not fit are
-        computed again in every pass.
+        for half of the free memory. Features, or mapped samples, that do not fit are computed again
+        in every pass.
     random_state
         Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same landmarks.
     tol
@@ -240,8 +240,8 @@ class NystromFeatures(
         Parameters
         ----------
         X
-            What `dhsk.open_samples` takes or returns, (M, dim); it may be larger than memory. It is
-            read twice: all rows are checked before anything is written.
+            Argument or result of `dhsk.open_samples`, (M, dim); it may be larger than memory. It is
+            read twice: all rows are checked before the first is written.
         path
             Folder for the array. Missing blocks of an unfinished array are read as NaN.
         progress
@@ -258,11 +258,11 @@ class NystromFeatures(
         InputError
             A row cannot be used; the message names it.
         BudgetError
-            A block needs more memory, or the features more room on disk, than there is.
+            A block needs more memory, or the features more disk space, than there is.
         StoreMismatchError
             The folder holds features of other samples, landmarks or kernels.
         StoreError
-            The folder holds something else, cannot be written, or another process writes to it.
+            The folder has other content, cannot be written, or another process writes to it.
         """
         check_is_fitted(self)
         samples, folder, features = self._opened(X), os.fspath(path), self._features
@@ -284,7 +284,7 @@ class NystromFeatures(
         return FeatureMap(row_map, self._landmarks, self.normalization_, self._names)
 
     def _transform(self, X: Any, *, warn: bool = True) -> NDArray[Any] | da.Array:
-        """Features of samples; of a Dask array a lazy one, which does not warn of zero samples."""
+        """Features of samples; lazy for a Dask array, without a warning of zero samples."""
         if isinstance(X, da.Array):
             validate_data(self, X, reset=False, skip_check_array=True)
             return lazy_features(X, self._features)
@@ -300,7 +300,7 @@ class NystromFeatures(
         return Z
 
     def _opened(self, X: Any) -> Samples:
-        """Open samples of any source; those in memory are validated by scikit-learn."""
+        """Open samples of any source; scikit-learn validates those in memory."""
         in_memory = not (isinstance(X, str | os.PathLike | Samples) or hasattr(X, "chunks"))
         if in_memory:
             return self._samples(self._validated(X, reset=False))
@@ -314,7 +314,7 @@ class NystromFeatures(
 
     @property
     def _n_features_out(self) -> int:
-        """Number of output features, where scikit-learn looks for it."""
+        """Number of output features, under scikit-learn's name."""
         return self.n_components_
 
     def _approximate(self, X: Any) -> Approximation:

@@ -57,7 +57,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         are in float64.
     memory
         Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
-        for half of what is free.
+        for half of the free memory.
 
     Attributes
     ----------
@@ -179,33 +179,23 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         return self
 
     def score_samples(self, X: Any) -> Floats:
-        """Scores of samples: the higher, the more like the training samples.
+        """Scores of samples, (M,): the higher, the more like the training samples.
 
         Parameters
         ----------
         X
             Samples by row, (M, dim), dense or sparse.
-
-        Returns
-        -------
-        Floats
-            (M,).
         """
         check_is_fitted(self)
         return self._constant + self.unit_ * self._stretched_sums(X)
 
     def decision_function(self, X: Any) -> Floats:
-        """Signed distance to the boundary, up to scale.
+        """Signed distances to the boundary, up to scale, (M,), negative for outliers.
 
         Parameters
         ----------
         X
             Samples by row, (M, dim), dense or sparse.
-
-        Returns
-        -------
-        Floats
-            (M,), negative for outliers.
         """
         check_is_fitted(self)
         return self.unit_ * (self._stretched_sums(X) - self._boundary)
@@ -229,23 +219,18 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         return self._sums(X, self._support_rows, self.dual_coef_[:, None], kernel)[:, 0]
 
     def predict(self, X: Any) -> Indices:
-        """Predict whether samples are inliers or outliers.
+        """Predict 1 for inliers and -1 for outliers, (M,).
 
         Parameters
         ----------
         X
             Samples by row, (M, dim), dense or sparse.
-
-        Returns
-        -------
-        Indices
-            1 for inliers, -1 for outliers, (M,).
         """
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
 
 def _check_fits(n: int, itemsize: int, room: int) -> None:
-    """Refuse a matrix that does not fit the memory."""
+    """Raise BudgetError if the matrix does not fit the memory."""
     size = n * padded(n) * itemsize
     if size > room:
         most = math.isqrt(room // itemsize) // BLOCK * BLOCK

@@ -6,11 +6,11 @@ from typing import Any, Final
 from dhsk.samples.zeros import frames_inside
 
 RENAMED: Final = "deprecated"
-"""Default of a parameter under its former name, as scikit-learn has it."""
+"""Default of a parameter under its former name, as in scikit-learn."""
 
 
 def former_attribute(old: str, new: str) -> property:
-    """Property that gives an attribute under its former name, with a `FutureWarning`."""
+    """Property for an attribute's former name, with a `FutureWarning`."""
 
     def value(estimator: Any) -> Any:
         found = getattr(estimator, new)
@@ -21,7 +21,7 @@ def former_attribute(old: str, new: str) -> property:
 
 
 def parameter(estimator: Any, new: str, old: str) -> Any:
-    """Value of a parameter; if it was given by its former name, with a `FutureWarning`."""
+    """Value of a parameter, with a `FutureWarning` if it was given by its former name."""
     given = getattr(estimator, old)
     if given == RENAMED:
         return getattr(estimator, new)
@@ -31,8 +31,8 @@ def parameter(estimator: Any, new: str, old: str) -> Any:
 
 def _warn(estimator: Any, old: str, new: str) -> None:
     warnings.warn(
-        f"{old} of {type(estimator).__name__} is now called {new}: the former name goes with the "
-        "next release",
+        f"{old} of {type(estimator).__name__} is now called {new}: the next release removes the "
+        "former name",
         FutureWarning,
         stacklevel=frames_inside(),
     )

@@ -60,13 +60,12 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         float64.
     memory
         Upper bound on the memory of this process, or of all workers of `client`: a number of
-        bytes, or a string like "2GB". None for half of what is free, or for what the workers have.
+        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
     client
         Dask client whose workers compute the matrix if it does not fit in memory. Clones share it,
         and it is not pickled.
     store
-        Folder for the matrix. It is computed once, unless it is there already, and read in each
-        pass.
+        Folder for the matrix, which is computed if it is not yet there, and read in each pass.
     max_passes
         Former name of `max_iter`.
 
@@ -153,7 +152,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         InputError
             A parameter or a row cannot be used; the message names the row.
         BudgetError
-            The mapped samples need more memory, or the matrix more room on disk, than there is.
+            The mapped samples need more memory, or the matrix more disk space, than there is.
         """
         self._check("alpha", "tol")
         max_iter = whole_parameter("max_iter", parameter(self, "max_iter", "max_passes"), 2)
@@ -178,17 +177,12 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predict targets.
+        """Predict targets, (M,) or (M, k) as y.
 
         Parameters
         ----------
         X
             Samples by row, (M, dim), dense or sparse.
-
-        Returns
-        -------
-        Floats
-            (M,) or (M, k), like y.
 
         Raises
         ------
@@ -209,7 +203,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         return with_all_entries(self._rows)
 
     def _source(self, samples: Samples) -> Source:
-        """The matrix: in memory if it fits and there is no store, else computed or read."""
+        """The matrix, in memory if it fits and there is no store, else computed or read."""
         rows, n = RowsSource(self._rows, self.kernel_), self._rows.shape[0]
         fits = n * padded(n) * rows.dtype.itemsize <= own_room(self._bytes())
         if self.store is None and fits:
@@ -230,7 +224,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         return GramSource(gram)
 
     def _complaint(self, solution: RidgeSolution) -> str:
-        """Text of the warning: what did not converge, and what to change."""
+        """Text of the warning that targets did not converge, with advice."""
         open_, total = int((~solution.converged).sum()), len(solution.converged)
         found = (
             f"{open_} of {total} targets did not converge: relative residual {self.residual_:.3g} "

@@ -115,7 +115,7 @@ def compute_gram(
         Number of rows and columns of a tile; None chooses by the memory.
     memory
         Upper bound on the memory of all processes together: a number of bytes, or a string like
-        "2GB". None for what the workers have.
+        "2GB". None for the memory of the workers.
     client
         Dask client; None for the current one, if this is not a Dask task, or else for threads of
         this process.
