@@ -1,4 +1,4 @@
-"""The samples on both sides of a Gram matrix, as far as its cost depends on them."""
+"""Sizes of the samples of a Gram matrix, which determine its cost."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,34 +12,23 @@ from dhsk.samples import Samples
 
 @dataclass(frozen=True)
 class GramSides:
-    """Samples of a Gram matrix, as far as its cost depends on them.
-
-    Attributes
-    ----------
-    n_rows
-        Number of samples N.
-    dim
-        Number of features.
-    n_cols
-        Number of samples on the other side; None for the symmetric matrix of the samples.
-    nnz
-        Stored entries of sparse samples, both sides together; None if they are dense.
-    fullest
-        Entries that so many consecutive samples have at most; None takes as many as on average.
-    overlap
-        Features that two sparse samples share on average; None takes that of uniform ones.
-    """
+    """Sizes of the row and column samples of a Gram matrix."""
 
     n_rows: int
     dim: int
+    """Number of features."""
     n_cols: int | None = None
+    """Number of column samples; None for the symmetric matrix of the row samples."""
     nnz: int | None = None
+    """Stored entries of the sparse samples of both sides; None if they are dense."""
     fullest: Callable[[int], float] | None = None
+    """Most entries of a number of consecutive sparse samples; None if only the mean is known."""
     overlap: float | None = None
+    """Mean number of features that two sparse samples share; None for uniform ones."""
 
     @classmethod
     def of(cls, sides: Sequence[Samples], overlap: float | None = None) -> "GramSides":
-        """Those of opened samples, one side or two."""
+        """Sizes of opened samples, of one side or two."""
         n_rows, dim = sides[0].shape
         n_cols = sides[1].shape[0] if len(sides) > 1 else None
         if not any(side.is_sparse for side in sides):
@@ -51,18 +40,18 @@ class GramSides:
 
     @property
     def samples(self) -> int:
-        """Samples, both sides together."""
+        """Number of samples of both sides."""
         return self.n_rows + (self.n_cols or 0)
 
     @property
     def shared(self) -> float | None:
-        """Features that two sparse samples share; None if the samples are dense."""
+        """Mean number of features that two sparse samples share; None if the samples are dense."""
         if self.nnz is None or self.overlap is not None:
             return None if self.nnz is None else self.overlap
         return self.dim * (self.nnz / self.samples / self.dim) ** 2
 
     def row_bytes(self, dtype: DtypeName) -> float:
-        """Bytes of a sample in this type, on average."""
+        """Mean bytes of a sample in this type."""
         if self.nnz is None:
             return np.dtype(dtype).itemsize * self.dim
         return csr_entry_bytes(dtype) * self.nnz / self.samples + CSR_ROW_BYTES
