@@ -33,31 +33,24 @@ Model = TypeVar("Model", SvcModel, LowRankModel)
 
 
 class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: ignore[misc]  # see its base
-    """Base of classifiers; a fit sets `model_`.
-
-    Attributes
-    ----------
-    _kept
-        Names of the parameters that a model file keeps.
-    _model_type
-        Type of `model_`.
-    _with_probabilities
-        Parameter, and its value, that enable `predict_proba`.
-    """
+    """Base of classifiers; a fit sets `model_`."""
 
     C: float
     tol: float
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     _kept: ClassVar[tuple[str, ...]]
+    """Names of the parameters in a model file."""
     _model_type: ClassVar[Any]
+    """Type of `model_`."""
     _with_probabilities: ClassVar[tuple[str, Any]]
+    """Parameter, and its value, that enable `predict_proba`."""
     model_: Model
 
     @abstractmethod
     def _train(
         self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
     ) -> Model:
-        """Train a model on opened samples; parameters and weights were checked."""
+        """Train a model on opened samples, with checked parameters and weights."""
 
     @abstractmethod
     def _take(self, model: Model) -> None:
@@ -73,7 +66,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         y
             Labels, (N,), of at least two classes.
         sample_weight
-            Factors of C, (N,), at least 0; samples of weight 0 are left out.
+            Factors of C, (N,), at least 0; samples of weight 0 are not used.
 
         Returns
         -------
@@ -83,9 +76,9 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Raises
         ------
         InputError
-            Parameters, samples or weights cannot be used; a row is named.
+            Parameters, samples or weights are invalid; the message names the row.
         BudgetError
-            The fit needs more memory, or more room on disk, than there is.
+            The fit needs more memory, or more disk space, than there is.
         """
         self._check()
         X, y = self._validated(X, y=y)
@@ -104,7 +97,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         return self._by_blocks(X, self._fitted.predict)
 
     def decision_function(self, X: Any) -> Floats:
-        """Decision values of the classes: of `HeatSVC` those of `sklearn.svm.SVC`.
+        """Decision values of the classes, for `HeatSVC` those of `sklearn.svm.SVC`.
 
         Parameters
         ----------
@@ -160,7 +153,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         report: OnProgress,
         journal: str | Path | None = None,
     ) -> Self:
-        """Fit to opened samples; parameters and weights were checked."""
+        """Fit to opened samples, with checked parameters and weights."""
         C, tol = float(self.C), float(self.tol)
         weight = self.class_weight
         problem = make_problem(y, sample_weights, weight, C=C, tol=tol, **self._sigmoid_folds)
@@ -201,14 +194,14 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Returns
         -------
         Self
-            A fitted estimator. Parameters that the file does not keep, such as memory and client,
-            have their defaults. If the file has feature names, columns of a DataFrame may be in
-            any order, which scikit-learn refuses for estimators that were fitted, not loaded.
+            A fitted estimator. Parameters that are not in the file, such as memory and client, have
+            their defaults. If the file has feature names, columns of a DataFrame may be in any
+            order, unlike for estimators that were fitted here.
 
         Raises
         ------
         InputError
-            There is no such file, or it is not a model of this estimator.
+            The file does not exist, or is not a model of this estimator.
         """
         model: Any = load_model(path)
         if not isinstance(model, cls._model_type):
@@ -242,7 +235,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         super()._check("C", "tol", *positive)
 
     def _opened(self, samples: Any, y: ArrayLike) -> tuple[Samples, NDArray[Any], Floats]:
-        """Open samples of any source; returns them, their labels, and weights of 1."""
+        """Open samples of any source, with their labels and weights of 1."""
         self._check()
         opened = open_samples(samples)
         labels = np.asarray(y)

@@ -174,7 +174,7 @@ class NystromFeatures(
         Raises
         ------
         InputError
-            A parameter or a row cannot be used; the message names the row.
+            A parameter or a row is invalid; the message names the row.
         BudgetError
             The landmarks and one block of samples need more memory than there is.
         """
@@ -221,7 +221,7 @@ class NystromFeatures(
         Raises
         ------
         InputError
-            A row cannot be used; the message names it.
+            A row is invalid; the message names it.
         BudgetError
             The features need more memory than there is.
         """
@@ -256,7 +256,7 @@ class NystromFeatures(
         Raises
         ------
         InputError
-            A row cannot be used; the message names it.
+            A row is invalid; the message names it.
         BudgetError
             A block needs more memory, or the features more disk space, than there is.
         StoreMismatchError

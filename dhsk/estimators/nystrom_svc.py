@@ -28,7 +28,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     """Support vector classification with a low-rank approximation of a kernel.
 
     A linear one-vs-rest classifier on Nyström features [1]_, by default of the exact heat kernel,
-    for more samples than `HeatSVC` can take. The error of the features is `trace_error_`. The
+    for more samples than `HeatSVC` can fit. The error of the features is `trace_error_`. The
     objective is that of `sklearn.svm.LinearSVC` [4]_, |w|^2/2 + C sum_i s_i loss_i, where |w|
     includes the intercept. Newton's method [5]_ solves all classes together, and `duality_gap_`
     is an upper bound on their suboptimality. The features may be larger than memory.
@@ -79,7 +79,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         float64.
     memory
         Upper bound on the memory of this process, or of all workers of `client`: a number of
-        bytes, or a string like "2GB". None for half of what is free, or for what the workers have.
+        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
     client
         Dask client whose workers fit the model. Clones share it, and it is not pickled.
     random_state
@@ -198,12 +198,12 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         progress: OnProgress | None = None,
         journal: str | Path | None = None,
     ) -> Self:
-        """Fit to samples in a file, of which only what fits is in memory.
+        """Fit to samples in a file, which may be larger than memory.
 
         Parameters
         ----------
         samples
-            What `dhsk.open_samples` takes or returns, (N, dim).
+            Argument or result of `dhsk.open_samples`, (N, dim).
         y
             Labels, (N,).
         progress
@@ -220,7 +220,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Raises
         ------
         InputError
-            Parameters or samples cannot be used; a row is named.
+            Parameters or samples are invalid; the message names the row.
         BudgetError
             The fit needs more memory than there is.
         """

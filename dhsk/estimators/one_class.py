@@ -141,7 +141,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         Raises
         ------
         InputError
-            A parameter or a row cannot be used; the message names the row.
+            A parameter or a row is invalid; the message names the row.
         BudgetError
             The matrix needs more memory than there is.
         """

@@ -23,34 +23,11 @@ def make_problem(
     folds: int | None = None,
     random_state: Any = None,
 ) -> Problem:
-    """Check labels and weights, and make a problem of them.
+    """Make a problem of labels and sample weights, (N,), at least 0.
 
-    Parameters
-    ----------
-    y
-        Labels, (N,).
-    sample_weights
-        Factors of C, (N,), at least 0.
-    class_weight
-        Factors by label, "balanced" over the samples of a weight above 0, or None for 1.
-    C
-        Upper bound on the dual coefficients, or factor of the losses.
-    tol
-        Tolerance of the solver.
-    folds
-        Largest number of folds for Platt's sigmoids; None for no probabilities.
-    random_state
-        Seed, or a `RandomState`, that shuffles the folds.
-
-    Returns
-    -------
-    Problem
-        The problem.
-
-    Raises
-    ------
-    InputError
-        There are fewer than two classes with a weight above 0.
+    "balanced" class weights count samples of a weight above 0. `folds` is the largest number of
+    folds for Platt's sigmoids; None for no probabilities. Raises InputError if fewer than two
+    classes have a weight above 0, or a class has none.
     """
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
@@ -63,13 +40,7 @@ def make_problem(
 
 
 def random_numbers(random_state: Any) -> np.random.RandomState:
-    """Random number generator of a parameter `random_state`, as scikit-learn takes it.
-
-    Raises
-    ------
-    InputError
-        It is neither a seed nor a generator.
-    """
+    """Random number generator of scikit-learn's parameter `random_state`; InputError if invalid."""
     try:
         numbers: np.random.RandomState = check_random_state(random_state)
     except (ValueError, TypeError) as error:
@@ -78,7 +49,7 @@ def random_numbers(random_state: Any) -> np.random.RandomState:
 
 
 def _check_classes(classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_]) -> None:
-    """Refuse labels of one class, and classes whose samples all have weight 0."""
+    """Raise InputError for labels of one class, and for a class whose samples have weight 0."""
     if len(classes) < 2:
         raise InputError(
             f"The number of classes has to be greater than one; got {len(classes)} class"
@@ -90,15 +61,14 @@ def _check_classes(classes: NDArray[Any], codes: Indices, used: NDArray[np.bool_
         )
     if not present.all():
         raise InputError(
-            f"all samples of class {classes[np.argmin(present)]} have the weight 0: leave them out"
+            f"all samples of class {classes[np.argmin(present)]} have weight 0: omit them"
         )
 
 
 def _folds(codes: Indices, used: NDArray[np.bool_], most: int, random_state: Any) -> Indices:
     """Stratified fold of each sample, (N,); -1 for those of weight 0.
 
-    If the only sample of a class is held out, all pairs of the class decide against it, as in
-    LIBSVM.
+    Without the only sample of a class, all pairs of the class decide against it, as in LIBSVM.
     """
     counts = np.bincount(codes[used])
     several = counts[counts > 1]

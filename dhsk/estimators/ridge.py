@@ -150,7 +150,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         Raises
         ------
         InputError
-            A parameter or a row cannot be used; the message names the row.
+            A parameter or a row is invalid; the message names the row.
         BudgetError
             The mapped samples need more memory, or the matrix more disk space, than there is.
         """
@@ -187,7 +187,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         Raises
         ------
         InputError
-            A row cannot be used; the message names it.
+            A row is invalid; the message names it.
         """
         check_is_fitted(self)
         coef = self.dual_coef_

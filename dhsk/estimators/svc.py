@@ -21,7 +21,7 @@ from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
 
 FOLDS: Final = 5
-"""Number of folds whose held-out decisions the sigmoids are fitted to, as in LIBSVM."""
+"""Number of folds of the held-out decisions to which sigmoids are fitted, as in LIBSVM."""
 
 
 class HeatSVC(HeatClassifier[SvcModel]):
@@ -64,7 +64,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         kernels.
     memory
         Upper bound on the memory of this process, or of all workers of `client`: a number of
-        bytes, or a string like "2GB". None for half of what is free, or for what the workers have.
+        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
     client
         Dask client whose workers fit the model. Clones share it, and it is not pickled.
     store
@@ -161,7 +161,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         Parameters
         ----------
         samples
-            What `dhsk.open_samples` takes or returns, (N, dim).
+            Argument or result of `dhsk.open_samples`, (N, dim).
         y
             Labels, (N,).
         progress
@@ -175,9 +175,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
         Raises
         ------
         InputError
-            Parameters or samples cannot be used; a row is named.
+            Parameters or samples are invalid; the message names the row.
         BudgetError
-            The fit needs more memory, or more room on disk, than there is.
+            The fit needs more memory, or more disk space, than there is.
         """
         opened, labels, weights = self._opened(samples, y)
         return self._fit(opened, labels, weights, progress or ignore)

@@ -135,7 +135,7 @@ def compute_gram(
     InputError
         Samples or parameters are invalid; the message names row and column.
     BudgetError
-        The computation needs more memory, or more room on disk, than there is.
+        The computation needs more memory, or more disk space, than there is.
     StoreMismatchError
         The store has other samples or another kernel.
     SamplesChangedError

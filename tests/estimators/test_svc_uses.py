@@ -228,7 +228,7 @@ def test_one_feature_has_no_heat_kernel() -> None:
             "Negative values in data passed to `sample_weight`",
         ),
         (lambda y: (y == 1) * 1.0, "samples with positive weights belong to the same class"),
-        (lambda y: (y < 2) * 1.0, "all samples of class 2 have the weight 0"),
+        (lambda y: (y < 2) * 1.0, "all samples of class 2 have weight 0"),
         (lambda y: y * 0.0, "(?i)sample.*weights"),
     ],
 )
