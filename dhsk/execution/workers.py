@@ -323,6 +323,6 @@ def _result(future: Any) -> Any:
         raise DhskError(LOST_SCHEDULER) from error
     except KilledWorker as error:
         raise BudgetError(
-            "one task killed several workers, most likely for lack of memory: give more memory, "
+            "a task killed its workers, most likely for lack of memory: give more memory, "
             f"fewer workers or a smaller tile ({error})"
         ) from error
