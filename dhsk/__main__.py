@@ -25,12 +25,8 @@ DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 2 bad input, 3 does not fit, 4 bad store, 130 interrupted.
 
-    Ctrl-C and SIGTERM, which batch systems send before the time limit, both interrupt.
-
-    Parameters
-    ----------
-    arguments
-        Words of the command line; None for the process's own.
+    Ctrl-C and SIGTERM, which batch systems send before the time limit, both interrupt. `arguments`
+    are None for the process's own.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job stays deaf
@@ -84,18 +80,7 @@ def _run_command(commands: Any, words: list[str] | None) -> int:
 
 
 def exit_code(error: DhskError) -> int:
-    """Tell scripts which kind of error it was.
-
-    Parameters
-    ----------
-    error
-        What was raised.
-
-    Returns
-    -------
-    int
-        Exit code of the process.
-    """
+    """Exit code of the process, which tells scripts the kind of error."""
     match error:
         case InputError() | AccuracyError():
             return BAD_INPUT

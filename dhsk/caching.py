@@ -13,11 +13,6 @@ class CachedValue(Generic[Value]):
     whole class while it computes: a computation that waits for other threads waits for ever where
     one of these needs the same attribute of another object. Without a lock, threads that come at
     the same time each compute the value, and the last one is kept.
-
-    Parameters
-    ----------
-    compute
-        Gives the value of an object.
     """
 
     def __init__(self, compute: Callable[[Any], Value]) -> None:
@@ -40,16 +35,5 @@ class CachedValue(Generic[Value]):
 
 
 def cached_value(compute: Callable[[Any], Value]) -> CachedValue[Value]:
-    """Make a method an attribute that is computed at its first use, see `CachedValue`.
-
-    Parameters
-    ----------
-    compute
-        The method.
-
-    Returns
-    -------
-    CachedValue
-        The attribute.
-    """
+    """Make a method an attribute that is computed at its first use, see `CachedValue`."""
     return CachedValue(compute)

@@ -31,18 +31,10 @@ REFUSED: Final = (
 
 
 def refusal_of(error: OSError) -> DhskError:
-    """Say what the system refused, and the way out.
+    """Error that says what the system refused, and the way out.
 
-    Parameters
-    ----------
-    error
-        What the system raised.
-
-    Returns
-    -------
-    DhskError
-        `BudgetError` for a full disk, `StoreError` for a file that cannot be read or written,
-        `InputError` for a name that cannot be used.
+    It is a `BudgetError` for a full disk, a `StoreError` for a file that cannot be read or written,
+    an `InputError` for a name that cannot be used.
     """
     reason = error.strerror or " ".join(str(error).split())
     name = _name_of(error)
@@ -67,13 +59,7 @@ def _name_of(error: OSError) -> str:
 
 @contextmanager
 def full_disk_is_budget() -> Iterator[None]:
-    """Turn what the system says of a full disk into a `BudgetError`.
-
-    Raises
-    ------
-    BudgetError
-        There was no room, or the quota is used up.
-    """
+    """Turn what the system says of a full disk or a used up quota into a `BudgetError`."""
     try:
         yield
     except OSError as error:
@@ -83,21 +69,10 @@ def full_disk_is_budget() -> Iterator[None]:
 
 
 class FileBeside:
-    """A file that takes the place of another in one step when it is complete.
+    """A file, opened as by `open`, that takes the place of `path` in one step when it is complete.
 
     Until then it is ``.NAME.RANDOM.part`` beside it, and that is what a killed process leaves.
-
-    Parameters
-    ----------
-    path
-        File to write.
-    mode, **options
-        As for `open`.
-
-    Raises
-    ------
-    OSError
-        It cannot be made; `filename` is set.
+    Raises `OSError`, with `filename` set, if it cannot be made.
     """
 
     def __init__(self, path: Path, mode: str = "wb", **options: Any) -> None:
@@ -141,22 +116,8 @@ def written_beside(
 ) -> Iterator[IO[Any]]:
     """Open a file that takes the place of `path` when it is complete, and otherwise goes.
 
-    Parameters
-    ----------
-    path, mode, **options
-        As for `FileBeside`.
-    flush
-        Whether it is on the disk before it takes its place.
-
-    Yields
-    ------
-    IO
-        The file beside.
-
-    Raises
-    ------
-    OSError
-        It cannot be written; `filename` is set.
+    With `flush` it is on the disk before it takes its place. Raises `OSError`, with `filename` set,
+    if it cannot be written.
     """
     beside = FileBeside(path, mode, **options)
     try:
@@ -176,19 +137,9 @@ def remove_parts(folder: Path) -> None:
 
 @contextmanager
 def made_folder(path: Path) -> Iterator[None]:
-    """Make a folder; what was made of it goes again if it stays empty.
+    """Make a folder, with its parents; what was made of it goes again if it stays empty.
 
-    Parameters
-    ----------
-    path
-        Folder, made with its parents if absent.
-
-    Raises
-    ------
-    StoreError
-        It cannot be written.
-    OSError
-        It cannot be made for another reason.
+    Raises `StoreError` if it cannot be written, `OSError` if it cannot be made for another reason.
     """
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
@@ -208,12 +159,8 @@ def made_folder(path: Path) -> Iterator[None]:
 def check_writable(folder: Path) -> None:
     """Make a file without a name in a folder, before long work whose result is to go there.
 
-    Raises
-    ------
-    StoreError
-        It cannot be written.
-    OSError
-        There is no room, or no such folder; `filename` is the folder.
+    Raises `StoreError` if it cannot be written, and `OSError`, with the folder as `filename`, if
+    there is no room, or no such folder.
     """
     try:
         with tempfile.TemporaryFile(dir=folder):
@@ -233,13 +180,7 @@ def not_writable(folder: Path, error: OSError) -> StoreError:
 
 
 def parse_path(name: str, value: Any) -> Path:
-    """Take a path that the system can be asked for.
-
-    Raises
-    ------
-    InputError
-        It is none.
-    """
+    """Take a path that the system can be asked for; `InputError` for anything else."""
     try:
         path = os.fsdecode(value)
     except (TypeError, ValueError) as error:
@@ -250,13 +191,7 @@ def parse_path(name: str, value: Any) -> Path:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse JSON; however it is damaged, that is a `ValueError`.
-
-    Raises
-    ------
-    ValueError
-        It is no JSON, or nested deeper than Python reads.
-    """
+    """Parse JSON; `ValueError` however it is damaged, also if nested deeper than Python reads."""
     try:
         return json.loads(text)
     except RecursionError as error:

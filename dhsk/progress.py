@@ -42,19 +42,7 @@ def ignore(_: Progress) -> None:
 
 
 def counter(report: OnProgress, what: str, total: int, each: int = 1) -> Callable[[int], None]:
-    """Function that reports finished steps.
-
-    Parameters
-    ----------
-    report
-        Called with `Progress` events.
-    what
-        Name of the steps.
-    total
-        Number of steps.
-    each
-        Number of calls per step.
-    """
+    """Function that reports finished steps, named `what`, of `total`, `each` calls per step."""
     done = 0
 
     def advance(count: int) -> None:

@@ -17,15 +17,7 @@ _INDEX: Final = ir.IntType(32)
 
 
 class Vector:
-    """A vector under construction, with the operators that formulas are written in.
-
-    Parameters
-    ----------
-    builder
-        Builds the instructions.
-    value
-        What LLVM calls it.
-    """
+    """A vector under construction, with the operators that formulas are written in."""
 
     def __init__(self, builder: Any, value: Any) -> None:
         self.builder, self.value = builder, value
@@ -100,14 +92,10 @@ class Vector:
 
 
 class VectorCode:
-    """Code of a function that works on vectors of one length.
+    """Code of a function that works on vectors of `count` entries.
 
-    Parameters
-    ----------
-    context, builder
-        As numba gives them to what generates code.
-    count
-        Entries of a vector: LLVM cuts it into the registers that there are.
+    LLVM cuts these into the registers that there are. numba gives `context` and `builder` to what
+    generates code.
     """
 
     def __init__(self, context: Any, builder: Any, count: int) -> None:

@@ -4,22 +4,9 @@ from dhsk.errors import InputError
 
 
 def parse_bytes(text: str | int) -> int:
-    """Read a size such as "2GB", "512MiB" or 1000000.
+    """Number of bytes in a size such as "2GB", "512MiB" or 1000000.
 
-    Parameters
-    ----------
-    text
-        A number of bytes, or a number followed by a unit.
-
-    Returns
-    -------
-    int
-        Bytes.
-
-    Raises
-    ------
-    InputError
-        Not a positive size.
+    Raises `InputError` if it is not a positive size.
     """
     from dask.utils import parse_bytes as in_bytes  # kernels and solvers do without Dask
 

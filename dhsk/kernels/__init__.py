@@ -82,13 +82,7 @@ NAMED: Final = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomia
 
 
 def named_family(name: object) -> type[Kernel]:
-    """Kernel class of a name.
-
-    Raises
-    ------
-    InputError
-        The name is not in `NAMED`.
-    """
+    """Kernel class of a name in `NAMED`; `InputError` for another name."""
     if not isinstance(name, str) or name not in NAMED:
         raise InputError(
             f"kernel must be a kernel of dhsk or one of {', '.join(NAMED)}, but it is {name!r}"
@@ -97,27 +91,11 @@ def named_family(name: object) -> type[Kernel]:
 
 
 def parse_kernel(kernel: Kernel | str, dim: int, time_scale: float = 1.0) -> Kernel:
-    """Return a kernel, or make the one of a name with the defaults of the command line.
+    """Return a kernel unchanged, or make the one of a name with the defaults of the command line.
 
-    Parameters
-    ----------
-    kernel
-        A kernel, returned unchanged, or a name: "heat" and "parametrix" at `time_scale`, "gaussian"
-        with sigma=1, "polynomial" with degree=2 and offset=1, "cosine", "linear".
-    dim
-        Number of features.
-    time_scale
-        Time of the heat and parametrix kernels, in units of log(dim)/dim.
-
-    Returns
-    -------
-    Kernel
-        The kernel.
-
-    Raises
-    ------
-    InputError
-        It is neither, or `dim` or `time_scale` is invalid.
+    These are: "heat" and "parametrix" at `time_scale`, in units of log(dim)/dim, "gaussian" with
+    sigma=1, "polynomial" with degree=2 and offset=1, "cosine", "linear". Raises `InputError` if
+    `kernel` is neither, or `dim` or `time_scale` is invalid.
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -134,13 +112,7 @@ def parse_kernel(kernel: Kernel | str, dim: int, time_scale: float = 1.0) -> Ker
 
 
 def one_or_several(kernels: Kernel | str | Iterable[Kernel | str]) -> list[Kernel | str]:
-    """List of kernels, or names, from one or several.
-
-    Raises
-    ------
-    InputError
-        It is neither.
-    """
+    """List of kernels, or names, from one or several; `InputError` for anything else."""
     if isinstance(kernels, Kernel | str):
         return [kernels]
     try:
@@ -153,20 +125,8 @@ def one_or_several(kernels: Kernel | str | Iterable[Kernel | str]) -> list[Kerne
 def kernel_from_spec(spec: Mapping[str, Any]) -> Kernel:
     """Kernel that `Kernel.to_spec` described, also after a round trip through JSON.
 
-    Parameters
-    ----------
-    spec
-        The name of the family under "name", and its parameters.
-
-    Returns
-    -------
-    Kernel
-        A kernel equal to the described one.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown, or the parameters are not those of the family.
+    `spec` has the name of the family under "name", and its parameters. Raises `InputError` if the
+    name is unknown, or the parameters are not those of the family.
     """
     parameters = dict(spec)
     name = parameters.pop("name", None)

@@ -254,13 +254,7 @@ class Kernel(ABC):
 
 
 def mirror_upper(values: Floats) -> None:
-    """Copy the upper triangle of a square matrix to the lower one, in place, block by block.
-
-    Parameters
-    ----------
-    values
-        Square matrix, (a, a).
-    """
+    """Copy the upper triangle of a square matrix to the lower one, in place, block by block."""
     size = values.shape[0]
     for part in blocks(size, _MIRROR_BLOCK):
         values[part.stop :, part] = values[part, part.stop :].T

@@ -17,21 +17,10 @@ from dhsk.kernels.certified.evaluate import Reals
 
 
 def with_centres(rows: Rows, numbers: Indices, *, compact: bool) -> Rows:
-    """Set rows without entries to the centre.
+    """Set the rows `numbers` (ascending), which have no entries, to the centre.
 
-    Parameters
-    ----------
-    rows
-        (n, dim); a dense array is modified in place.
-    numbers
-        Indices of these rows, ascending.
-    compact
-        Whether CSR rows get one entry that stands for the centre, or dim entries.
-
-    Returns
-    -------
-    Rows
-        (n, dim), of the same format.
+    A dense array, (n, dim), is modified in place. CSR rows get one entry that stands for the centre
+    if `compact`, else dim entries.
     """
     dim = rows.shape[1]
     entry = np.sqrt(1.0 / dim)
@@ -86,16 +75,10 @@ def set_products_of_centres(
     of_x: NDArray[np.bool_] | None,
     of_y: NDArray[np.bool_] | None,
 ) -> None:
-    """Set the inner products of rows that stand for the centre, in place.
+    """Set the inner products, (a, b), of rows that stand for the centre, in place.
 
-    Parameters
-    ----------
-    product
-        Inner products, (a, b).
-    X, Y
-        Rows, (a, dim) and (b, dim), without entries in those that stand for the centre.
-    of_x, of_y
-        Masks of these, (a,) and (b,); None if there are none.
+    X and Y have no entries in these rows. `of_x`, (a,), and `of_y`, (b,), mark them; None if there
+    are none.
     """
     entry = np.sqrt(1.0 / X.shape[1])
     if of_x is not None:

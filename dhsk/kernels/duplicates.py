@@ -22,16 +22,9 @@ _NEAR_ONE: Final = 1e-2
 
 
 def set_cosines_of_equal_rows(product: Reals, rows: Rows, columns: Rows) -> None:
-    """Set the cosine of equal unit rows to 1, in place.
+    """Set the cosine of equal unit rows to 1 in `product`, (a, b), in place.
 
-    Parameters
-    ----------
-    product
-        Inner products, (a, b).
-    rows
-        Unit rows, (a, dim).
-    columns
-        Unit rows, (b, dim); if they are `rows` itself, the diagonal is not set.
+    If `columns` is `rows` itself, the diagonal is not set.
     """
     row_marks = row_hashes(rows)
     column_marks = row_marks if columns is rows else row_hashes(columns)
@@ -56,15 +49,8 @@ def _repeated(marks: _Marks) -> _Marks:
 def row_hashes(rows: Rows) -> _Marks:
     """64-bit hash of each row, the same for a dense row and for its sparse form; -0.0 is 0.0.
 
-    Parameters
-    ----------
-    rows
-        (n, dim), dense and C-ordered, or CSR without duplicates.
-
-    Returns
-    -------
-    ndarray
-        (n,). Rows that differ in one entry only have different hashes.
+    `rows` is dense and C-ordered, or CSR without duplicates. Rows that differ in one entry only
+    have different hashes.
     """
     data: Any = rows if isinstance(rows, np.ndarray) else rows.data
     bits = data.view(np.uint32 if data.dtype == np.float32 else np.uint64)

@@ -24,28 +24,10 @@ _NEGLIGIBLE: Final = 1e-3  # relative: the upper bound needs no more digits
 
 
 def time_at_scale(dim: int, time_scale: float) -> float:
-    """Diffusion time at a multiple of the sweet spot: t = s log(n)/n.
+    """Diffusion time t = s log(n)/n at a multiple s of the sweet spot.
 
-    Parameters
-    ----------
-    dim
-        Ambient dimension n, at least 2.
-    time_scale
-        Multiple s, above 0.
-
-    Returns
-    -------
-    float
-        The time t.
-
-    Raises
-    ------
-    InputError
-        If dim is not a whole number of at least 2 or time_scale not a finite number above 0.
-
-    References
-    ----------
-    Zhao & Song (2017), section 2.2.
+    Raises `InputError` if the dimension n is not a whole number of at least 2, or s not a finite
+    number above 0. See Zhao & Song (2017), section 2.2.
     """
     dim = whole_parameter("dim", dim, 2)
     return positive_parameter("time_scale", time_scale) * math.log(dim) / dim

@@ -71,24 +71,9 @@ class HyperbolicProfile:
 
 @lru_cache(maxsize=32)  # every task of a worker needs the same kernel
 def hyperbolic_profile(dim: int, time: float) -> HyperbolicProfile:
-    """Tabulate the heat kernel of H^dim at one time, and check the table.
+    """Tabulate the heat kernel of H^dim at one time, up to the distance at which it underflows.
 
-    Parameters
-    ----------
-    dim
-        Dimension d of the space, at least 2.
-    time
-        Diffusion time t, above 0.
-
-    Returns
-    -------
-    HyperbolicProfile
-        The table, up to the distance at which the kernel underflows.
-
-    Raises
-    ------
-    AccuracyError
-        If the error of the table is above `TOLERANCE` at a point between its nodes.
+    Raises `AccuracyError` if the error of the table is above `TOLERANCE` at a point between nodes.
     """
     peak = float(log_shape(np.zeros(1), dim, time)[0])
     log_peak = peak + _log_scale(dim, time)
@@ -144,21 +129,8 @@ def _end(log_ratio: Callable[[Floats], Floats], smallest: float) -> float:
 def log_shape(rho: Floats, dim: int, time: float) -> Floats:
     """Logarithm of the heat kernel of H^dim less `_log_scale`, from its closed form or integral.
 
-    Both are exp(-rho²/4t) cosh^{1-d}(rho/2) times a slowly varying factor.
-
-    Parameters
-    ----------
-    rho
-        Distances, (size,), at least 0.
-    dim
-        Dimension d of the space.
-    time
-        Diffusion time t.
-
-    Returns
-    -------
-    Floats
-        (size,).
+    Both are exp(-rho²/4t) cosh^{1-d}(rho/2) times a slowly varying factor. The distances rho are at
+    least 0.
 
     References
     ----------

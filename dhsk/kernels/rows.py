@@ -36,25 +36,10 @@ At most three are in memory, and copies of the CSR blocks.
 
 
 def as_rows(X: RowsLike, what: str = "X") -> Rows:
-    """Convert samples to a float64 C array or canonical CSR array, and check them.
+    """Convert samples, (rows, dim), to a float64 C array or canonical CSR array, and check them.
 
-    Parameters
-    ----------
-    X
-        Samples by row, (rows, dim), of any real or integer dtype; not modified, and copied only
-        if necessary.
-    what
-        Name of the samples in messages.
-
-    Returns
-    -------
-    Rows
-        The same values, (rows, dim).
-
-    Raises
-    ------
-    InputError
-        If X is not 2-D, not of real numbers, or has an entry that is not finite.
+    `X` is not modified, and copied only if necessary. Raises `InputError`, with the name `what`, if
+    it is not 2-D, not of real numbers, or has an entry that is not finite.
     """
     sparse = isinstance(X, sparray | spmatrix)
     array: Any = X if sparse else np.asarray(X)
@@ -98,18 +83,7 @@ def _refuse_non_finite(rows: Rows, what: str) -> None:
 
 
 def squared_norms(X: Rows) -> Floats:
-    """Squared Euclidean norm of each row.
-
-    Parameters
-    ----------
-    X
-        Samples by row, (rows, dim).
-
-    Returns
-    -------
-    Floats
-        Squared norms, (rows,).
-    """
+    """Squared Euclidean norm of each row, (rows,)."""
     if isinstance(X, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", X, X))
     norms2 = np.asarray(X.power(2).sum(axis=1), dtype=np.float64)
@@ -120,21 +94,10 @@ def squared_norms(X: Rows) -> Floats:
 
 
 def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> None:
-    """Refuse rows that do not lie on the unit sphere.
+    """Refuse rows, by their squared norms, that do not lie on the unit sphere.
 
-    Parameters
-    ----------
-    norms2
-        Squared norms of the rows, (rows,).
-    what
-        Name of the samples in the message.
-    first_row
-        Index of the first of these rows among all samples, for the message.
-
-    Raises
-    ------
-    InputError
-        If a norm differs from 1 by more than `UNIT_NORM_TOLERANCE`; names the first such row.
+    Raises `InputError` if a norm differs from 1 by more than `UNIT_NORM_TOLERANCE`; it names the
+    samples, `what`, and the first such row, counted from `first_row`.
     """
     norms = np.sqrt(norms2)
     off = np.abs(norms - 1.0) > UNIT_NORM_TOLERANCE
@@ -149,25 +112,11 @@ def require_unit_rows(norms2: Floats, what: str = "X", first_row: int = 0) -> No
 
 
 def inner_product(X: Rows, Y: Rows, out: Reals | None = None) -> Floats:
-    """Inner products of all pairs of rows.
+    """Inner products X Yᵀ, (a, b), of all pairs of rows, C-ordered and of their dtype.
 
     A CSR row may stand for the centre, see `dhsk.kernels.centre`. Two CSR blocks are multiplied as
     sparse matrices if that is faster than GEMM on dense strips of them, by `SPARSE_MULTIPLY_COST`.
-    Temporary arrays are bounded by `DENSE_BYTES`.
-
-    Parameters
-    ----------
-    X
-        Samples by row, (a, dim), dense or CSR.
-    Y
-        Samples by row, (b, dim), dense or CSR.
-    out
-        C-ordered array for the result, (a, b), of the rows' dtype; None for a new one.
-
-    Returns
-    -------
-    Floats
-        X Yᵀ, (a, b), C-ordered, of the rows' dtype: `out` if that was given.
+    Temporary arrays are bounded by `DENSE_BYTES`. The result is `out` if that is given.
     """
     if out is None:
         out = np.empty((X.shape[0], Y.shape[0]), np.result_type(X.dtype, Y.dtype))
@@ -227,19 +176,10 @@ def _sparse_is_faster(X: _Csr, Y: _Csr, dim: int) -> bool:
 
 
 def sparse_is_cheaper(multiplies: float, dense_multiplies: float) -> bool:
-    """Whether the product of CSR blocks is faster as one of sparse matrices.
+    """Whether `inner_product` multiplies CSR blocks as sparse matrices.
 
-    Parameters
-    ----------
-    multiplies
-        Multiply-adds of the sparse product: Σ_c a_c b_c, for the entries in each column c.
-    dense_multiplies
-        Multiply-adds of GEMM on the same blocks. Both are totals, or both are per entry.
-
-    Returns
-    -------
-    bool
-        Whether `inner_product` multiplies sparse matrices.
+    `multiplies` counts Σ_c a_c b_c, for the entries in each column c, `dense_multiplies` those of
+    GEMM on the same blocks. Both are totals, or both are per entry.
     """
     return SPARSE_MULTIPLY_COST * multiplies < dense_multiplies
 

@@ -94,27 +94,13 @@ class SmoothedKernel(WrappedKernel, RowKernel):
 
 
 def smoothed_cosines(X: Rows, Y: Rows, alpha: float) -> Floats:
-    """Cosines of Dirichlet-smoothed counts, without the dense smoothed rows.
+    """Cosines of Dirichlet-smoothed counts, (a, b), without the dense smoothed rows.
 
     With w = √(x+α) - √α, as sparse as x, and Z² = Σ(x+α),
 
         c = (⟨w_x, w_y⟩ + √α Σw_x + √α Σw_y + α n)/(Z_x Z_y);
 
-    no term is negative, so that the error of c is a few eps.
-
-    Parameters
-    ----------
-    X
-        Counts by row, (a, n), not negative.
-    Y
-        Counts by row, (b, n), not negative.
-    alpha
-        Count added to every feature, at least 0.
-
-    Returns
-    -------
-    Floats
-        Cosines, (a, b), a new array.
+    no count and so no term is negative, so that the error of c is a few eps.
     """
     w_x, shift_x, scale_x = _offsets(X, alpha)
     w_y, shift_y, scale_y = (w_x, shift_x, scale_x) if Y is X else _offsets(Y, alpha)

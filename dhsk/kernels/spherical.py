@@ -64,16 +64,10 @@ class SphericalKernel(Kernel):
             out[part] = strip.astype(cosines.dtype, copy=False)
 
     def apply_less_one(self, cosines: Reals, out: Reals, scale: float, shift: float) -> None:
-        """Values of scale (K - 1) + shift at 1-D cosines, computed in float64.
+        """Write scale (K - 1) + shift at 1-D cosines, computed in float64, to `out`.
 
-        Parameters
-        ----------
-        cosines
-            Cosines, (size,), float64 or float32, without NaN; clipped to [-1, 1].
-        out
-            Array for the values, (size,), rounded if it is float32; may be `cosines`.
-        scale, shift
-            Factor of K - 1, and constant added to the product.
+        The cosines are float64 or float32, without NaN, and clipped to [-1, 1]. `out` may be
+        `cosines`; it is rounded if it is float32.
         """
         for part in strips(cosines.size):
             strip = np.clip(cosines[part], -1.0, 1.0, dtype=np.float64)
@@ -146,37 +140,20 @@ class SphericalKernel(Kernel):
         return out, flat
 
     def evaluate(self, cosines: Reals, out: Reals) -> None:
-        """Kernel values of the cosines of `product`, in one pass.
+        """Write the kernel values of the cosines of `product`, (a, b), to `out`, in one pass.
 
-        Parameters
-        ----------
-        cosines
-            (a, b), C-ordered, float64 or float32; rounding beyond [-1, 1] is clipped.
-        out
-            Array for the values, (a, b), C-ordered, float64 or float32; may be `cosines`. The
-            accuracy is that of the dtype of `cosines`.
+        Both are C-ordered, float64 or float32; they may be one array. Rounding beyond [-1, 1] is
+        clipped. The accuracy is that of the dtype of `cosines`.
         """
         self._apply(cosines.reshape(-1), out.reshape(-1))
 
     def of_product(self, product: Reals, row_norms2: Floats, col_norms2: Floats) -> Any:
-        """Kernel values from the cosines of unit rows, in one pass over `product`.
+        """Kernel values, (a, b), from the cosines of unit rows, in one pass over `product`.
 
         Rounding moves the inner product of equal rows off 1. `product` sets it to 1, so that
-        duplicates have K = 1 exactly if the kernel is called with rows.
-
-        Parameters
-        ----------
-        product
-            Cosines <x_i, y_j>, (a, b), float64 or float32; rounding beyond [-1, 1] is clipped.
-        row_norms2
-            Not used: the rows are unit vectors.
-        col_norms2
-            Not used: the rows are unit vectors.
-
-        Returns
-        -------
-        NDArray
-            K(x_i, y_j), (a, b), of the dtype of `product`; in place if that is C-ordered.
+        duplicates have K = 1 exactly if the kernel is called with rows. Rounding beyond [-1, 1] is
+        clipped. The result is in place if `product` is C-ordered. The norms are not used: the rows
+        are unit vectors.
         """
         del row_norms2, col_norms2
         single = product.dtype == np.float32
@@ -188,13 +165,7 @@ class SphericalKernel(Kernel):
 
 @dataclass(frozen=True)
 class WrappedKernel(Kernel):
-    """Base of kernels made of a spherical kernel, with the same number of features.
-
-    Parameters
-    ----------
-    kernel
-        The inner kernel.
-    """
+    """Base of kernels made of a spherical kernel, with the same number of features."""
 
     kernel: SphericalKernel
 

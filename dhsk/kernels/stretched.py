@@ -30,23 +30,11 @@ _RESOLVED: Final = 1e-6  # share of the unit above which a mean has ten digits
 
 @dataclass(frozen=True)
 class StretchedKernel(WrappedKernel, SphericalKernel):
-    """A spherical kernel K with its differences from 1 rescaled: 1 - (1 - K)/spread.
+    """A spherical kernel K with its differences from 1 rescaled: 1 - (1 - K)/spread, spread > 0.
 
     If `spread` is the mean of 1 - K, it is 1 on the diagonal and about 0 elsewhere. It is positive
     semi-definite for coefficients that sum to 0, as in support vector machines with intercept, but
     for spread < 1 not in general.
-
-    Parameters
-    ----------
-    kernel
-        The kernel K.
-    spread
-        Divisor of the differences from 1, above 0.
-
-    Raises
-    ------
-    InputError
-        If spread is not a finite number above 0.
     """
 
     name: ClassVar[str] = "stretched"
@@ -70,20 +58,7 @@ class StretchedKernel(WrappedKernel, SphericalKernel):
 
 @dataclass(frozen=True)
 class StretchedGaussianKernel(GaussianKernel):
-    """A Gaussian kernel K as 1 - (1 - K)/spread, see `StretchedKernel`.
-
-    Parameters
-    ----------
-    sigma
-        Width of the Gaussian, above 0.
-    spread
-        Divisor of the differences from 1, above 0.
-
-    Raises
-    ------
-    InputError
-        If a parameter is not such a number.
-    """
+    """A Gaussian kernel K of width `sigma` as 1 - (1 - K)/spread, see `StretchedKernel`."""
 
     name: ClassVar[str] = "stretched gaussian"
 
@@ -104,20 +79,7 @@ class StretchedGaussianKernel(GaussianKernel):
 
 
 def stretched(kernel: Kernel, spread: float) -> Kernel | None:
-    """Kernel whose differences from 1 are divided by a spread.
-
-    Parameters
-    ----------
-    kernel
-        Any kernel.
-    spread
-        Divisor of the differences from 1, above 0.
-
-    Returns
-    -------
-    Kernel or None
-        1 - (1 - K)/spread; None for kernels that are not bounded by 1.
-    """
+    """Kernel 1 - (1 - K)/spread, for a spread above 0; None if K is not bounded by 1."""
     if isinstance(kernel, SmoothedKernel):
         return SmoothedKernel(StretchedKernel(kernel.kernel, spread), kernel.alpha)
     if isinstance(kernel, GaussianKernel):
@@ -126,19 +88,9 @@ def stretched(kernel: Kernel, spread: float) -> Kernel | None:
 
 
 def mean_difference(kernel: Kernel, rows: Rows) -> float | None:
-    """Mean of 1 - K over all pairs of samples, to ten digits however small it is.
+    """Mean of 1 - K over all pairs of checked rows, to ten digits however small it is.
 
-    Parameters
-    ----------
-    kernel
-        Any kernel.
-    rows
-        Checked rows, (n, dim).
-
-    Returns
-    -------
-    float or None
-        The mean, 0 below `SMALLEST_SPREAD`; None for kernels that are not bounded by 1.
+    0 below `SMALLEST_SPREAD`; None for kernels that are not bounded by 1.
     """
     unit = 1.0
     while unit > SMALLEST_SPREAD:
@@ -154,19 +106,9 @@ def mean_difference(kernel: Kernel, rows: Rows) -> float | None:
 
 
 def unit_of(kernel: Kernel, rows: Rows) -> float | None:
-    """Power of two near the mean of 1 - K over samples, if K is nearly constant.
+    """Power of two near the mean of 1 - K over some checked rows, to stretch the kernel by.
 
-    Parameters
-    ----------
-    kernel
-        Any kernel.
-    rows
-        Checked rows of some of the samples, (n, dim).
-
-    Returns
-    -------
-    float or None
-        Spread to stretch the kernel by; None if that gains nothing, or all values are equal.
+    None if K is not nearly constant, so that this gains nothing, or if all values are equal.
     """
     found = mean_difference(kernel, rows)
     if found is None or not 0.0 < found < NEARLY_CONSTANT:

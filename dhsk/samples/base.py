@@ -42,17 +42,9 @@ class Samples(ABC):
     feature_names: tuple[str, ...] | None = None
 
     def most_entries(self, rows: int) -> float:
-        """Largest number of entries of consecutive samples.
+        """Largest number of entries of `rows` consecutive samples.
 
-        Parameters
-        ----------
-        rows
-            Number of samples.
-
-        Returns
-        -------
-        float
-            All entries of dense samples; the average of sparse samples without row pointers.
+        All entries if dense; the average number if sparse without row pointers.
         """
         n_samples, dim = self.shape
         rows = min(rows, n_samples)
@@ -63,19 +55,11 @@ class Samples(ABC):
         return float((self.indptr[rows:] - self.indptr[: len(self.indptr) - rows]).max())
 
     def blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield consecutive row blocks, each a fresh array that the caller may change.
+        """Yield consecutive row blocks, (rows, dim), each a fresh array that the caller may change.
 
-        Each block is compared with earlier readings of the same rows before it is yielded.
-
-        Parameters
-        ----------
-        rows
-            Rows per block; the last block may be shorter.
-
-        Returns
-        -------
-        Iterator of (rows, dim) blocks: C-ordered float64 arrays, or CSR arrays with sorted
-        indices, no duplicates and no explicit zeros.
+        They are C-ordered float64 arrays, or CSR arrays with sorted indices, no duplicates and no
+        explicit zeros; the last may have fewer rows. Each is compared with earlier readings of the
+        same rows before it is yielded.
 
         Raises
         ------
@@ -104,13 +88,7 @@ class Samples(ABC):
         """Yield row blocks as they are in the source now; `blocks` compares them."""
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, block by block as `blocks` yields them; None if they have none.
-
-        Parameters
-        ----------
-        rows
-            Names per block; the last block may be shorter.
-        """
+        """Names of the samples, in the blocks that `blocks` yields; None if they have none."""
         del rows
         return None
 
@@ -180,28 +158,10 @@ def check_csr(
     indices: Announced,
     indptr: NDArray[Any],
 ) -> tuple[tuple[int, int], NDArray[np.int64]]:
-    """Check that the parts of a stored CSR matrix agree.
+    """Return shape and row pointers, (n_samples + 1,), of a stored CSR matrix as integers.
 
-    Parameters
-    ----------
-    source
-        Name for messages.
-    shape
-        Samples and features, as stored.
-    data, indices
-        Values and columns, (nnz,), not read.
-    indptr
-        Row pointers, (n_samples + 1,).
-
-    Returns
-    -------
-    tuple of shape and row pointers
-        As integers.
-
-    Raises
-    ------
-    InputError
-        If two parts contradict each other, or the matrix is empty.
+    Raises `InputError` if two of its parts contradict each other, or the matrix is empty. The
+    values and columns, (nnz,), are not read.
     """
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
         raise InputError(

@@ -42,12 +42,9 @@ class NpyHeader(NamedTuple):
 
 
 def read_header(handle: IO[bytes]) -> NpyHeader:
-    """Read the header of the .npy format; `handle` is then at the first value.
+    """Read the header of the .npy format, after which `handle` is at the first value.
 
-    Raises
-    ------
-    ValueError
-        It is none, or damaged.
+    Raises `ValueError` if there is no header, or it is damaged.
     """
     try:
         version = npy.read_magic(handle)

@@ -110,13 +110,7 @@ def _other_than_opened(source: str) -> SamplesChangedError:
 
 
 class _Stream:
-    """Reads consecutive parts of an array along its first axis, each chunk once.
-
-    Parameters
-    ----------
-    array
-        Sliced array of one or two dimensions, perhaps with `chunks`.
-    """
+    """Reads consecutive parts of a 1-D or 2-D array along its first axis, each chunk once."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -169,21 +163,9 @@ def open_chunked(
 ) -> Samples:
     """Open an array, (n_samples, dim), or a CSR group; read its shape, type and row pointers.
 
-    Parameters
-    ----------
-    source
-        Name for messages.
-    opener
-        Opens it, now and for each reading.
-    feature_names
-        Names of the features, if there are any.
-    index
-        Reads those of the samples, if there may be any.
-
-    Raises
-    ------
-    InputError
-        If it is neither, has another number of dimensions, is empty, not real or inconsistent.
+    `opener` is called now and for each reading, `index` to read the names of the samples. Raises
+    `InputError` if it is neither, has another number of dimensions, is empty, not real or
+    inconsistent.
     """
     with opener() as node:
         if not hasattr(node, "shape"):

@@ -14,24 +14,10 @@ from dhsk.samples.paths import Origin
 
 
 def read_column(origin: Origin, root: Any) -> NDArray[Any]:
-    """Read labels whole from an array or group: a vector, or a column as AnnData encodes it.
+    """Read labels, (n_samples,), whole: a vector, or a column as AnnData encodes it (`obs/COLUMN`).
 
-    Parameters
-    ----------
-    origin
-        The file, and the key of the column: for AnnData `obs/COLUMN`.
-    root
-        The opened array or group.
-
-    Returns
-    -------
-    ndarray
-        Labels, (n_samples,), of any type; None if one is missing.
-
-    Raises
-    ------
-    InputError
-        If there is no such column, or it has another number of dimensions.
+    A missing label is None. Raises `InputError` if there is no such column, or it has another
+    number of dimensions.
     """
     if hasattr(root, "shape"):
         return _vector(origin, root)
@@ -44,19 +30,7 @@ def read_column(origin: Origin, root: Any) -> NDArray[Any]:
 def read_index(origin: Origin, root: Any, table: str | None) -> tuple[str, ...] | None:
     """Read the names that AnnData gives the rows of a table: of samples, or of features.
 
-    Parameters
-    ----------
-    origin
-        For messages.
-    root
-        The file or folder.
-    table
-        "obs", or the result of `features_of`.
-
-    Returns
-    -------
-    tuple of str
-        One name per row of the table; None if there is no such table, or not of AnnData.
+    `table` is "obs", or the result of `features_of`; None if there is no such table of AnnData.
     """
     if table is None or table not in root:
         return None

@@ -50,25 +50,13 @@ def records_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def delimiter_of(lines: Sequence[str], own: str) -> str:
-    r"""Find the delimiter of a table.
+    """Find the delimiter of a table, one letter, from its first lines (see `read_records`).
 
-    The delimiter of the extension, unless it gives one field per row, or different numbers of
-    fields, or commas are only in numbers such as 1,5. Otherwise the one of comma, semicolon and tab
-    that gives the same number of fields, two or more, in all rows, and the largest share of
+    `own`, the delimiter of the extension, unless it gives one field per row, or different numbers
+    of fields, or commas are only in numbers such as 1,5. Otherwise the one of comma, semicolon and
+    tab that gives the same number of fields, two or more, in all rows, and the largest share of
     numbers among them; the first of these if several do. Commas delimit a `.tsv` table only if that
     gives numbers, as names are often written "Lee, Ann".
-
-    Parameters
-    ----------
-    lines
-        The first lines, as `read_records` takes them.
-    own
-        Delimiter by the extension, `,` or `\t`.
-
-    Returns
-    -------
-    str
-        One letter.
     """
     rows = {letter: _parsed(lines, letter) for letter in dict.fromkeys((own, ",", ";", "\t"))}
     if _is_even(rows[own]) and not (own == "," and _halves_numbers(rows)):
@@ -116,7 +104,7 @@ def _share_of_numbers(rows: Sequence[Sequence[str]]) -> float:
 
 
 def is_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Decide whether the first row of a table names its columns.
+    """Decide whether the first of some rows of a table names its columns.
 
     The rules look at columns that have only numbers, or absent values, below the first row:
 
@@ -126,11 +114,6 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
     4. If its fields there are 0, 1, 2, ..., three or more, or four or more evenly spaced whole
        numbers (years, wavelengths), and no row below is like that, it is a header.
     5. Otherwise it is a sample.
-
-    Parameters
-    ----------
-    rows
-        The first row and some of those below it.
     """
     first, below = rows[0], rows[1:]
     columns = [[row[c] for row in below if c < len(row)] for c in range(len(first))]

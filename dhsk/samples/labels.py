@@ -81,29 +81,10 @@ def check_labels(
     *,
     min_classes: int = 2,
 ) -> Labels:
-    """Check labels against the number of samples.
+    """Check labels of whole numbers or strings, (n_samples,); return them as int64 or str.
 
-    Parameters
-    ----------
-    y
-        (n_samples,): whole numbers of any type, or strings.
-    n_samples
-        Number of samples.
-    source
-        Name for messages.
-    min_classes
-        Least number of classes, 1 or 2.
-
-    Returns
-    -------
-    Labels
-        (n_samples,), int64 or str.
-
-    Raises
-    ------
-    InputError
-        If there is not one label per sample, a label is missing or not a class, or there are fewer
-        classes than `min_classes`.
+    Raises `InputError` if there is not one label per sample, a label is missing or not a class, or
+    there are fewer classes than `min_classes` (1 or 2).
     """
     # As objects: numpy would turn the NaN of ["a", nan] into the class "nan".
     array = np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, dtype=object)

@@ -175,32 +175,13 @@ def apply_map(
     *,
     compact: bool = True,
 ) -> Rows:
-    """Check a block of rows and map it to the sphere.
+    """Check a block of rows, dense or canonical CSR, and map it to unit rows, (rows, dim).
 
-    Parameters
-    ----------
-    name
-        Name of the map.
-    block
-        Samples, (rows, dim), dense or canonical CSR; not modified.
-    first_row
-        Index of the block's first row among all samples, for messages.
-    zero_rows
-        Rule for all-zero rows, which it counts; None maps them to the centre.
-    compact
-        Whether the centre is one entry in a CSR row, as kernels take it (`dhsk.kernels.centre`), or
-        dim entries.
-
-    Returns
-    -------
-    Rows
-        Unit rows, (rows, dim); for "identity" the block itself. This takes the memory of two more
-        blocks at most.
-
-    Raises
-    ------
-    InputError
-        If an entry or a row has no image.
+    `block` is not modified; "identity" returns the block itself. This takes the memory of two more
+    blocks at most. `zero_rows` counts the all-zero rows; None maps them to the centre. The centre
+    is one entry in a CSR row if `compact`, as kernels take it (`dhsk.kernels.centre`), else dim
+    entries. Raises `InputError`, which counts rows from `first_row`, if an entry or a row has no
+    image.
     """
     zero_rows = ZeroRows() if zero_rows is None else zero_rows
     zero = check_rows(name, block, first_row, zero_rows)
@@ -217,13 +198,7 @@ def apply_map(
 
 
 def check_rows(name: SphereMap, block: Rows, first_row: int, zero_rows: ZeroRows) -> Indices:
-    """Refuse rows without an image under a map (see `apply_map`).
-
-    Returns
-    -------
-    Indices
-        All-zero rows of the block, ascending, which are mapped to the centre.
-    """
+    """Refuse rows without an image (see `apply_map`); return the all-zero rows, ascending."""
     _refuse_nonfinite(block, first_row)
     if name == "identity":
         return np.zeros(0, np.intp)

@@ -63,13 +63,7 @@ def is_anndata(X: Any) -> bool:
 
 
 def refuse_anndata(X: Any) -> None:
-    """Refuse an AnnData object, which scikit-learn's contract does not take.
-
-    Raises
-    ------
-    InputError
-        `X` is an AnnData object.
-    """
+    """Refuse an AnnData object, which scikit-learn's contract does not take."""
     if is_anndata(X):
         raise InputError(
             "X is an AnnData object, but scikit-learn's estimators take arrays and tables: give "
@@ -80,10 +74,7 @@ def refuse_anndata(X: Any) -> None:
 def from_anndata(adata: Any) -> Samples:
     """Wrap the matrix `X` of an AnnData object, with the names of its features.
 
-    Raises
-    ------
-    InputError
-        As `from_memory`; or it has no `X`.
+    Raises `InputError` if there is no `X`, and as `from_memory`.
     """
     values = adata.X
     if values is None:
@@ -96,23 +87,12 @@ def from_anndata(adata: Any) -> Samples:
 def from_memory(
     X: ArrayLike | Any, source: str = "X", feature_names: Sequence[str] | None = None
 ) -> Samples:
-    """Wrap an array or a scipy sparse matrix, without copying it.
+    """Wrap an array, (n_samples, ...), or a scipy sparse matrix, without copying it.
 
-    Parameters
-    ----------
-    X
-        (n_samples, ...), any real dtype; trailing axes are flattened. A sparse matrix in another
-        format than CSR is converted.
-    source
-        Name for messages.
-    feature_names
-        Names of the features; None for the columns of a table such as a pandas DataFrame, if all
-        are strings, as in scikit-learn.
-
-    Raises
-    ------
-    InputError
-        If `X` is empty, has fewer than two dimensions, is not real or is an inconsistent CSR.
+    Trailing axes are flattened. A sparse matrix in another format than CSR is converted. Without
+    `feature_names`, they are the columns of a table such as a pandas DataFrame, if all are strings,
+    as in scikit-learn. Raises `InputError` if `X` is empty, has fewer than two dimensions, is not
+    real or is an inconsistent CSR.
     """
     names = names_in(getattr(X, "columns", ()) if feature_names is None else feature_names)
     if issparse(X):

@@ -59,28 +59,16 @@ class ReorderedSamples(Samples):
 def in_order(
     samples: Samples, names: Sequence[str] | None, of: str, *, warn: bool = True
 ) -> Samples:
-    """Put columns in the order of known names.
+    """Put columns in the order of known names; without names on either side, change nothing.
 
     Parameters
     ----------
-    samples
-        The samples.
     names
         Names of the features in the required order; None if they are not known.
     of
         Where the names come from, for the message.
     warn
-        Whether to warn if only one side has names, as scikit-learn does.
-
-    Returns
-    -------
-    Samples
-        The same object if the columns are in order, or if either side has no names.
-
-    Warns
-    -----
-    InputWarning
-        Only one side has names.
+        Whether to warn (`InputWarning`) if only one side has names, as scikit-learn does.
 
     Raises
     ------
@@ -109,14 +97,9 @@ def in_order(
 
 
 def table_in_order(X: Any, names: Sequence[str] | None) -> Any:
-    """Put the columns of a table in memory in the order of known names, if they are the same.
+    """Put the columns of a pandas or polars table in the order of `names`, if they are the same.
 
-    Parameters
-    ----------
-    X
-        A DataFrame of pandas or polars; anything else is returned as it is.
-    names
-        Names in the required order; None if they are not known.
+    Anything else is returned as it is.
     """
     own = names_in(getattr(X, "columns", ()))
     if own is None or names is None or own == tuple(names) or len(set(own)) < len(own):
@@ -125,13 +108,7 @@ def table_in_order(X: Any, names: Sequence[str] | None) -> Any:
 
 
 def names_in(columns: Iterable[Any]) -> tuple[str, ...] | None:
-    """Names of the columns of a table in memory, by scikit-learn's rule: None unless all are text.
-
-    Parameters
-    ----------
-    columns
-        The column names of the table.
-    """
+    """Names of a table's columns in memory; None unless all are text, as in scikit-learn."""
     found = tuple(columns)
     return tuple(map(str, found)) if found and all(isinstance(c, str) for c in found) else None
 

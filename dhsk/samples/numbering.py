@@ -22,13 +22,7 @@ class Numbering:
         self._width = 0
 
     def add(self, row: Sequence[float]) -> None:
-        """Look at the next row.
-
-        Parameters
-        ----------
-        row
-            Its values; all rows have the same number.
-        """
+        """Look at the next row; all rows have the same number of values."""
         if not self._rows:
             self._width = len(row)
             self._seen = {column: set() for column in range(len(row))}

@@ -42,12 +42,7 @@ _ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")
 def reading(name: str) -> Iterator[None]:
     """Convert errors of libraries on damaged data to an `InputError` that begins with `name`.
 
-    Raises
-    ------
-    InputError
-        The data are damaged.
-    StoreError
-        The system refuses to read them.
+    If the system refuses to read the data, it is a `StoreError`.
     """
     try:
         yield
@@ -84,10 +79,8 @@ class Origin:
     def of(cls, source: str | os.PathLike[str]) -> "Origin":
         """Parse `FILE` or `FILE:KEY`; a file whose whole name exists takes precedence.
 
-        Raises
-        ------
-        InputError
-            If there is no such file, or it is a folder that holds no zarr array or group.
+        Raises `InputError` if there is no such file, or it is a folder that holds no zarr array or
+        group.
         """
         with reading(os.fspath(source)):
             path, key = _split(os.fspath(source))
@@ -107,12 +100,7 @@ class Origin:
     def reading(self) -> Iterator[None]:
         """Convert errors of libraries on a damaged file to an `InputError` that names the file.
 
-        Raises
-        ------
-        InputError
-            It cannot be read.
-        SamplesChangedError
-            The file has changed since it was opened.
+        If the file has changed since it was opened, it is a `SamplesChangedError`.
         """
         with reading(str(self.path)):
             self._refuse_other(self.path.stat())

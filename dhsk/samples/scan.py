@@ -58,12 +58,10 @@ def scan(
     are equal, as for the kernels. Dense and CSR samples of the same values have different
     fingerprints, because their inner products may differ in the last bit.
 
+    The samples are read in blocks of about 16 MiB; about five are in memory.
+
     Parameters
     ----------
-    samples
-        The samples, read in blocks of about 16 MiB. About five blocks are in memory.
-    sphere_map
-        The map that the samples must have an image under.
     unit
         Whether the rows must be unit vectors under the identity map.
     check
@@ -76,8 +74,8 @@ def scan(
     Raises
     ------
     InputError
-        If a row or an entry has no image under the map, `unit` is asked for and a norm is off by
-        more than `UNIT_TOLERANCE`, or `check` refuses; the message names the source and the row.
+        If a row or an entry has no image under the map, a norm is off by more than
+        `UNIT_TOLERANCE` although `unit`, or `check` refuses; it names the source and the row.
     """
     fingerprint = _Fingerprint(samples.is_sparse, samples.shape)
     zero_rows = ZeroRows() if zero_rows is None else zero_rows

@@ -43,18 +43,9 @@ class SvmlightSamples(Samples):
 def open_svmlight(origin: Origin, n_features: int | None = None) -> SvmlightSamples:
     """Open an svmlight file, and read it once for its shape.
 
-    Parameters
-    ----------
-    origin
-        The file.
-    n_features
-        Number of features, which the file does not record; `None` for the largest index. Indices
-        count from 1, unless an index 0 occurs.
-
-    Raises
-    ------
-    InputError
-        If a line cannot be parsed, or an index exceeds `n_features`.
+    `n_features` is None for the largest index, as the file does not record it. Indices count from
+    1, unless an index 0 occurs. Raises `InputError` if a line cannot be parsed, or an index exceeds
+    `n_features`.
     """
     origin.refuse_key("the labels stand in the file itself")
     source = str(origin)

@@ -167,15 +167,9 @@ def open_table(
 ) -> TableSamples:
     """Open a CSV or TSV file and count its samples, which reads it once.
 
-    Warns
-    -----
-    InputWarning
-        The first row is numbers but taken for a header, or a feature looks like a sample number.
-
-    Raises
-    ------
-    InputError
-        If a feature is not a number, rows differ in length, or a column to drop does not exist.
+    Warns (`InputWarning`) if the first row is numbers but taken for a header, or a feature looks
+    like a sample number. Raises `InputError` if a feature is not a number, rows differ in length,
+    or a column to drop does not exist.
     """
     origin.refuse_key("leave columns out with --drop-column")
     source = str(origin)
@@ -225,20 +219,7 @@ def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
 
 
 def read_columns(origin: Origin, header: bool | None = None) -> TableColumns:
-    """Read the column names.
-
-    Parameters
-    ----------
-    origin
-        The file.
-    header
-        Whether its first row names them; None to detect it, see `dialect.is_header`.
-
-    Raises
-    ------
-    InputError
-        If the file is empty.
-    """
+    """Read the column names; `header` is None to detect them (see `dialect.is_header`)."""
     rows = list(islice(read_records(origin), LOOKED_AT + 1))
     if not rows:
         raise InputError(f"{origin.path} is empty: it has no rows")
@@ -250,16 +231,9 @@ def read_columns(origin: Origin, header: bool | None = None) -> TableColumns:
 
 
 def usual_id_column(source: str, known: Collection[str], header: bool | None = None) -> str | None:
-    """Name of the column called id in a table; None if there is none, or for other files.
+    """Name of the column called id in a table (FILE or FILE:KEY), unless it is in `known`.
 
-    Parameters
-    ----------
-    source
-        FILE or FILE:KEY.
-    known
-        Columns that are already used otherwise.
-    header
-        Whether its first row names the columns; None to detect it.
+    None if there is none, and for files that are not tables.
     """
     origin = Origin.of(source)
     if origin.suffix not in TABLES or origin.path.is_dir():

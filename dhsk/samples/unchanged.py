@@ -14,29 +14,18 @@ _UNREAD: Final = np.uint32(0)
 
 
 class SeenRows:
-    """Hashes of rows at their first reading, four bytes per row.
+    """Hashes of `n` rows at their first reading, four bytes per row.
 
     A row whose hash differs later has changed; of changed rows, one in 2^32 is missed. Each row has
     its own hash, because passes may end early and have blocks of any size, and so that a changed
     row is found before it is used.
-
-    Parameters
-    ----------
-    n
-        Number of rows.
     """
 
     def __init__(self, n: int) -> None:
         self._seen: NDArray[np.uint32] = np.zeros(n, np.uint32)  # pages of it cost when written
 
     def readable(self, blocks: Iterator[Rows]) -> Iterator[Rows]:
-        """Yield the same blocks.
-
-        Raises
-        ------
-        SamplesChangedError
-            They cannot be read any more.
-        """
+        """Yield the same blocks; `SamplesChangedError` if they cannot be read any more."""
         before = bool(self._seen[-1] != _UNREAD)
         try:
             yield from blocks
@@ -51,19 +40,8 @@ class SeenRows:
     def check(self, source: str, block: Rows, first: int) -> None:
         """Record the hashes of rows that are read for the first time, and compare the others.
 
-        Parameters
-        ----------
-        source
-            Name of the samples, for messages.
-        block
-            Dense or canonical CSR, (rows, dim).
-        first
-            Index of its first row.
-
-        Raises
-        ------
-        SamplesChangedError
-            A row has changed.
+        `block`, dense or canonical CSR, begins with row `first`. Raises `SamplesChangedError` if a
+        row has changed.
         """
         seen = self._seen[first : first + block.shape[0]]
         now = _folded(row_hashes(block))

@@ -26,19 +26,9 @@ def parse_zero_rule(name: object) -> ZeroRule:
 
 
 class ZeroRows:
-    """The rule, and the all-zero samples that were found.
+    """The rule, "center" or "error", and the all-zero samples that were found.
 
     Each sample counts once, in however many passes, threads and blocks it is read.
-
-    Parameters
-    ----------
-    rule
-        "center" or "error".
-
-    Raises
-    ------
-    InputError
-        It is neither.
     """
 
     def __init__(self, rule: ZeroRule = "center") -> None:
@@ -59,13 +49,7 @@ class ZeroRows:
         return hash(self.rule)
 
     def add(self, numbers: Indices) -> None:
-        """Record all-zero samples.
-
-        Parameters
-        ----------
-        numbers
-            Their indices among all samples, ascending.
-        """
+        """Record all-zero samples by their indices among all samples, ascending."""
         if numbers.size:
             with self._lock:
                 self._numbers = np.union1d(self._numbers, numbers)
@@ -83,10 +67,8 @@ class ZeroRows:
 def warn_of_zero_rows(found: list[tuple[str, int, int]]) -> None:
     """Warn of all-zero samples, at the line that called this package.
 
-    Parameters
-    ----------
-    found
-        Source, number of all-zero samples and number of samples, for the rows and the columns.
+    `found` has the source, the number of all-zero samples and the number of samples, for the rows
+    and the columns.
     """
     counts = [f"{count:,} of {n:,} samples of {source}" for source, count, n in found if count]
     if counts:

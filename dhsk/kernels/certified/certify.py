@@ -42,7 +42,7 @@ def proven_bound(
     factors: tuple[float, ...],
     coefficient_roundings: int,
 ) -> ErrorBound:
-    """Bound the error of a form, under `ctx.workprec(WORK_BITS)`.
+    """Bound the error of a form on intervals, under `ctx.workprec(WORK_BITS)`.
 
     To that of the approximation it adds the roundings. With u the unit of rounding, Horner's rule
     is off by at most u Σ (i+1) |p_i| y^i in P and (1 + E) u Q in Q, E = Σ i q_i y^i / Q. The
@@ -66,11 +66,6 @@ def proven_bound(
         The factors' u_j.
     coefficient_roundings
         1 if `exact` is before rounding, else 0.
-
-    Returns
-    -------
-    ErrorBound
-        Relative to K, and absolute, on these intervals.
     """
     _, p, q = rounded
     tiny = np.finfo(p.dtype).tiny
@@ -143,21 +138,9 @@ def _slope(local: Local, points: Floats) -> Floats:
 
 
 def minus_log(local: Local, factors: tuple[float, ...], points: Floats) -> Floats:
-    """-log K at points of a piece, to float64's accuracy.
+    """-log K at points (cosines times 2^52) of a piece, to float64's accuracy.
 
-    Parameters
-    ----------
-    local
-        h on the piece, without the factors' part.
-    factors
-        The factors' u_j.
-    points
-        Points (cosines times 2^52) of the piece.
-
-    Returns
-    -------
-    Floats
-        -log K, of the shape of `points`.
+    `local` is h on the piece without the part of the factors, whose u_j are `factors`.
     """
     d = (ONE - points) / ONE
     fall: Floats = d * _exponent(local, points) * _LN2

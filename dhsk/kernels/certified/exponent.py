@@ -115,24 +115,8 @@ class Local:
 def heat_exponent(dim: int, time: float) -> Exponent:
     """Compute h by interpolation on pieces, in ball arithmetic.
 
-    Call under `ctx.workprec(WORK_BITS)`.
-
-    Parameters
-    ----------
-    dim
-        Ambient dimension, at least 2.
-    time
-        Diffusion time, above 0.
-
-    Returns
-    -------
-    Exponent
-        The pieces.
-
-    Raises
-    ------
-    AccuracyError
-        If the series takes too many levels.
+    Call under `ctx.workprec(WORK_BITS)`. Raises `AccuracyError` if the series takes too many
+    levels.
     """
     series = _series_for_everywhere(dim, time)
     if 2 * (2**series.bits - series.weights[0] + series.error_units) < 2 ** (series.bits - 60):
@@ -143,23 +127,12 @@ def heat_exponent(dim: int, time: float) -> Exponent:
 
 
 def flat_exponent(dim: int, time: float) -> arb:
-    """Give h where 1 - K is at most 2^-60: the same at all cosines, to 2^-57 of itself.
+    """Give h = a_1/(a_0 log 2) where 1 - K is at most 2^-60.
 
+    It is the same at all cosines, to 2^-57 of itself:
     1 - K = Σ a_l (1 - P_l) with 1 - P_l between 0 and P_l'(1) (1 - c), P_l'(1) = l(l+n-2)/(n-1).
     With q = n exp(-(n-1)t) = a_1/a_0 <= 2^-60 and d_l <= n^l, a_l P_l'(1) <= l² q^(l-1) a_1: all
     terms but the first add at most 5 q, and neither a_0 nor 1 - 2^E change it by more than q.
-
-    Parameters
-    ----------
-    dim
-        Ambient dimension, at least 2.
-    time
-        Diffusion time, above 0.
-
-    Returns
-    -------
-    arb
-        a_1/(a_0 log 2).
     """
     return dim * (arb(time) * (1 - dim)).exp() / arb.const_log2()
 
@@ -265,17 +238,8 @@ def _nodes_needed(slope: float, distance: float, width: float) -> int:
 def with_factors(piece: Piece, factors: tuple[float, ...]) -> Local:
     """Interpolate h without the part of some factors, K(c) = Π (1 - u_j (1-c)) 2^(-(1-c) h(c)).
 
-    Parameters
-    ----------
-    piece
-        The piece.
-    factors
-        Reciprocals u_j of 1 - z_j, for numbers z_j close to zeros of K.
-
-    Returns
-    -------
-    Local
-        The polynomial, with a proven remainder.
+    `factors` are reciprocals u_j of 1 - z_j, for numbers z_j close to zeros of K. The remainder of
+    the polynomial is proven.
     """
     values = [
         value + _log2_factors(factors, node)

@@ -35,31 +35,19 @@ class Form:
     error: ErrorBound
 
     def apply(self, cosines: Reals, out: Reals) -> None:
-        """Kernel values of cosines, in one pass.
+        """Write the kernel values of cosines to `out`, in one pass.
 
-        Parameters
-        ----------
-        cosines
-            (size,), contiguous, of the type of the coefficients, without NaN; values outside
-            [-1, 1] are clipped to it.
-        out
-            Where the values go, (size,), contiguous, rounded if it is of another type; may be
-            `cosines`.
+        Both are contiguous, (size,), and may be one array. The cosines have the type of the
+        coefficients and no NaN; values outside [-1, 1] are clipped. `out` is rounded if it is of
+        another type.
         """
         run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size)
         run(cosines, out, self._packed)
 
     def apply_less_one(self, cosines: Floats, out: Reals, scale: float, shift: float) -> None:
-        """Values of scale (K - 1) + shift, in one pass; K - 1 to full relative precision.
+        """Write scale (K - 1) + shift to `out`, in one pass; K - 1 to full relative precision.
 
-        Parameters
-        ----------
-        cosines
-            As for `apply`, float64.
-        out
-            As for `apply`.
-        scale, shift
-            What K - 1 is multiplied by, and what is added to that.
+        The arrays are as for `apply`, the cosines float64.
         """
         run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size, 1)
         run(cosines, out, np.concatenate([[scale, shift], self._packed[2:]]))

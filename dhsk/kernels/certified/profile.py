@@ -132,23 +132,8 @@ class HeatProfile:
 def heat_profile(dim: int, time: float) -> HeatProfile:
     """Build and certify the profile of a heat kernel; the last 256 are kept.
 
-    Parameters
-    ----------
-    dim
-        Ambient dimension, at least 2.
-    time
-        Diffusion time, above 0.
-
-    Returns
-    -------
-    HeatProfile
-        The profile.
-
-    Raises
-    ------
-    AccuracyError
-        If the time is too small for the proof: the series takes too many levels, or no form
-        reaches a relative error of 1e-12.
+    Raises `AccuracyError` if the time is too small for the proof: the series takes too many levels,
+    or no form reaches a relative error of 1e-12.
     """
     with _building, ctx.workprec(WORK_BITS):
         exponent = heat_exponent(dim, time)

@@ -41,7 +41,8 @@ def interpolate_rationally(
 
     h is a Stieltjes function, so P and Q have negative zeros alone and positive coefficients, and
     the error falls geometrically with the size, at a rate that depends on the logarithm of the
-    interval's length over its distance from the zeros (Stahl & Totik 1992, chapter 6).
+    interval's length over its distance from the zeros (Stahl & Totik 1992, chapter 6). The result
+    is the best of the rounds.
 
     Parameters
     ----------
@@ -52,17 +53,12 @@ def interpolate_rationally(
     spread
         Where the nodes begin to thin out: about the distance to the next zero.
     goal
-        Error that is wanted: where it is out of reach, few rounds are made.
+        Wanted error; few rounds are made if it is out of reach.
     lightest
         The error of log K is weighed by K, but at least by this: 1 stands for no weights.
     relative
         The error is that of log K in units of log K instead: where log K is small all over, that of
         K says nothing about 1 - K.
-
-    Returns
-    -------
-    Rational
-        The best of the rounds.
     """
     left = locals_[0].piece.left
     width = (ONE - left) / ONE
@@ -147,24 +143,11 @@ def _balanced(knots: list[float], errors: list[float]) -> list[float]:
 
 
 def next_zeros(series: HeatSeries, distance: float, count: int) -> list[float]:
-    """Distances from -1 of the kernel's zeros below it, to about ten digits (not proven).
+    """Distances -1 - z_j of the kernel's zeros below -1, increasing (about ten digits, not proven).
 
     Newton's method from the right, which all zeros being real makes monotone, on the function
-    divided by the zeros found (Maehly 1954).
-
-    Parameters
-    ----------
-    series
-        The series.
-    distance
-        Lower bound of the first of them.
-    count
-        How many to find.
-
-    Returns
-    -------
-    list of float
-        The distances -1 - z_j, increasing; fewer if the precision ends before.
+    divided by the zeros found (Maehly 1954). `distance` is a lower bound of the first one. There
+    are fewer than `count` if the precision ends before.
     """
     found: list[float] = []
     start = distance * 0.5

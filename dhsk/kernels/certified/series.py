@@ -43,18 +43,7 @@ class HeatSeries:
         return 3 * len(self.weights) + 4
 
     def value(self, point: int) -> arb:
-        """Ball that holds K at a cosine.
-
-        Parameters
-        ----------
-        point
-            The cosine times 2^52, in [-2^52, 2^52].
-
-        Returns
-        -------
-        arb
-            The ball; its radius is `error_units` units.
-        """
+        """Ball of radius `error_units` that holds K at a cosine times 2^52, in [-2^52, 2^52]."""
         return arb(self.sum(point), self.error_units) * arb(2) ** -self.bits
 
     def sum(self, point: int) -> int:
@@ -62,11 +51,7 @@ class HeatSeries:
 
         P_0 = 1, P_1 = c, P_{l+1} = ((2l+n-2) c P_l - l P_{l-1})/(l+n-2), n = dim. Backwards:
         b_l = a_l + (2l+n-2)/(l+n-2) c b_{l+1} - (l+1)/(l+n-1) b_{l+2}, and the sum is
-        a_0 + c b_1 - b_2/(n-1).
-
-        References
-        ----------
-        Clenshaw (1955), "A note on the summation of Chebyshev series".
+        a_0 + c b_1 - b_2/(n-1). See Clenshaw (1955), "A note on the summation of Chebyshev series".
         """
         shift, offset, weights = POINT_BITS, self.dim - 2, self.weights
         b1, b2 = weights[-1], 0
@@ -78,30 +63,12 @@ class HeatSeries:
 
 
 def heat_series(dim: int, time: float, bits: int) -> HeatSeries:
-    """Weights of the normalised heat kernel on S^{dim-1}.
+    """Weights, in units of 2^-bits, of the normalised heat kernel on S^{dim-1}.
 
     a_l ∝ exp(-l(l+n-2)t) d_l, n = dim, with d_l the number of harmonics of degree l. The ratio
     a_{l+1}/a_l = (2l+n)(l+n-2)/((2l+n-2)(l+1)) exp(-(2l+n-1)t) falls with l, so past the last
-    level kept the weights lie below a geometric series, which proves the tail.
-
-    Parameters
-    ----------
-    dim
-        Ambient dimension n, at least 2.
-    time
-        Diffusion time t, above 0.
-    bits
-        Precision: weights are in units of 2^-bits.
-
-    Returns
-    -------
-    HeatSeries
-        The series, with as many levels as that precision sees.
-
-    Raises
-    ------
-    AccuracyError
-        If it takes more than `MAX_LEVELS` levels.
+    level kept the weights lie below a geometric series, which proves the tail. There are as many
+    levels as the precision sees; `AccuracyError` if these are more than `MAX_LEVELS`.
 
     References
     ----------
@@ -146,22 +113,7 @@ def _rounded(ball: arb) -> int:
 
 
 def level_bound(dim: int, time: float, bits: int) -> int:
-    """Bound the number of levels that a precision sees from above.
-
-    Parameters
-    ----------
-    dim
-        Ambient dimension n, at least 2.
-    time
-        Diffusion time t, above 0.
-    bits
-        The weights left out sum to less than 2^-bits.
-
-    Returns
-    -------
-    int
-        As many levels suffice.
-    """
+    """Number of levels that suffice for the weights left out to sum to less than 2^-bits."""
     # Up to k levels past the peak the log ratio falls by s(k) or more a level, so the weight there
     # is below exp(-s k(k-1)/2), the ratio below exp(-s k) and the tail below
     # exp(-s k²/2)/(1 - exp(-s k)).
@@ -203,19 +155,7 @@ def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
 def refuse_too_many_levels(dim: int, time: float, bits: int) -> None:
     """Raise `AccuracyError` if a precision sees more than `MAX_LEVELS` levels.
 
-    Parameters
-    ----------
-    dim
-        Ambient dimension, at least 2.
-    time
-        Diffusion time, above 0.
-    bits
-        Precision of the weights.
-
-    Raises
-    ------
-    AccuracyError
-        It names a time that would do.
+    It names a time that would do.
     """
     levels = level_bound(dim, time, bits)
     if levels <= MAX_LEVELS:
