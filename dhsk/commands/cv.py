@@ -218,7 +218,7 @@ def cv(
     )  # fmt: skip
     check_earlier(out, settings, lambda: _fingerprint(opened), overwrite=final.overwrite)
     run = partial(
-        _cross_validate, opened, y, **kernels, **grid.rest, cv=grid.folds, seed=grid.seed,
+        _cross_validate, opened, y, **kernels, **grid.rest, cv=grid.folds, random_state=grid.seed,
         low_rank=LowRank(**low_rank) if low_rank else None, groups=groups, refit=final.model,
         test=held_out, memory=cluster.memory, out=out,
     )  # fmt: skip

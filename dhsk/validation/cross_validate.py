@@ -29,7 +29,7 @@ from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_o
 from dhsk.validation.input import Square, open_square
 from dhsk.validation.low_rank import LowRankEngine, checked
 from dhsk.validation.matrices import KernelMatrices
-from dhsk.validation.old_names import without_old_names
+from dhsk.validation.old_names import random_state_of, without_old_names
 from dhsk.validation.result import CvResult
 from dhsk.validation.scores import Scorer
 from dhsk.validation.search import FIRST_SCALES, SPREAD_C, is_linear, next_scales
@@ -58,7 +58,7 @@ def cross_validate(
     client: Client | None = None,
     store: str | Path | None = None,
     out: str | Path | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     progress: OnProgress | None = None,
     **old_names: Any,
 ) -> CvResult:
@@ -143,13 +143,13 @@ def cross_validate(
         call goes on where it was, and the rows of `CvResult.results_` in `results.csv`, which is
         replaced, in one step, after each kernel. One that is there is removed once the samples are
         read.
-    seed
-        Of the shuffled folds.
+    random_state
+        Seed of the shuffled folds, and of the landmarks.
     progress
         Called with a `Progress` after every tile and every task.
     **old_names
-        `rank`, `selection`, `oversampling` and `loss` of `low_rank`, and paths `journal` and
-        `table`. They go in the next release.
+        `rank`, `selection`, `oversampling` and `loss` of `low_rank`, paths `journal` and `table`,
+        and `seed`. They go in the next release.
 
     Returns
     -------
@@ -182,6 +182,7 @@ def cross_validate(
     """
     report, begin = progress or ignore, perf_counter()
     low_rank, places = without_old_names(low_rank, out, old_names)
+    seed = random_state_of(random_state, old_names)
     if store is not None:
         places["store"] = parse_path("store", store)
     parse_zero_rule(zero_rows)

@@ -223,8 +223,8 @@ def check_seed(seed: object) -> None:
     InputError
         It is no whole number from 0 to 2^32 - 1.
     """
-    if whole_parameter("seed", seed, 0) > MOST_SEED:
-        raise InputError(f"seed must be at most {MOST_SEED}, but it is {seed!r}")
+    if whole_parameter("random_state", seed, 0) > MOST_SEED:
+        raise InputError(f"random_state must be at most {MOST_SEED}, but it is {seed!r}")
 
 
 def positive(name: str, values: float | Iterable[float]) -> list[float]:

@@ -27,7 +27,7 @@ def without_old_names(
     dict
         Paths of store, journal and table; None for none.
     """
-    unknown = [name for name in old if name not in (*_LOW_RANK, "journal", "table")]
+    unknown = [name for name in old if name not in (*_LOW_RANK, "journal", "table", "seed")]
     if unknown:
         raise TypeError(f"cross_validate() got an unexpected keyword argument {unknown[0]!r}")
     options = {name: old[name] for name in _LOW_RANK if name in old}
@@ -41,6 +41,15 @@ def without_old_names(
         _warn([name], f"out=FOLDER, which has it as {_PLACES[name]}", given=out)
         places[name] = parse_path(name, old[name])
     return low_rank, places
+
+
+def random_state_of(random_state: int, old: Mapping[str, Any]) -> int:
+    """Take the seed by its new name, or by its old one, of which it warns."""
+    if "seed" not in old:
+        return random_state
+    _warn(["seed"], f"random_state={old['seed']!r}", given=random_state or None)
+    seed: int = old["seed"]
+    return seed
 
 
 def _warn(names: Any, instead: str, *, given: object) -> None:

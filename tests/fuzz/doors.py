@@ -160,7 +160,7 @@ PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
              "store"),
     "cv": ("time_scale", "kernels", "C", "cv", "groups", "class_weight", "sample_weight",
            "scoring", "tol", "low_rank", "rank", "selection", "oversampling", "loss", "sphere_map",
-           "memory", "seed", "refit"),
+           "memory", "random_state", "refit"),
 }  # fmt: skip
 
 

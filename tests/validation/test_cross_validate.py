@@ -28,7 +28,9 @@ def digits() -> tuple[Any, Any]:
 @pytest.fixture(scope="module")
 def result(digits: Any) -> dhsk.CvResult:
     """A grid of three kernels and two C over three folds."""
-    return dhsk.cross_validate(*digits, kernels=KERNELS, C=np.array([0.5, 5.0]), cv=3, seed=7)
+    return dhsk.cross_validate(
+        *digits, kernels=KERNELS, C=np.array([0.5, 5.0]), cv=3, random_state=7
+    )
 
 
 def gram(kernel: Any, X: Any) -> Any:
@@ -109,7 +111,7 @@ def test_a_stored_matrix_gives_the_same(tmp_path: Path, digits: Any, result: Any
     """From stored cosines, or from samples: the same table."""
     X, y = digits
     G = dhsk.compute_gram(X, dhsk.CosineKernel(), store=tmp_path / "g")
-    again = dhsk.cross_validate(G, y, kernels=KERNELS[:2], C=[0.5, 5.0], cv=3, seed=7)
+    again = dhsk.cross_validate(G, y, kernels=KERNELS[:2], C=[0.5, 5.0], cv=3, random_state=7)
     scores = [row["score"] for row in again.results_]
     assert scores == [row["score"] for row in result.results_ if row["kernel"] != "gaussian"]
 

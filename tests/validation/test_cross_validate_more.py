@@ -67,7 +67,7 @@ def test_scores_are_those_of_scikit_learn(
         kernels="precomputed",
         C=VALUES_OF_C,
         cv=3,
-        seed=4,
+        random_state=4,
         scoring=scoring,
         tol=TOL,
         **options,
@@ -106,7 +106,7 @@ def test_groups_are_not_divided(digits: Any) -> None:
         (LeaveOneGroupOut(), LeaveOneGroupOut()),
     ):
         found = dhsk.cross_validate(
-            K, y, kernels="precomputed", C=1.0, cv=cv, groups=groups, seed=5, tol=TOL
+            K, y, kernels="precomputed", C=1.0, cv=cv, groups=groups, random_state=5, tol=TOL
         )
         assert scores(found.results_, 1.0) == expected(K, y, 1.0, peer, groups=groups)
         assert type(peer).__name__ in found.data["folds"]["splitter"]
@@ -116,7 +116,7 @@ def test_number_of_folds_may_be_a_numpy_integer(digits: Any) -> None:
     """It is shuffled by the same seed as any other."""
     _, y, K = digits
     one, two = (
-        dhsk.cross_validate(K, y, kernels="precomputed", C=1.0, cv=cv, seed=3)
+        dhsk.cross_validate(K, y, kernels="precomputed", C=1.0, cv=cv, random_state=3)
         for cv in (3, np.int64(3))
     )
     assert scores(one.results_, 1.0) == scores(two.results_, 1.0)

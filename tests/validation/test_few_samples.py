@@ -51,7 +51,7 @@ def few_warned(*words: Any, **options: Any) -> dhsk.CvResult:
 def test_scores_are_those_of_scikit_learn(digits: Any, tmp_path: Path) -> None:
     """Same folds, same scores; a fold trained without a class says so, and its proofs hold."""
     X, y = digits
-    result = few_warned(X, y, kernels=[KERNEL], C=[1.0, 10.0], seed=3, tol=1e-5)
+    result = few_warned(X, y, kernels=[KERNEL], C=[1.0, 10.0], random_state=3, tol=1e-5)
     K = KERNEL(dhsk.hyperspherical_map(X))
     folds = StratifiedKFold(5, shuffle=True, random_state=3)
     for C in (1.0, 10.0):
@@ -76,7 +76,7 @@ def test_small_classes_are_left_out(digits: Any, stored: bool, tmp_path: Path) -
     """The rest is fitted as if they were not there; a Gram store is read as it is."""
     X, y = digits
     kept = np.isin(y, [0, 1, 2])
-    options = {"kernels": [KERNEL], "C": [1.0, 10.0], "seed": 3, "refit": True}
+    options = {"kernels": [KERNEL], "C": [1.0, 10.0], "random_state": 3, "refit": True}
     expected = dhsk.cross_validate(X[kept], y[kept], **options)
     G = dhsk.compute_gram(X, dhsk.CosineKernel(), store=tmp_path / "g", tile=50) if stored else X
     before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
@@ -103,7 +103,12 @@ def test_small_classes_are_left_out(digits: Any, stored: bool, tmp_path: Path) -
 def test_low_rank_goes_on_and_leaves_out(digits: Any, liblinear_scores: Any, loss: str) -> None:
     """Classifiers of one class against the rest do the same, and converge without the class."""
     X, y = digits
-    options = {"kernels": [KERNEL], "C": 1.0, "low_rank": dhsk.LowRank(40, loss=loss), "seed": 3}
+    options = {
+        "kernels": [KERNEL],
+        "C": 1.0,
+        "low_rank": dhsk.LowRank(40, loss=loss),
+        "random_state": 3,
+    }
     result = few_warned(X, y, **options)
     assert all(row["converged"] for row in result.results_)
     assert np.array(result.data["confusion"])[3, 3] == 0

@@ -115,7 +115,7 @@ def test_numbers_that_are_not_positive_are_refused(values: Any, message: str) ->
     ("changes", "message"),
     [
         ({"cv": 1}, "cv must be at least 2 folds, got 1"),
-        ({"seed": 2**32}, "seed must be at most 4294967295"),
+        ({"seed": 2**32}, "random_state must be at most 4294967295"),
         ({"tol": 0.0}, "tol must be positive"),
         ({"min_class": 25}, "1 of 3 classes has 25 samples or more"),
         ({"groups": [1, 2]}, r"groups has the shape \(2,\) for 63 samples"),

@@ -162,7 +162,7 @@ def test_journal_of_another_problem_is_not_taken(
         (K.astype(np.float32), y, {}),
         (K, y[::-1], {}),
         (K, y, {"C": [1.0, 2.0]}),
-        (K, y, {"seed": 1}),
+        (K, y, {"random_state": 1}),
         (K, y, {"tol": 1e-4}),
         (K, y, {"scoring": "f1_macro"}),
         (K, y, {"class_weight": "balanced"}),

@@ -53,6 +53,13 @@ def test_journal_and_table_keep_their_paths(tmp_path: Path) -> None:
     assert header == (tmp_path / "out" / "results.csv").read_text().splitlines()[0]
 
 
+def test_seed_is_random_state() -> None:
+    """Other folds than by default."""
+    with pytest.warns(FutureWarning, match="seed of cross_validate .* give random_state=5$"):
+        old = run(seed=5)
+    assert scores(old) == scores(run(random_state=5)) != scores(run())
+
+
 def test_a_store_may_lie_elsewhere(tmp_path: Path) -> None:
     """It is shared by several grids."""
     run(out=tmp_path / "out", store=tmp_path / "store")
@@ -64,6 +71,8 @@ def test_both_names_at_once_are_refused(tmp_path: Path) -> None:
     """Which of them counts is not guessed."""
     with pytest.raises(dhsk.InputError, match="low_rank takes the place of rank"):
         run(low_rank=dhsk.LowRank(5), rank=5)
+    with pytest.raises(dhsk.InputError, match="random_state takes the place of seed"):
+        run(random_state=5, seed=5)
     with pytest.raises(dhsk.InputError, match="out takes the place of journal"):
         run(out=tmp_path, journal=tmp_path)
 
