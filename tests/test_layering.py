@@ -18,6 +18,7 @@ PURE = ("kernels", "solvers", "linear")
 """Rooms of mathematics on arrays."""
 
 MOST_LINES = 400
+MOST_LINES_OF_A_FUNCTION = 60
 """Of a file."""
 
 MOST_PARAMETERS = 7
@@ -174,3 +175,19 @@ def test_few_functions_have_many_parameters() -> None:
         if not isinstance(node, ast.ClassDef) and parameters_of(node) > MOST_PARAMETERS
     ]
     assert len(many) <= MANY_PARAMETERS, many
+
+
+def test_functions_are_short() -> None:
+    """A function is read at a glance: signature and docstring are not counted."""
+    long = [
+        f"{module}.{node.name}"
+        for module, node in definitions()
+        if not isinstance(node, ast.ClassDef) and lines_of(node) > MOST_LINES_OF_A_FUNCTION
+    ]
+    assert not long
+
+
+def lines_of(node: ast.FunctionDef) -> int:
+    """Lines of the body of a function, without its docstring."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0

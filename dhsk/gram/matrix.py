@@ -275,8 +275,8 @@ class GramMatrix(TiledArray):
 
     def __rmatmul__(self, V: NDArray[Any]) -> NDArray[Any]:
         """Product ``V @ G`` of a vector (N,) or matrix (k, N), in one pass."""
-        V, transposed = np.asarray(V).T, not self.symmetric
-        product = multiply(self.source, self.tiling, V, self.dtype, transposed=transposed)[0]
+        V = np.asarray(V).T
+        product = multiply(self.source, self.tiling, V, self.dtype, transposed=True)[0]
         return np.asarray(product.T)
 
     def mean(self, axis: int | None = None) -> Any:

@@ -37,6 +37,7 @@ def multiply(
     (kernels, N, k), is bit-identical on all executors. V is (N,) or (N, k) for the `transposed`
     matrices. Raises InputError if the shapes do not match.
     """
+    transposed = transposed and not tiling.symmetric
     vectors, shape = np.asarray(V), (tiling.n_rows, tiling.n_cols)
     if vectors.ndim not in (1, 2) or len(vectors) != shape[0 if transposed else 1]:
         raise InputError(f"cannot multiply {shape} by {vectors.shape}")

@@ -59,13 +59,14 @@ def test_groups_are_squares_of_tiles(symmetric: bool, edge: int) -> None:
     assert [group[0] for group in groups] == sorted(group[0] for group in groups)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("columns", [(), (1,), (3,)])
-def test_products_of_several_kernels(rng: Any, columns: tuple[int, ...]) -> None:
+def test_products_of_several_kernels(rng: Any, columns: tuple[int, ...], transposed: bool) -> None:
     """Those of numpy, from one look at each tile of the upper triangle."""
     tiling = Tiling(N, N, TILE, symmetric=True)
     source: Any = Tiles(square(rng), square(rng), tiling=tiling)
     V = rng.uniform(-1, 1, (N, *columns))
-    found = multiply(source, tiling, V, np.float64)
+    found = multiply(source, tiling, V, np.float64, transposed=transposed)
     expected = [K @ V for K in source.kernels]
     np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING)
     assert source.asked == Counter(dict.fromkeys(tiling.tiles(), 1))
