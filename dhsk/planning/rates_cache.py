@@ -2,12 +2,12 @@
 
 import dataclasses
 import json
-import os
 import platform
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from platformdirs import user_cache_path
 
 from dhsk.execution.limits import core_count
 from dhsk.files import parse_json, written_beside
@@ -15,18 +15,8 @@ from dhsk.planning.rates import Line, Rates
 
 
 def cache_file() -> Path:
-    """Path of the cache: ``dhsk/rates.json`` where this system keeps a user's caches.
-
-    References
-    ----------
-    .. [1] XDG Base Directory Specification 0.8: relative paths in its variables are ignored.
-    """
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if named.is_absolute():
-        return named / "dhsk" / "rates.json"
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111  # Path.home() raises without a home
-    caches = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
-    return caches / "dhsk" / "rates.json"
+    """Path of the cache: ``dhsk/rates.json`` where this system keeps a user's caches."""
+    return user_cache_path("dhsk") / "rates.json"
 
 
 def load_rates() -> Rates | None:
