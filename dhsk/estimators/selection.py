@@ -47,7 +47,7 @@ def check_landmark_tol(tol: float) -> None:
 
 
 def numbered(selection: str | ArrayLike, n: int) -> str | Indices:
-    """A selection, with indices checked to be those of n samples, and as an array."""
+    """Check that a selection by indices fits n samples; return it, indices as an array."""
     if isinstance(selection, str):
         return selection
     numbers = np.asarray(selection)

@@ -63,7 +63,7 @@ def sole_writer(path: Path) -> Iterator[None]:
 
 
 def is_occupied(path: Path) -> bool:
-    """Whether there is anything at a path but an empty folder, or one that is just being locked."""
+    """Whether a path exists and is not a folder that is empty but for a lock."""
     if not path.is_dir():
         return path.exists()
     return any(entry.name != LOCK_NAME for entry in path.iterdir())

@@ -59,7 +59,7 @@ for _name in ("distributed.worker", "distributed.worker.state_machine"):
 
 
 _chosen: ContextVar[tuple[Client | None] | None] = ContextVar("dhsk_client", default=None)
-"""The call in progress's client, or None in a tuple for threads; None outside of calls."""
+"""Client of the call in progress in a tuple, (None,) for threads; None outside of calls."""
 
 
 @contextmanager
@@ -188,7 +188,7 @@ def _one_blas_thread_on(client: Client) -> Iterator[None]:
 
 
 def workers_of(client: Client) -> dict[str, Any]:
-    """What the scheduler knows of each worker, by address."""
+    """The scheduler's information on each worker, by address."""
     # Distributed's own periodic call, which asks for no workers, may replace the answer before it
     # is read: an empty one is asked for again.
     found = client.scheduler_info(n_workers=-1)["workers"]
@@ -261,7 +261,7 @@ class Workers:
 
 
 def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """Results in the order of their numbers, so that sums do not depend on who ended first."""
+    """Results in the order of their numbers, so that sums do not depend on timing."""
     early: dict[int, Result] = {}
     following = 0
     for number, result in results:

@@ -214,7 +214,7 @@ def compute_gram(
 
 
 def _check_layout(layout: object) -> None:
-    """Refuse an unknown layout."""
+    """Raise InputError for an unknown layout."""
     if not isinstance(layout, str) or layout not in ("triangle", "full"):
         raise InputError(f"layout must be triangle or full, got {layout!r}")
 
@@ -347,7 +347,7 @@ def _until_changed(tasks: Iterator[Task], changed: list[SamplesChangedError]) ->
 
 
 def compute_group(source: TileSource, group: Group) -> int:
-    """Task: compute and write a group of tiles; their number."""
+    """Compute and write a group of tiles, as a task; return their number."""
     store = GramStore.open(source.path)
     with TileWriter(store) as writer:
         for values in source(group, in_strips=store.header.layout != "full"):

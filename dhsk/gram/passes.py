@@ -77,7 +77,7 @@ def _multiply_group(
     backward: tuple[slice, NDArray[Any]] | None,
     dtype: Any,
 ) -> _Partial:
-    """Task: products of the tiles of a group with their parts of V."""
+    """Products of the tiles of a group with their parts of V, as a task."""
     extents = extent(tiling, group)
     k = (forward or backward or (None, np.empty((0, 0))))[1].shape[1]
     sums = [np.zeros((len(source.kernels), part.stop - part.start, k), dtype) for part in extents]
@@ -109,7 +109,7 @@ def _add_transposed(into: NDArray[Any], tile: NDArray[Any], V: NDArray[Any]) -> 
 
 
 def _run(function: Callable[..., Result], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
-    """Results in the order of the tasks, so that sums do not depend on who ended first."""
+    """Results in the order of the tasks, so that sums do not depend on timing."""
     with current_executor() as executor:
         yield from executor.run(function, tasks, ordered=True)
 

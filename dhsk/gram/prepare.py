@@ -26,7 +26,7 @@ def check_kernels(
     sphere_map: str | None,
     product_dtype: str = "float64",
 ) -> SphereMap:
-    """Map of the samples, after a check, before any row is read, that kernels, samples and it fit.
+    """Check that kernels, samples and map are compatible, before any row is read; return the map.
 
     `sides` are the samples of rows and, if rectangular, of columns; the default map is that of the
     kernels. Raises InputError, or AccuracyError for a kernel without its guaranteed accuracy.

@@ -74,10 +74,10 @@ class TileSource:
         return cls(first.path, kernels, compute=first.compute, norms2=norms2)
 
     def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
-        """Yield the values of each tile of a group, i <= j if symmetric, for all kernels.
+        """Yield the values of all kernels for each tile of a group, i <= j if symmetric.
 
-        In strips of rows if possible, those of all kernels before the next strip, if `in_strips`:
-        the values are then used while they are in the cache.
+        With `in_strips` a tile is yielded by strips of rows if possible, each strip for all kernels
+        before the next one, so that values are used while they are in the cache.
         """
         store = GramStore.open(self.path)
         if self.compute:

@@ -118,7 +118,7 @@ class GramStore:
         return store
 
     def remove(self) -> None:
-        """Delete the store, its description last: without that it would be no store."""
+        """Delete the store, its description last, so that it is incomplete until then."""
         folders = [array.folder for array in self.arrays]
         for folder in (*folders, *map(self.path.joinpath, self.samples.sides)):
             if folder.exists():
