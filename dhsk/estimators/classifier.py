@@ -169,7 +169,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
 
     @property
     def _sigmoid_folds(self) -> dict[str, Any]:
-        """What `make_problem` is to know of folds for probabilities."""
+        """Arguments of `make_problem` for probabilities."""
         return {}
 
     def save(self, path: str | Path) -> None:

@@ -193,7 +193,7 @@ class NystromFeatures(
         Returns
         -------
         NDArray or da.Array
-            Z, (N, n_components_), of `dtype`: as `transform` gives, up to rounding.
+            Z, (N, n_components_), of `dtype`: equal to those of `transform` up to rounding.
 
         Raises
         ------
@@ -215,8 +215,8 @@ class NystromFeatures(
         Returns
         -------
         NDArray or da.Array
-            Z, (M, n_components_), of `dtype`. Of a Dask array a lazy one with the same chunks of
-            rows: errors are raised when it is computed, and it does not warn of all-zero samples.
+            Z, (M, n_components_), of `dtype`. For a Dask array it is lazy, with the same chunks of
+            rows: errors are raised when it is computed, without a warning of all-zero samples.
 
         Raises
         ------

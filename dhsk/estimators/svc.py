@@ -156,7 +156,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         self.random_state = random_state
 
     def fit_samples(self, samples: Any, y: ArrayLike, progress: OnProgress | None = None) -> Self:
-        """Fit to samples in a file, of which only what the fit needs is in memory.
+        """Fit to samples in a file, of which only those that the fit needs are in memory.
 
         Parameters
         ----------

@@ -30,20 +30,7 @@ class MemoryNeed:
         return ", ".join(f"{part} {human_bytes(size)}" for part, size in sizes if size)
 
     def check(self, allowed: int, instead: str) -> None:
-        """Refuse what does not fit.
-
-        Parameters
-        ----------
-        allowed
-            Bytes for all parts.
-        instead
-            The ways out, for the message.
-
-        Raises
-        ------
-        BudgetError
-            It does not fit.
-        """
+        """Raise BudgetError, with the advice `instead`, if the parts exceed the allowed bytes."""
         if self.total > allowed:
             raise BudgetError(
                 f"{self.name} needs {human_bytes(self.total)} ({self.words}) but "

@@ -254,7 +254,7 @@ def _scan(
 
 @contextmanager
 def _removed_if_samples_change(path: Path) -> Iterator[None]:
-    """Remove a new store if its samples change; an older store is kept."""
+    """Remove a new store, but not an older one, if its samples change."""
     new = not is_occupied(path)
     try:
         yield
