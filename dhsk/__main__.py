@@ -65,11 +65,8 @@ def _run_command(commands: Any, words: list[str] | None) -> int:
         return error.exit_code
     except click.Abort as error:
         raise KeyboardInterrupt from error
-    except DhskError as error:
-        _say(str(error))
-        return exit_code(error)
-    except OSError as error:  # an --out that cannot be written, or a disk that is full
-        refusal = refusal_of(error)
+    except (DhskError, OSError) as error:  # of the system: a full disk, no access to --out
+        refusal = error if isinstance(error, DhskError) else refusal_of(error)
         _say(str(refusal))
         return exit_code(refusal)
     except MemoryError as error:

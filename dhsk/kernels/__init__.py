@@ -9,14 +9,7 @@ from dhsk.kernels.euclidean import CosineKernel, GaussianKernel, LinearKernel, P
 from dhsk.kernels.heat import TIME_SCALES, HeatKernel, time_at_scale
 from dhsk.kernels.hyperbolic import HyperbolicHeatKernel
 from dhsk.kernels.parametrix import ParametrixKernel
-from dhsk.kernels.rows import (
-    UNIT_NORM_TOLERANCE,
-    RowsLike,
-    as_rows,
-    inner_product,
-    require_unit_rows,
-    squared_norms,
-)
+from dhsk.kernels.rows import as_rows, inner_product, require_unit_rows, squared_norms
 from dhsk.kernels.rowwise import RowKernel
 from dhsk.kernels.smoothed import SmoothedKernel
 from dhsk.kernels.spherical import SphericalKernel
@@ -31,7 +24,6 @@ from dhsk.kernels.stretched import (
 __all__ = [
     "NAMED",
     "TIME_SCALES",
-    "UNIT_NORM_TOLERANCE",
     "CosineKernel",
     "GaussianKernel",
     "HeatKernel",
@@ -41,7 +33,6 @@ __all__ = [
     "ParametrixKernel",
     "PolynomialKernel",
     "RowKernel",
-    "RowsLike",
     "SmoothedKernel",
     "SphericalKernel",
     "StretchedGaussianKernel",
@@ -75,7 +66,6 @@ _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
         StretchedGaussianKernel,
     )
 }
-
 
 NAMED: Final = ("heat", "parametrix", "cosine", "linear", "gaussian", "polynomial")
 """Kernels that can be given by name, as in the command line's --kernel."""

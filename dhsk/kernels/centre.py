@@ -69,11 +69,7 @@ def with_all_entries(rows: Rows) -> Rows:
 
 
 def set_products_of_centres(
-    product: Reals,
-    X: Rows,
-    Y: Rows,
-    of_x: NDArray[np.bool_] | None,
-    of_y: NDArray[np.bool_] | None,
+    product: Reals, X: Rows, Y: Rows, of_x: NDArray[np.bool_] | None, of_y: NDArray[np.bool_] | None
 ) -> None:
     """Set the inner products, (a, b), of rows that stand for the centre, in place.
 

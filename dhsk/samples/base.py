@@ -15,31 +15,21 @@ from dhsk.samples.unchanged import SeenRows
 
 
 class Samples(ABC):
-    """Samples by row, read in consecutive blocks, any number of times.
-
-    Attributes
-    ----------
-    source
-        Where the samples come from, for messages.
-    shape
-        Number of samples and number of features.
-    is_sparse
-        Whether `blocks` yields CSR arrays.
-    nnz
-        Number of stored entries; `None` when dense. Duplicates and explicit zeros count here,
-        although `blocks` merges and drops them.
-    indptr
-        Row pointers, (n_samples + 1,), as in CSR; `None` when dense, or not known.
-    feature_names
-        Names of the features, (dim,); `None` if the source has none.
-    """
+    """Samples by row, read in consecutive blocks, any number of times."""
 
     source: str
+    """Where the samples come from, for messages."""
     shape: tuple[int, int]
+    """Number of samples and number of features."""
     is_sparse: bool
+    """Whether `blocks` yields CSR arrays."""
     nnz: int | None
+    """Number of stored entries, with the duplicates and explicit zeros that `blocks` merges and
+    drops; `None` when dense."""
     indptr: NDArray[Any] | None = None
+    """Row pointers, (n_samples + 1,), as in CSR; `None` when dense, or not known."""
     feature_names: tuple[str, ...] | None = None
+    """Names of the features, (dim,); `None` if the source has none."""
 
     def most_entries(self, rows: int) -> float:
         """Largest number of entries of `rows` consecutive samples.
@@ -152,11 +142,7 @@ class Announced(Protocol):
 
 
 def check_csr(
-    source: str,
-    shape: NDArray[Any],
-    data: Announced,
-    indices: Announced,
-    indptr: NDArray[Any],
+    source: str, shape: NDArray[Any], data: Announced, indices: Announced, indptr: NDArray[Any]
 ) -> tuple[tuple[int, int], NDArray[np.int64]]:
     """Return shape and row pointers, (n_samples + 1,), of a stored CSR matrix as integers.
 

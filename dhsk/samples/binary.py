@@ -3,6 +3,7 @@
 import math
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple, NoReturn
 
@@ -73,7 +74,6 @@ class NpySamples(Samples):
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, see `Samples._blocks`."""
         for part in blocks(self.shape[0], rows):
             yield self._block(part.start, part.stop)
 
@@ -113,12 +113,7 @@ class NpzSamples(Samples):
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, see `Samples._blocks`."""
-        with (
-            self.origin.reading(),
-            zipfile.ZipFile(self.origin.path) as archive,
-            archive.open(f"{self.member}.npy") as handle,
-        ):
+        with _opened(self.origin, self.member) as (handle, _):
             dtype = read_header(handle).dtype
             for part in blocks(self.shape[0], rows):
                 size = part.stop - part.start
@@ -143,7 +138,6 @@ class NpzCsrSamples(Samples):
     is_sparse = True
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, see `Samples._blocks`."""
         with (
             self.origin.reading(),
             zipfile.ZipFile(self.origin.path) as archive,
@@ -173,7 +167,7 @@ def open_npy(origin: Origin) -> NpySamples:
         offset = handle.tell()
     _check_stored(source, header)
     shape = flat_shape(source, header.shape)
-    _check_size(origin, offset + shape[0] * shape[1] * header.dtype.itemsize)
+    _check_size(source, origin.size, offset + shape[0] * shape[1] * header.dtype.itemsize)
     return NpySamples(source, shape, origin, header, offset)
 
 
@@ -281,24 +275,23 @@ def choose_key(origin: Origin, keys: frozenset[str], usual: tuple[str, ...], wha
     )
 
 
+@contextmanager
+def _opened(origin: Origin, member: str) -> Iterator[tuple[IO[bytes], int]]:
+    """Open one array of an archive; gives its file and size in bytes."""
+    name = f"{member}.npy"
+    with origin.reading(), zipfile.ZipFile(origin.path) as archive, archive.open(name) as handle:
+        yield handle, archive.getinfo(name).file_size
+
+
 def member_header(origin: Origin, member: str) -> NpyHeader:
     """Read the header of one array of an archive."""
-    with (
-        origin.reading(),
-        zipfile.ZipFile(origin.path) as archive,
-        archive.open(f"{member}.npy") as handle,
-    ):
+    with _opened(origin, member) as (handle, _):
         return read_header(handle)
 
 
 def load_member(origin: Origin, member: str) -> NDArray[Any]:
     """Read an array of an archive, of any type except Python objects."""
-    with (
-        origin.reading(),
-        zipfile.ZipFile(origin.path) as archive,
-        archive.open(f"{member}.npy") as handle,
-    ):
-        size = archive.getinfo(f"{member}.npy").file_size
+    with _opened(origin, member) as (handle, size):
         return _read_whole(handle, f"{origin.path}:{member}", size)
 
 
@@ -314,11 +307,7 @@ def _read_whole(handle: IO[bytes], source: str, size: int) -> NDArray[Any]:
     if header.dtype.hasobject:
         _refuse_objects(source, header, "y.astype(str)")
     count = math.prod(header.shape)
-    announced = handle.tell() + count * header.dtype.itemsize
-    if announced > size or min(header.shape, default=0) < 0:
-        raise InputError(
-            f"{source} is truncated: it has {size} bytes and its header announces {announced}"
-        )
+    _check_size(source, size, handle.tell() + count * header.dtype.itemsize, header.shape)
     values = _read_values(handle, header.dtype, count)
     return values.reshape(header.shape, order="F" if header.fortran else "C")
 
@@ -366,9 +355,8 @@ def _read_values(handle: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray
     return values
 
 
-def _check_size(origin: Origin, wanted: int) -> None:
-    if origin.size < wanted:
+def _check_size(source: str, size: int, announced: int, shape: tuple[int, ...] = ()) -> None:
+    if announced > size or min(shape, default=0) < 0:
         raise InputError(
-            f"{origin.path} is truncated: it has {origin.size} bytes and its header "
-            f"announces {wanted}"
+            f"{source} is truncated: it has {size} bytes and its header announces {announced}"
         )

@@ -15,13 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError, SamplesChangedError
-from dhsk.samples.base import (
-    Samples,
-    check_columns,
-    check_csr,
-    csr_block,
-    flat_shape,
-)
+from dhsk.samples.base import Samples, check_columns, check_csr, check_real, csr_block, flat_shape
 from dhsk.samples.binary import choose_key, in_blocks
 from dhsk.samples.paths import Origin
 
@@ -70,7 +64,6 @@ class ChunkedSamples(_Indexed):
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, see `Samples._blocks`."""
         with self.opener() as array:
             if getattr(array, "shape", None) != self.shape:
                 raise _other_than_opened(self.source)
@@ -88,7 +81,6 @@ class ChunkedCsrSamples(_Indexed):
     is_sparse = True
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, see `Samples._blocks`."""
         with self.opener() as group:
             parts = {} if hasattr(group, "shape") else group
             if any(getattr(parts.get(n), "shape", None) != (self.nnz,) for n in _ENTRIES):
@@ -170,7 +162,7 @@ def open_chunked(
     with opener() as node:
         if not hasattr(node, "shape"):
             return _open_csr(source, node, opener, feature_names, index)
-        _check_numbers(source, node.dtype)
+        check_real(source, node.dtype)
         if len(node.shape) != 2:
             raise InputError(
                 f"{source} has shape {tuple(node.shape)}, but samples need two dimensions "
@@ -211,7 +203,7 @@ def _open_csr(
             "write it again"
         )
     data = group["data"]
-    _check_numbers(f"{source}/data", data.dtype)
+    check_real(f"{source}/data", data.dtype)
     shape, indptr = check_csr(
         source,
         np.asarray(group.attrs["shape"]),
@@ -232,11 +224,6 @@ def _check_names(source: str, table: str, names: tuple[str, ...] | None, count: 
             f"{source} has {count} {axis}, but the index of {table} has {len(names)} names: "
             "write the file again"
         )
-
-
-def _check_numbers(source: str, dtype: np.dtype[Any]) -> None:
-    if dtype.kind not in "biuf":
-        raise InputError(f"{source} has dtype {dtype}, but samples must be real numbers")
 
 
 def find_samples(origin: Origin, group: Any) -> str | None:

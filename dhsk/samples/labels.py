@@ -75,11 +75,7 @@ def read_labels(
 
 
 def check_labels(
-    y: ArrayLike,
-    n_samples: int,
-    source: str = "the labels",
-    *,
-    min_classes: int = 2,
+    y: ArrayLike, n_samples: int, source: str = "the labels", *, min_classes: int = 2
 ) -> Labels:
     """Check labels of whole numbers or strings, (n_samples,); return them as int64 or str.
 

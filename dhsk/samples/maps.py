@@ -1,6 +1,6 @@
 """Maps from data to the unit sphere: hyperspherical, projective and smoothed multinomial."""
 
-from typing import Any, Final, Literal, NoReturn, TypeAlias, get_args
+from typing import Any, Final, Literal, NoReturn, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,6 @@ from dhsk.samples.zeros import ZeroRows, ZeroRule
 SphereMap: TypeAlias = Literal["hyperspherical", "projective", "identity"]
 """Name of a map to the sphere; "identity" leaves samples unchanged."""
 
-
 _JUST_BELOW: Final = 0.1
 """Negative values above minus this share of the largest value are probably rounding, or samples of
 a scaler that was fitted to others; then the message advises to clip them."""
@@ -25,10 +24,11 @@ _CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled 
 
 def parse_sphere_map(name: object) -> SphereMap:
     """Return `name` if it is a map, or raise `InputError`."""
-    for known in get_args(SphereMap):
-        if isinstance(name, str) and name == known:
-            return known  # type: ignore[no-any-return]
-    raise InputError(f"there is no map {name!r}: choose one of {', '.join(get_args(SphereMap))}")
+    if not isinstance(name, str) or name not in get_args(SphereMap):
+        raise InputError(
+            f"there is no map {name!r}: choose one of {', '.join(get_args(SphereMap))}"
+        )
+    return cast("SphereMap", name)
 
 
 def hyperspherical_map(X: ArrayLike | Any, zero_rows: ZeroRule = "center") -> Rows:

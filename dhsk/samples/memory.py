@@ -26,7 +26,6 @@ class DenseSamples(Samples):
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, see `Samples._blocks`."""
         for part in blocks(self.shape[0], rows):
             yield dense_block(self.array[part])
 
@@ -48,7 +47,6 @@ class CsrSamples(Samples):
         return np.asarray(self.matrix.indptr)
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, see `Samples._blocks`."""
         matrix = self.matrix
         for part in blocks(self.shape[0], rows):
             indptr = matrix.indptr[part.start : part.stop + 1]

@@ -19,21 +19,12 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, eq=False)
 class ReorderedSamples(Samples):
-    """Samples with their columns in another order; takes the memory of one more block.
-
-    Attributes
-    ----------
-    samples
-        The source.
-    feature_names
-        Names of the features, in their new order.
-    columns
-        Column of each feature in the source, (dim,).
-    """
+    """Samples with their columns in another order; takes the memory of one more block."""
 
     samples: Samples
     feature_names: tuple[str, ...] = field()
     columns: Indices = field(repr=False)
+    """Column of each feature in `samples`, (dim,)."""
 
     def __post_init__(self) -> None:
         same = self.samples
@@ -41,7 +32,6 @@ class ReorderedSamples(Samples):
             object.__setattr__(self, name, getattr(same, name))
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, see `Samples._blocks`."""
         dim = self.shape[1]
         places = np.empty(dim, np.intp)  # new position of each column of the source
         places[self.columns] = np.arange(dim)

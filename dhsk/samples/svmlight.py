@@ -31,7 +31,6 @@ class SvmlightSamples(Samples):
     is_sparse = True
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, see `Samples._blocks`."""
         with self.origin.reading(), self.origin.open_bytes() as handle:
             lines = (line for line in handle if _is_sample(line))
             for part in blocks(self.shape[0], rows):

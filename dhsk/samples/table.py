@@ -70,7 +70,6 @@ class TableSamples(Samples):
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        """Yield row blocks, see `Samples._blocks`."""
         samples = self.samples()
         for part in blocks(self.shape[0], rows):
             size = part.stop - part.start

@@ -3,7 +3,7 @@
 import sys
 import warnings
 from threading import Lock
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -19,10 +19,9 @@ _OWN: Final = ("dhsk", "sklearn", "click", "contextlib", "joblib", "concurrent")
 
 def parse_zero_rule(name: object) -> ZeroRule:
     """Return `name` if it is a rule, or raise `InputError`."""
-    for known in get_args(ZeroRule):
-        if isinstance(name, str) and name == known:
-            return known  # type: ignore[no-any-return]
-    raise InputError(f"zero_rows must be {' or '.join(get_args(ZeroRule))}, but it is {name!r}")
+    if not isinstance(name, str) or name not in get_args(ZeroRule):
+        raise InputError(f"zero_rows must be {' or '.join(get_args(ZeroRule))}, but it is {name!r}")
+    return cast("ZeroRule", name)
 
 
 class ZeroRows:
