@@ -1,4 +1,4 @@
-"""A trained exact support vector machine: what prediction needs, and what proves the training."""
+"""Trained exact SVM: model and certificates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -21,16 +21,9 @@ from dhsk.solvers.votes import one_vs_rest, vote
 
 @dataclass(frozen=True, eq=False)
 class Certificates:
-    """What each pair's solution is worth, see `Fit`; arrays are (n_pairs,).
+    """Certificates of the solutions of all pairs, see `Fit`; arrays are (n_pairs,).
 
-    Attributes
-    ----------
-    violation, gap, objective, norm2, steps, converged
-        As in `Fit`.
-    tol
-        Greatest violation that counted as converged.
-    C
-        Bound of the dual coefficients, before weights.
+    The tolerance is that of the violation, and C bounds the dual coefficients before weights.
     """
 
     violation: Floats
@@ -56,7 +49,7 @@ class Certificates:
 
     @classmethod
     def of(cls, fits: Sequence[Fit], tol: float, C: float) -> "Certificates":
-        """Collect those of one fit a pair."""
+        """Collect the certificates of a fit for each pair."""
         return cls(
             violation=np.array([fit.violation for fit in fits]),
             gap=np.array([fit.gap for fit in fits]),
@@ -71,39 +64,21 @@ class Certificates:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """Decisions of all pairs of classes as sums over support vectors, in LIBSVM's layout.
-
-    Attributes
-    ----------
-    support
-        Numbers of the training samples that are support vectors, class by class, (n_sv,).
-    n_support
-        How many each class has, (k,).
-    dual_coef
-        s_i alpha_i, positive for the first class of the pair, (k - 1, n_sv): for a support vector
-        of class a, row b - 1 is of the pair with a class b above a, row b of one below.
-    intercepts
-        One a pair, (n_pairs,).
-    """
+    """Support vectors and coefficients of all pairs of classes, in LIBSVM's layout."""
 
     support: Indices
+    """Indices of the support vectors among the training samples, class by class, (n_sv,)."""
     n_support: Indices
+    """Number of support vectors of each class, (k,)."""
     dual_coef: Floats
+    """s_i alpha_i, positive for the first class of the pair, (k - 1, n_sv). For a support vector of
+    class a, row b - 1 is of the pair with a class b above a, row b of one below."""
     intercepts: Floats
+    """Intercepts of the pairs, (n_pairs,)."""
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], fits: Sequence[Fit], codes: Indices) -> "Expansion":
-        """Join the solutions of all pairs.
-
-        Parameters
-        ----------
-        pairs
-            From `make_pairs`.
-        fits
-            One of each pair.
-        codes
-            Class of each sample, (N,), from 0.
-        """
+        """Join a fit for each pair; codes are the classes of all samples from 0, (N,)."""
         used = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
         support = np.unique(np.concatenate(used))
         support = support[np.argsort(codes[support], kind="stable")]
@@ -124,29 +99,19 @@ class Expansion:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SvcModel(TrainedModel):
-    """An exact one-vs-one support vector machine; its rows are the support vectors.
-
-    Attributes
-    ----------
-    expansion
-        Coefficients and intercepts.
-    certificates
-        What the solutions are worth.
-    sigmoids
-        Platt's A and B of every pair, (n_pairs, 2); None without probabilities.
-    unit
-        What differences of the kernel are divided by in decisions, see `dhsk.models.rescaling`: 1
-        except for nearly constant kernels.
-    """
+    """An exact one-vs-one SVM; its rows are the support vectors."""
 
     format = "dhsk svm model"
     expansion: Expansion
     certificates: Certificates
     sigmoids: Floats | None = None
+    """Platt's A and B of every pair, (n_pairs, 2); None without probabilities."""
     unit: float = 1.0
+    """Unit of kernel differences in decision values, see `dhsk.models.rescaling`: 1 unless the
+    kernel is nearly constant."""
 
     def to_arrays(self) -> tuple[dict[str, Any], Arrays]:
-        """What its file keeps besides the fields of all models."""
+        """JSON values and arrays of its file."""
         header = {"tol": self.certificates.tol, "C": self.certificates.C, "unit": self.unit}
         arrays = {**arrays_of(self.expansion), **arrays_of(self.certificates)}
         return header, arrays if self.sigmoids is None else {**arrays, "sigmoids": self.sigmoids}
@@ -178,22 +143,11 @@ class SvcModel(TrainedModel):
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether it was trained for them."""
+        """Whether the model was trained with probabilities."""
         return self.sigmoids is not None
 
     def decisions(self, rows: Rows) -> Floats:
-        """Decisions of all pairs of classes, block by block.
-
-        Parameters
-        ----------
-        rows
-            Mapped samples, from `row_map`, (N, dim).
-
-        Returns
-        -------
-        Floats
-            Above 0 for the first class, (N, n_pairs), as `dhsk.solvers.votes.vote` takes them.
-        """
+        """Decision values of rows from `row_map`, (N, n_pairs), positive for the first class."""
         found = np.tile(self.expansion.intercepts, (rows.shape[0], 1))
         kernel = kernel_in(self.kernel, self.unit)
         dual_coef = self.expansion.dual_coef * self.unit
@@ -212,7 +166,7 @@ class SvcModel(TrainedModel):
         return found
 
     def predict(self, rows: Rows) -> NDArray[Any]:
-        """Label of each mapped sample, by votes, (N,)."""
+        """Labels of mapped samples, by votes, (N,)."""
         parts = blocks(rows.shape[0], ROWS)
         return np.concatenate([self.labels_of(self.decisions(rows[p])) for p in parts])
 
@@ -222,23 +176,17 @@ class SvcModel(TrainedModel):
         return np.concatenate([self.probabilities_of(self.decisions(rows[p])) for p in parts])
 
     def labels_of(self, decisions: Floats) -> NDArray[Any]:
-        """Labels, (N,), by votes of the decisions of all pairs, (N, n_pairs)."""
+        """Labels, (N,), by votes of decision values, (N, n_pairs)."""
         return np.asarray(self.classes[vote(decisions, len(self.classes))])
 
     def scores_of(self, decisions: Floats) -> Floats:
-        """Scores of the classes, (N, k), or of two (N,), from the decisions of all pairs.
-
-        See `dhsk.solvers.votes.one_vs_rest`.
-        """
+        """Scores of the classes, (N, k), or of two (N,), see `dhsk.solvers.votes.one_vs_rest`."""
         return one_vs_rest(decisions, len(self.classes))
 
     def probabilities_of(self, decisions: Floats) -> Floats:
-        """Class probabilities, (N, k), from the decisions of all pairs, (N, n_pairs).
+        """Class probabilities, (N, k), from decision values, (N, n_pairs).
 
-        Raises
-        ------
-        InputError
-            The model was trained without them.
+        Raises InputError if the model was trained without them.
         """
         if self.sigmoids is None:
             raise InputError("the model has no probabilities: train it with probability=True")
@@ -246,13 +194,7 @@ class SvcModel(TrainedModel):
 
 
 def pairs_of_classes(n_classes: int) -> Indices:
-    """Numbers of the pairs that each class is in, by the other class, (k, k - 1).
-
-    Parameters
-    ----------
-    n_classes
-        Number of classes k.
-    """
+    """Indices of the pairs that each of k classes is in, by the other class, (k, k - 1)."""
     numbers = np.zeros((n_classes, n_classes), np.intp)
     for number, (a, b) in enumerate(combinations(range(n_classes), 2)):
         numbers[a, b] = numbers[b, a] = number

@@ -1,4 +1,4 @@
-"""Memory of exact fits in this process, on kernel values that are computed from rows in memory."""
+"""Memory of exact fits in this process, with kernel values computed from rows in memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,65 +15,39 @@ from dhsk.solvers.smo import matrix_bytes
 from dhsk.units import human_bytes
 
 _BLOCKS_SHARE: Final = 8
-"""Part of the memory left, as a divisor, for blocks that are computed at a time besides the first
-where matrices could fill all of it."""
+"""Divisor of the remaining memory: the share of concurrent blocks, except for the first, when
+matrices could fill all of it."""
 
 
 @dataclass(frozen=True)
 class ExactPlan:
-    """How exact fits divide the memory of a process; make it with `plan_exact`.
-
-    Attributes
-    ----------
-    need
-        What they take.
-    room
-        Bytes of the matrix of a task.
-    at_once
-        Tasks at a time.
-    threads
-        Blocks of kernel values that a task computes at a time.
-    edge
-        Samples of a block.
-    keep
-        Whether the matrices of single classes are kept.
-    whole
-        Whether the matrix of every pair of classes fits, or else parts of it.
-    """
+    """Memory of a process, divided among exact fits by `plan_exact`."""
 
     need: MemoryNeed
     room: int
+    """Memory of the matrix of a task, in bytes."""
     at_once: int
+    """Concurrent tasks."""
     threads: int
+    """Blocks of kernel values that a task computes concurrently."""
     edge: int
+    """Samples of a block."""
     keep: bool
+    """Whether the matrices of single classes are kept in memory."""
     whole: bool
+    """Whether the matrix of every pair of classes fits in memory."""
 
 
 def plan_exact(
     rows: RowsShape, counts: FitCounts, sizes: Sequence[int], allowed: Allowance
 ) -> ExactPlan:
-    """Divide the memory of this process among the fits.
+    """Divide the memory of this process among fits on rows in memory, in classes of these sizes.
 
-    Parameters
-    ----------
-    rows
-        The mapped samples, which are held.
-    counts
-        The problems.
-    sizes
-        Samples of each class.
-    allowed
-        What this process may use.
-
-    Raises
-    ------
-    BudgetError
-        Not even a small part of a matrix fits beside the samples.
+    Raises BudgetError if not even a small part of a matrix fits beside the samples.
     """
     edge = edge_for(rows, allowed.memory)
     evaluated = evaluation_bytes(rows, edge)
-    # The rows of a pair, a block of its matrix on the way, and its vectors.
+    # The rows of a pair, a block of its matrix being computed, and its vectors.
     beside = counts.most * rows.mapped_bytes // rows.n + evaluated + counts.vector_bytes
     matrix = matrix_bytes(counts.most, np.dtype(f"f{rows.itemsize}"))
     left = max(0, allowed.room - rows.nbytes - PROCESS_BYTES)
@@ -83,8 +57,8 @@ def plan_exact(
         kept = 0
     room, at_once = share_of_fits(left - kept, matrix, beside, allowed.cores)
     at_once = min(at_once, counts.pairs)
-    # Blocks that each task computes at a time, of which one is counted already: of what is left
-    # beside whole matrices, or of a small part of what there is.
+    # Concurrent blocks of each task, one of which is counted already, from the memory beside whole
+    # matrices, or from a small share of all.
     spare = max(left - kept - at_once * (min(room, matrix) + beside), left // _BLOCKS_SHARE)
     more = at_once * evaluated
     threads = max(1, min(allowed.cores // at_once, 1 + spare // more))
@@ -103,21 +77,10 @@ def plan_exact(
 
 
 def share_of_fits(left: int, matrix: int, beside: int, cores: int) -> tuple[int, int]:
-    """Bytes for the matrix of a task, and tasks at a time in this process.
+    """Bytes for the matrix of a task, and number of concurrent tasks, at most one a core.
 
-    Parameters
-    ----------
-    left
-        Bytes that this process may still take.
-    matrix, beside
-        Bytes of the largest matrix, and of what a task holds besides.
-    cores
-        Most tasks at a time.
-
-    Raises
-    ------
-    BudgetError
-        Not even a small part of a matrix fits.
+    left is the remaining memory, matrix the size of the largest matrix, and beside the rest of a
+    task's memory, in bytes. Raises BudgetError if not even a small part of a matrix fits.
     """
     least = min(matrix, SMALLEST_PART**2 * 8) + beside
     if left < least:

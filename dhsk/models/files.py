@@ -30,25 +30,14 @@ _KINDS: Final[dict[str, type[SvcModel] | type[LowRankModel]]] = {
 }
 _HEADER: Final = "header"
 _HEAD_BYTES: Final = 1 << 17
-"""Most bytes before the values of an array: numpy's usual headers have at most 65,535."""
+"""Upper bound on the bytes before the values of an array: numpy's usual headers have 65,535."""
 
 
 def save_model(model: TrainedModel, path: str | Path) -> None:
-    """Write a model, in the archive format of numpy; replaced in one step if it exists.
+    """Write a model in numpy's npz format, with any file name; an existing file is replaced.
 
-    Parameters
-    ----------
-    model
-        The model.
-    path
-        File to write, with any ending; its folder must exist.
-
-    Raises
-    ------
-    InputError
-        The labels are of a type that no file can hold without pickling them.
-    OSError
-        The file cannot be written.
+    Raises InputError if the labels cannot be written without pickle, OSError if the file cannot be
+    written.
     """
     own, arrays = model.to_arrays()
     header = {
@@ -76,24 +65,10 @@ def save_model(model: TrainedModel, path: str | Path) -> None:
 
 
 def load_model(path: str | Path) -> SvcModel | LowRankModel:
-    """Read what `save_model` wrote.
+    """Read a model of `save_model`, with the same decision values to the last bit.
 
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    SvcModel or LowRankModel
-        The same model: its decisions are the same to the last bit.
-
-    Raises
-    ------
-    InputError
-        There is no such file, or it is no model, damaged, or of another version.
-    BudgetError
-        Its arrays do not fit half of the free memory.
+    Raises InputError if the file is missing, damaged, no model or of another version, BudgetError
+    if its arrays do not fit in half of the free memory.
     """
     path = Path(path)
     with reading(str(path)):
@@ -113,14 +88,14 @@ def load_model(path: str | Path) -> SvcModel | LowRankModel:
 
 
 def was_written_here(path: Path) -> bool:
-    """Whether a file begins as model files do, damaged or not: with the array of their header."""
+    """Whether a file, damaged or not, begins like a model file: with the array of the header."""
     with path.open("rb") as file:
         begin = file.read(64)
     return begin.startswith(b"PK") and b"header.npy" in begin
 
 
 def _read_arrays(path: Path, room: int) -> Arrays:
-    """Read all arrays of an archive, nothing but headers if they do not fit some bytes."""
+    """Read all arrays of an archive; raise BudgetError before that if they exceed room bytes."""
     with reading(str(path)):
         with zipfile.ZipFile(path) as archive:
             needed = sum(_bytes_of(archive, member) for member in archive.infolist())
@@ -134,13 +109,7 @@ def _read_arrays(path: Path, room: int) -> Arrays:
 
 
 def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    """Bytes of an array, unpacked, as two headers say it: the archive's and its own.
-
-    Raises
-    ------
-    ValueError
-        They contradict each other.
-    """
+    """Unpacked bytes of an array; raise ValueError if its header contradicts the archive's."""
     with archive.open(member) as handle:
         head = io.BytesIO(handle.read(_HEAD_BYTES))
     shape, _, dtype = read_header(head)
@@ -153,7 +122,7 @@ def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
 
 
 def _header(stored: NDArray[Any] | None, path: Path) -> dict[str, Any]:
-    """Header of a model of a kind and a version that are known."""
+    """Parsed header of a model of a known kind and version."""
     try:
         header = parse_json(b"" if stored is None else stored.tobytes())
     except ValueError:
@@ -175,7 +144,7 @@ def _header(stored: NDArray[Any] | None, path: Path) -> dict[str, Any]:
 
 
 def _common(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
-    """Fields that models of every kind have."""
+    """Fields of all models."""
     classes, rows = arrays["classes"], _rows(arrays)
     return {
         "kernel": kernel_from_spec(header["kernel"]),
@@ -190,7 +159,7 @@ def _common(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
 
 
 def _feature_names(header: dict[str, Any], dim: int) -> tuple[str, ...] | None:
-    """Names of the features; earlier files have those of DataFrames, in the notes."""
+    """Names of the features; files of earlier versions have them in the notes."""
     notes = header["notes"]
     earlier = notes.get("feature_names") if isinstance(notes, dict) else None
     names = header.get("feature_names", earlier)
@@ -233,7 +202,7 @@ def _rows(arrays: Arrays) -> Rows:
 
 
 def _as_json(value: Any) -> Any:
-    """Numbers of numpy as Python's."""
+    """Python values of numpy scalars."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{value!r} is no JSON")

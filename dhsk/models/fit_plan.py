@@ -1,4 +1,4 @@
-"""Memory of the fits of a grid, divided before any of them runs."""
+"""Plan of the memory of the fits of a grid."""
 
 import math
 from collections.abc import Sequence
@@ -18,41 +18,41 @@ from dhsk.solvers.sources import PRODUCT_BYTES
 from dhsk.units import human_bytes
 
 FIT_BASE_BYTES: Final = 120_000_000
-"""Allowed for what a task holds beside its matrix and vectors: compiled code and libraries, and a
-tile as it is read and evaluated. With 70 MB a job was seen to take 6 % more than it was allowed."""
+"""Memory of a task besides its matrix and vectors: compiled code, libraries, and a tile as it is
+read and evaluated. Measured: with 70 MB, a job took 6 % more than it was allowed."""
 
 KEPT_BYTES: Final = 45_000_000
-"""What a worker keeps after a fit: compiled code, libraries, and what the allocator holds on to."""
+"""Memory that a worker keeps after a fit: compiled code, libraries, and the allocator's."""
 
 PROCESS_BYTES: Final = 60_000_000
-"""Allowed for what a process that fits by itself takes beside matrices, rows and vectors: compiled
-code, buffers of BLAS, and memory that the allocator keeps."""
+"""Memory of a process without workers besides matrices, rows and vectors: compiled code, buffers of
+BLAS, and the allocator's."""
 
 SMALLEST_PART: Final = 256
-"""Samples of the smallest part in which a problem is worth solving."""
+"""Least samples of a subproblem."""
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """How many tasks run at a time, and what each may hold."""
+    """Number of concurrent tasks, and their memory."""
 
     n: int
     fits: int
     tasks: int
     at_once: int
     room: int
-    """Bytes of the matrix of a task."""
+    """Memory of the matrix of a task, in bytes."""
     whole: bool
-    """Whether every pair of classes fits."""
+    """Whether the matrix of every pair of classes fits in memory."""
     need: MemoryNeed
-    """Of all processes together."""
+    """Memory of all processes."""
     split_folds: bool
-    """Whether each fold is a task of its own, so that there are enough."""
+    """Whether each fold is a task, so that there are enough tasks."""
     resources: Resources
 
     @property
     def window(self) -> int:
-        """Tasks in flight: more than run at a time, if memory is not what bounds them."""
+        """Number of submitted tasks: more than run concurrently, unless memory limits these."""
         ample = self.at_once >= self.resources.threads
         return TASKS_PER_THREAD * self.at_once if ample else self.at_once
 
@@ -72,30 +72,19 @@ class FitPlan:
 
 @dataclass(frozen=True)
 class FitCounts:
-    """Problems of one kernel, counted: what their memory depends on.
-
-    Attributes
-    ----------
-    n
-        Samples.
-    pairs
-        Pairs of classes.
-    most
-        Samples of the largest pair.
-    columns
-        Fits of each pair: folds times values of C.
-    folds
-        Folds.
-    box_bytes
-        Bytes of the bounds of all coefficients.
-    """
+    """Numbers of the problems of one kernel, on which their memory depends."""
 
     n: int
+    """Samples."""
     pairs: int
+    """Pairs of classes."""
     most: int
+    """Samples of the largest pair."""
     columns: int
+    """Fits of each pair: folds times values of C."""
     folds: int
     box_bytes: int
+    """Bytes of the bounds of all coefficients."""
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], n: int) -> "FitCounts":
@@ -112,7 +101,7 @@ class FitCounts:
 
     @classmethod
     def of_classes(cls, sizes: Sequence[int], folds: int = 1, values_of_C: int = 1) -> "FitCounts":
-        """Problems of classes of these sizes, every sample in all folds."""
+        """Count the problems of classes of these sizes, with every sample in all folds."""
         n, columns = sum(sizes), folds * values_of_C
         return cls(
             n=n,
@@ -125,12 +114,12 @@ class FitCounts:
 
     @property
     def vector_bytes(self) -> int:
-        """Bytes of a task: boxes, coefficients, gradients, and one as it is made."""
+        """Bytes of the vectors of a task: boxes, coefficients, gradients, and a temporary."""
         return 4 * 8 * self.columns * self.most
 
     @property
     def client_bytes(self) -> int:
-        """Bytes of the process that drives: bounds, and the vectors of passes or of the report."""
+        """Bytes of this process: bounds, and the vectors of passes or of the report."""
         vectors = 2 * min(PRODUCT_BYTES, 8 * self.n * self.columns * self.pairs)
         return 2 * self.box_bytes + max(vectors, spectrum.bytes_of(self.n))
 
@@ -138,23 +127,9 @@ class FitCounts:
 def plan_fits(
     counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int, resources: Resources
 ) -> FitPlan:
-    """Divide the memory among the fits.
+    """Divide the memory among the fits of some kernels, whose matrices have this dtype.
 
-    Parameters
-    ----------
-    counts
-        The problems of one kernel.
-    dtype
-        Type of the matrix.
-    n_kernels
-        How many kernels have these problems.
-    resources
-        Workers and memory.
-
-    Raises
-    ------
-    BudgetError
-        There is no room for a problem in even a small part of the matrix.
+    Raises BudgetError if not even a small part of a matrix fits.
     """
     vectors, block = counts.vector_bytes, matrix_bytes(counts.most, dtype)
     smallest = min(block, matrix_bytes(SMALLEST_PART, dtype))
@@ -198,5 +173,5 @@ def plan_fits(
 
 
 def _processes(resources: Resources, at_once: int) -> int:
-    """Bytes of all processes, with what workers keep of fits beside those that run at a time."""
+    """Bytes of all processes, with what idle workers keep after fits."""
     return resources.idle_bytes + KEPT_BYTES * max(0, resources.workers - at_once)

@@ -1,4 +1,4 @@
-"""Finished fits of a grid in a folder, so that a grid that was killed goes on where it was."""
+"""Checkpoint of the finished fits of a grid."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,39 +13,20 @@ _ARRAYS = ("support", "coef")
 
 
 class Journal:
-    """Keeps fits, and rows of results, under names; without a folder it keeps nothing.
+    """Finished fits on disk, by name; without a folder nothing is written.
 
-    Parameters
-    ----------
-    folder
-        Made when the first entry is written.
+    Names are from `digest_of`.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._entries = Checkpoint(folder)
 
     def get(self, name: str) -> tuple[list[Fit], Any] | None:
-        """Fits of a name, and the JSON value that was put with them; None without a whole entry.
-
-        Parameters
-        ----------
-        name
-            From `digest_of`.
-        """
+        """Fits of a name, and the JSON value stored with them; None without a complete entry."""
         return self._entries.get(name, _fits)
 
     def put(self, name: str, fits: Sequence[Fit], rest: Any) -> None:
-        """Keep an entry; it is there whole, or not at all.
-
-        Parameters
-        ----------
-        name
-            From `digest_of`.
-        fits
-            Fits.
-        rest
-            A JSON value to go with them.
-        """
+        """Write an entry of fits and a JSON value atomically."""
         numbers = [{k: v for k, v in vars(fit).items() if k not in _ARRAYS} for fit in fits]
         arrays = {
             "support": np.concatenate([np.empty(0, np.int64), *(fit.support for fit in fits)]),
@@ -55,13 +36,7 @@ class Journal:
         self._entries.put(name, arrays, {"numbers": numbers, "rest": rest})
 
     def drop(self, names: Sequence[str]) -> None:
-        """Forget entries that are of no more use.
-
-        Parameters
-        ----------
-        names
-            Of the entries.
-        """
+        """Delete entries."""
         self._entries.drop(*names)
 
 

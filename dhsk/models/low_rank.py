@@ -1,4 +1,4 @@
-"""A trained low-rank classifier: what prediction needs, and what proves the training."""
+"""Trained low-rank classifier: model and certificates."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -14,49 +14,32 @@ from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
 
 @dataclass(frozen=True, eq=False)
 class LowRankCertificates:
-    """What the solutions are worth; arrays are (J,), one a column.
-
-    Attributes
-    ----------
-    objective
-        Value of what is minimised.
-    gradient_norm
-        Length of its gradient.
-    relative
-        What had to come below the tolerance: the length as a part of that at 0.
-    gap
-        Bound of the objective's excess over its least value: half the squared length, as it is
-        strongly convex.
-    converged
-        Whether it came below the tolerance.
-    loss
-        Name of the loss.
-    C
-        Factor of the losses, before weights.
-    tol
-        Part of the gradient at 0 that counted as converged, see `dhsk.linear.newton.Newton`.
-    steps
-        Most Newton steps of a column.
-    passes
-        Passes over the features.
-    width
-        Number of features.
-    trace_error
-        Trace norm of what the features leave of the kernel matrix, as a part of its trace.
-    """
+    """Certificates of the solutions; arrays are (J,), one entry a column."""
 
     objective: Floats
+    """Objective."""
     gradient_norm: Floats
+    """Norm of its gradient."""
     relative: Floats
+    """Gradient norm relative to that at 0."""
     gap: Floats
+    """Upper bound on the suboptimality: half the squared gradient norm, by strong convexity."""
     converged: NDArray[np.bool_]
+    """Whether the tolerance was reached."""
     loss: str
+    """Name of the loss."""
     C: float
+    """Factor of the losses, before weights."""
     tol: float
+    """Tolerance of the relative gradient, see `dhsk.linear.newton.Newton`."""
     steps: int
+    """Newton steps of the slowest batch of columns."""
     passes: int
+    """Passes over the features."""
     width: int
+    """Number of features."""
     trace_error: float
+    """Trace norm of the error of the approximation, relative to the trace of the kernel matrix."""
 
     @property
     def unconverged(self) -> str | None:
@@ -73,31 +56,19 @@ class LowRankCertificates:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LowRankModel(TrainedModel):
-    """A linear classifier on Nyström features, as sums of kernel values with the landmarks.
-
-    Its rows are the landmarks.
-
-    Attributes
-    ----------
-    indices
-        Numbers of the landmarks among the training samples, (m,); None if they are no samples.
-    coef
-        Coefficients of the landmarks, (m, J), float64: J is 1 for two classes, else k, one against
-        the rest.
-    intercepts
-        One a column, (J,).
-    certificates
-        What the solutions are worth.
-    """
+    """A linear classifier on Nyström features; its rows are the landmarks."""
 
     format = "dhsk low-rank model"
     indices: Indices | None
+    """Indices of the landmarks among the training samples, (m,); None for cluster centres."""
     coef: Floats
+    """Coefficients of the landmarks, (m, J), float64; J is 1 for two classes, else k."""
     intercepts: Floats
+    """Intercepts of the columns, (J,)."""
     certificates: LowRankCertificates
 
     def to_arrays(self) -> tuple[dict[str, Any], Arrays]:
-        """What its file keeps besides the fields of all models."""
+        """JSON values and arrays of its file."""
         proof = vars(self.certificates)
         arrays = arrays_of(self.certificates)
         header = {name: value for name, value in proof.items() if name not in arrays}
@@ -129,31 +100,23 @@ class LowRankModel(TrainedModel):
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether its loss is that of probabilities."""
+        """Whether the loss is logistic."""
         return self.certificates.loss == "logistic"
 
     def decisions(self, rows: Rows) -> Floats:
-        """Decisions of all columns, block by block.
+        """Decision values of rows from `row_map`, (N, J), positive for the column's class.
 
-        Parameters
-        ----------
-        rows
-            Mapped samples, from `row_map`, (N, dim).
-
-        Returns
-        -------
-        Floats
-            Above 0 for the column's class, (N, J); for two classes, for the second.
+        For two classes it is the second.
         """
         found = np.tile(self.intercepts, (rows.shape[0], 1))
         for some in blocks(self.rows.shape[0], SUPPORT):
             for part in blocks(rows.shape[0], ROWS):
-                # In float64 throughout: the coefficients nearly cancel where landmarks are near.
+                # In float64 throughout: the coefficients of close landmarks nearly cancel.
                 found[part] += self.kernel.of_rows(rows[part], self.rows[some]) @ self.coef[some]
         return found
 
     def predict(self, rows: Rows) -> NDArray[Any]:
-        """Label of each mapped sample, (N,)."""
+        """Labels of mapped samples, (N,)."""
         return self.labels_of(self.decisions(rows))
 
     def probabilities(self, rows: Rows) -> Floats:
@@ -161,25 +124,20 @@ class LowRankModel(TrainedModel):
         return self.probabilities_of(self.decisions(rows))
 
     def labels_of(self, decisions: Floats) -> NDArray[Any]:
-        """Labels, (N,): of the greatest decision, the first of equal ones, as `LinearSVC`."""
+        """Labels of the largest decision values, the first of equal ones as `LinearSVC`, (N,)."""
         if len(self.classes) == 2:
             return np.asarray(self.classes[(decisions[:, 0] > 0).astype(np.intp)])
         return np.asarray(self.classes[decisions.argmax(axis=1)])
 
     def scores_of(self, decisions: Floats) -> Floats:
-        """The same decisions, (N, k), or of two classes (N,), above 0 for the second."""
+        """Decision values, (N, k), or for two classes (N,), positive for the second."""
         return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
     def probabilities_of(self, decisions: Floats) -> Floats:
-        """Class probabilities, (N, k), from decisions, (N, J).
+        """Class probabilities, (N, k), from decision values, (N, J).
 
-        Of several classes, each one's against the rest, scaled to sum to 1, as in a one-vs-rest
-        `LogisticRegression`.
-
-        Raises
-        ------
-        InputError
-            The loss is another than the logistic one.
+        Those of several classes are one-vs-rest probabilities, scaled to sum to 1, as in a
+        one-vs-rest `LogisticRegression`. Raises InputError if the loss is not logistic.
         """
         if not self.has_probabilities:
             raise InputError(

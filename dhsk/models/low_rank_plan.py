@@ -20,52 +20,25 @@ MOST_IN_DOUBLE: Final = 1 << 22
 
 @dataclass(frozen=True)
 class LowRankPlan:
-    """How fits on Nyström features divide the memory of a process; make it with `plan_low_rank`.
-
-    Attributes
-    ----------
-    need
-        What they take.
-    features
-        Where features are made, and what is in memory.
-    solver
-        Bytes for second derivatives and curvatures.
-    """
+    """Memory of a process, divided among fits on Nyström features by `plan_low_rank`."""
 
     need: MemoryNeed
     features: ApproximationPlan
     solver: int
+    """Memory of Hessians and curvatures, in bytes."""
 
 
 def usual_dtype(kernel: Kernel, n: int, rank: int) -> str:
-    """Type of features, if none is asked for: float32 of many, if the kernel takes it.
-
-    Parameters
-    ----------
-    kernel
-        The kernel.
-    n
-        Number of samples.
-    rank
-        Number of features.
-    """
+    """Default type of rank features of n samples: float32 if they are many and the kernel can."""
     many = n * min(n, rank) > MOST_IN_DOUBLE
     return "float32" if many and takes_float32(kernel) else "float64"
 
 
 def solver_bytes(n: int, m: int, itemsize: int, keys: int, folds: int = 1) -> int:
-    """Bytes in which a solver has the second derivatives of all problems at the same time.
+    """Memory in bytes for the Hessians of all problems at the same time, and for curvatures.
 
-    Parameters
-    ----------
-    n, m
-        Samples and landmarks.
-    itemsize
-        Bytes of a feature.
-    keys
-        Problems that have second derivatives of their own: one for each class and C.
-    folds
-        Fits that share them, each with its curvatures in memory.
+    n and m are the numbers of samples and landmarks, keys the number of Hessians, one for each
+    class and C, and folds the number of fits that share one, each with its curvatures in memory.
     """
     none = np.zeros(1, np.intp)
     one = Factors.bytes_of(Columns(none, none, np.ones(1)), m, itemsize)
@@ -77,23 +50,8 @@ def plan_low_rank(
 ) -> LowRankPlan:
     """Divide the memory of this process among samples, features and solver.
 
-    Features are held if they leave the solver what it has use for, or a quarter of the memory.
-
-    Parameters
-    ----------
-    rows
-        The mapped samples.
-    m
-        Number of landmarks.
-    keys, folds
-        As for `solver_bytes`.
-    allowed
-        What this process may use.
-
-    Raises
-    ------
-    BudgetError
-        Not even one task fits beside the landmarks.
+    Features are kept in memory if they leave the solver all it needs, see `solver_bytes`, or a
+    quarter of the memory. Raises BudgetError if not even one task fits beside the m landmarks.
     """
     own = max(0, allowed.room - PROCESS_BYTES)
     most = solver_bytes(rows.n, m, rows.itemsize, keys, folds)

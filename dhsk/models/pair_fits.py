@@ -1,4 +1,4 @@
-"""Fits of all pairs of classes on kernel matrices: from the journal, whole, or in rounds."""
+"""Fits of all pairs of classes on kernel matrices: from the checkpoint, whole, or in rounds."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,40 +22,30 @@ from dhsk.solvers.sources import Source
 
 @dataclass(frozen=True, eq=False)
 class PairFits:
-    """Fits of a kernel: of each pair one for every column, and the ball that holds its samples.
-
-    All of a matrix in some unit, see `dhsk.models.rescaling`.
-    """
+    """Fits of a kernel, in the unit of its matrix, see `dhsk.models.rescaling`."""
 
     fits: list[list[Fit]]
+    """Fits of each pair, one for every column."""
     radii2: list[float]
+    """Squared radius of the ball of each pair, or 0."""
     unit: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixProblem:
-    """The matrix of a kernel, and the values of C to solve all pairs of classes with.
-
-    Attributes
-    ----------
-    source
-        The matrix.
-    C
-        Upper bounds of the dual coefficients, ascending.
-    unit
-        What differences of the kernel are divided by in the matrix, see `dhsk.models.rescaling`.
-    name
-        What tells its problems from all others in a journal.
-    """
+    """The matrix of a kernel, and the values of C of all pairs of classes."""
 
     source: Source
     C: tuple[float, ...]
+    """Upper bounds on the dual coefficients, ascending."""
     unit: float = 1.0
+    """Unit of the matrix, see `dhsk.models.rescaling`."""
     name: str = ""
+    """Identifies the problems in a checkpoint."""
 
 
 class _Part(NamedTuple):
-    """What one task solves: a pair of classes on some folds, with every C."""
+    """Problems of one task: a pair of classes on some folds, with every C."""
 
     kernel: int
     pair: int
@@ -64,58 +54,36 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where tasks run, and what each may hold.
-
-    Attributes
-    ----------
-    executor
-        Runs the tasks.
-    room
-        Bytes of the matrix of a task.
-    split_folds
-        Whether each fold is a task of its own, so that there are enough.
-    """
+    """Executor and memory of the tasks."""
 
     executor: Executor
     room: int
+    """Memory of the matrix of a task, in bytes."""
     split_folds: bool = False
+    """Whether each fold is a task, so that there are enough tasks."""
 
 
 @dataclass(eq=False)
 class PairSolver:
-    """Solves all pairs of classes on the matrices of some kernels.
-
-    Attributes
-    ----------
-    codes
-        Class of each sample, (N,), from 0; -1 of samples that are left out.
-    weights
-        Factors of C, one row a fold, (folds, N); 0 for samples that are held out.
-    tol
-        Greatest KKT violation.
-    problems
-        The matrices, with as many values of C each.
-    placement
-        Where tasks run.
-    journal
-        Keeps what is finished.
-    fine
-        Whether to go on beyond the tolerance, see `dhsk.solvers.pairs.solve_block`.
-    balls
-        Whether the balls that hold the samples of the pairs are wanted too.
-    on_fits
-        Called with the number of fits that are finished.
-    """
+    """Solves all pairs of classes on the matrices of some kernels."""
 
     codes: Indices
+    """Class of each sample as an integer from 0, (N,); -1 for samples that are left out."""
     weights: Floats
+    """Factors of C, (folds, N); 0 for test samples."""
     tol: float
+    """Tolerance of the KKT violation."""
     problems: Sequence[MatrixProblem]
+    """Matrices, with equal numbers of values of C."""
     placement: Placement
     journal: Journal = field(default_factory=Journal)
+    """Checkpoint of finished fits."""
     fine: bool = False
+    """Whether to continue below the tolerance, see `dhsk.solvers.pairs.solve_block`."""
     balls: bool = False
+    """Whether to compute the balls that contain the samples of the pairs."""
     on_fits: Callable[[int], None] = lambda _: None
+    """Called with numbers of finished fits."""
     _made: dict[tuple[float, ...], list[Pair]] = field(default_factory=dict, init=False)
 
     @cached_value
@@ -124,27 +92,14 @@ class PairSolver:
         return comb(int(self.codes.max()) + 1, 2)
 
     def pairs(self, k: int = 0) -> list[Pair]:
-        """Problems of a kernel, in its unit; those of the same values of C are made once."""
+        """Problems of a kernel, in its unit; consecutive kernels of equal C share them."""
         C = tuple(value * self.problems[k].unit for value in self.problems[k].C)
         if C not in self._made:
             self._made = {C: make_pairs(self.codes, self.weights, C)}
         return self._made[C]
 
     def solved(self, wanted: Sequence[int] = (0,)) -> Iterator[tuple[int, PairFits]]:
-        """Solve the problems of kernels, each given as soon as all of its pairs are solved.
-
-        Parameters
-        ----------
-        wanted
-            Numbers of the kernels.
-
-        Yields
-        ------
-        int
-            Number of a kernel.
-        PairFits
-            Its fits.
-        """
+        """Solve the problems of some kernels; yield each index and its fits once complete."""
         found: dict[int, dict[_Part, tuple[list[Fit], float]]] = {k: {} for k in wanted}
         missing = []
         for part in (part for k in wanted for part in self._parts(k)):
@@ -163,7 +118,7 @@ class PairSolver:
                 yield part.kernel, self._joined(found.pop(part.kernel), part.kernel)
 
     def forget(self, k: int) -> None:
-        """Drop the fits of a kernel from the journal."""
+        """Delete the fits of a kernel from the checkpoint."""
         self.journal.drop([self._name_of(part) for part in self._parts(k)])
 
     def _parts(self, k: int) -> list[_Part]:
@@ -179,19 +134,19 @@ class PairSolver:
         return [(fold,) for fold in folds] if split else [tuple(folds)]
 
     def _fits(self, k: int) -> bool:
-        """Whether the matrix of every pair fits the memory of a task."""
+        """Whether the matrix of every pair fits in the memory of a task."""
         return matrix_bytes(self._most, self.problems[k].source.dtype) <= self.placement.room
 
     @cached_value
     def _most(self) -> int:
-        """Samples of the largest pair."""
+        """Number of samples of the largest pair."""
         return int(np.sort(np.bincount(self.codes[self.codes >= 0]))[-2:].sum())
 
     def _name_of(self, part: _Part) -> str:
         return digest_of(self.problems[part.kernel].name, part.pair, list(part.folds))
 
     def _solve(self, parts: Sequence[_Part]) -> Iterator[tuple[_Part, list[Fit], float]]:
-        """Each part as soon as it is solved; kernel by kernel if some do not fit the memory."""
+        """Parts in order of completion; kernel by kernel if some do not fit in memory."""
         together = all(self._fits(k) for k in {part.kernel for part in parts})
         room, executor = self.placement.room, self.placement.executor
         for _, own in groupby(parts, key=lambda part: together or part.kernel):
@@ -206,7 +161,7 @@ class PairSolver:
         return PairTask(part, self.problems[part.kernel].source, pair, ball)
 
     def _whole(self, found: dict[int, dict[_Part, tuple[list[Fit], float]]], k: int) -> bool:
-        """Whether every part of a kernel is there."""
+        """Whether every part of a kernel is solved."""
         return len(found[k]) == self.n_pairs * len(self._shares(k))
 
     def _joined(self, found: dict[_Part, tuple[list[Fit], float]], k: int) -> PairFits:

@@ -1,4 +1,4 @@
-"""What is to be trained, from labels and weights."""
+"""Labels, weights and parameters of a fit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,44 +12,32 @@ from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
 
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
-"""Factors of C by label, "balanced", or None for 1, as scikit-learn has them."""
+"""Factors of C by label, "balanced", or None for 1, as in scikit-learn."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be trained.
-
-    Attributes
-    ----------
-    classes
-        Labels, ascending, (k,), at least two.
-    codes
-        Class of each sample, (N,), from 0; -1 of samples that are left out.
-    weights
-        Factors of C, (N,); in each class one at least is above 0.
-    C
-        Upper bound of the dual coefficients, or of a low-rank model factor of the losses.
-    tol
-        Greatest KKT violation, or of a low-rank model part of the first gradient.
-    fold_of
-        Fold of each sample for the decisions that sigmoids are fitted to, (N,), from 0, and -1
-        where its weight is 0; None for a model without probabilities.
-    sample_weights
-        What each sample counts in the sigmoids, (N,): without the weights of the classes; None
-        without probabilities.
-    """
+    """Labels, weights and parameters of a fit."""
 
     classes: NDArray[Any]
+    """Class labels, ascending, (k,), at least two."""
     codes: Indices
+    """Class of each sample as an integer from 0, (N,); -1 for samples that are left out."""
     weights: Floats
+    """Factors of C, (N,); at least one of each class is positive."""
     C: float
+    """Upper bound on the dual coefficients; for a low-rank model, factor of the losses."""
     tol: float
+    """Tolerance of the KKT violation; for a low-rank model, of the relative gradient."""
     fold_of: Indices | None = None
+    """Fold of each sample from 0, for the decision values that sigmoids are fitted to, (N,); -1 for
+    samples of weight 0. None without probabilities."""
     sample_weights: Floats | None = None
+    """Sample weights of the sigmoids, without class weights, (N,). None without probabilities."""
 
     @property
     def fold_weights(self) -> Floats:
-        """Weights of the whole fit, and of those that leave out a fold each, (1 + folds, N)."""
+        """Weights of the fit on all samples, and of the fit of each fold, (1 + folds, N)."""
         if self.fold_of is None:
             return self.weights[None]
         folds = range(int(self.fold_of.max()) + 1)
@@ -57,24 +45,9 @@ class Problem:
 
 
 def class_factors(class_weight: ClassWeight, labels: NDArray[Any]) -> Floats:
-    """Weight of the class of each sample, as scikit-learn computes it from these samples.
+    """Positive class weight of each training sample, (n,), from scikit-learn's `class_weight`.
 
-    Parameters
-    ----------
-    class_weight
-        As scikit-learn has it.
-    labels
-        Labels of the samples that are trained on, (n,).
-
-    Returns
-    -------
-    Floats
-        (n,), positive.
-
-    Raises
-    ------
-    InputError
-        It cannot be used.
+    Raises InputError if it cannot be used.
     """
     classes, codes = np.unique(labels, return_inverse=True)
     try:
@@ -91,25 +64,7 @@ def class_factors(class_weight: ClassWeight, labels: NDArray[Any]) -> Floats:
 
 
 def sample_factors(sample_weight: Any, n: int) -> Floats:
-    """Check factors of C by sample.
-
-    Parameters
-    ----------
-    sample_weight
-        (n,), or None for 1.
-    n
-        Number of samples.
-
-    Returns
-    -------
-    Floats
-        (n,), none negative, not all 0.
-
-    Raises
-    ------
-    InputError
-        They cannot be used.
-    """
+    """Sample weights, (n,), by default 1; raise InputError if they are negative or all 0."""
     if sample_weight is None:
         return np.ones(n)
     try:

@@ -1,11 +1,10 @@
-"""Matrices of kernels that are nearly constant, at the scale of their differences.
+"""Rescaling of nearly constant kernels by the scale of their differences.
 
-A support vector machine with intercept has coefficients that sum to 0 over each pair of classes, so
-a constant added to the kernel changes nothing; and the kernel divided by a unit, with C multiplied
-by it, changes the coefficients alone, which are multiplied by it too. So problems are solved on
-1 - (1 - K)/unit with C unit, see `dhsk.kernels.stretched`: the gradients, violations, intercepts
-and relative gaps are those of K, the coefficients and objectives are divided by the unit at the
-end.
+The coefficients of an SVM with intercept sum to 0 over each pair of classes, so adding a constant
+to the kernel changes nothing. Dividing the kernel by a unit and multiplying C by it multiplies only
+the coefficients by that unit. Problems are therefore solved on 1 - (1 - K)/unit with C unit, see
+`dhsk.kernels.stretched`. Gradients, violations, intercepts and relative gaps are those of K;
+coefficients and objectives are divided by the unit at the end.
 """
 
 import math
@@ -23,30 +22,18 @@ from dhsk.kernels import Kernel, stretched, unit_of
 from dhsk.solvers.dual import Fit
 
 LOOKED_AT: Final = 256
-"""Samples between which the spread is estimated: it need be right to a factor of two."""
+"""Samples by which the unit is estimated: it need be right only to a factor of two."""
 
 
 def sample_of(n: int) -> Indices:
-    """Numbers of some of n samples, evenly spread, at most `LOOKED_AT`."""
+    """Indices of at most `LOOKED_AT` of n samples, evenly spaced."""
     return np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.intp))
 
 
 def unit_for(kernel: Kernel, n: int, rows_of: Callable[[Indices], Rows]) -> float:
-    """Unit of the differences of a kernel's values on n samples.
+    """Unit of a kernel on n samples: a power of two near the mean of 1 - K if this is small, or 1.
 
-    Parameters
-    ----------
-    kernel
-        The kernel.
-    n
-        Number of samples.
-    rows_of
-        Gives some of their mapped rows.
-
-    Returns
-    -------
-    float
-        A power of two near the mean of 1 - K where that is small, else 1.
+    rows_of gives the mapped rows of some samples.
     """
     if stretched(kernel, 1.0) is None:
         return 1.0
@@ -54,27 +41,15 @@ def unit_for(kernel: Kernel, n: int, rows_of: Callable[[Indices], Rows]) -> floa
 
 
 def kernel_in(kernel: Kernel, unit: float) -> Kernel:
-    """Kernel whose matrix is the one that problems are solved on."""
+    """Kernel on whose matrix problems are solved."""
     return kernel if unit == 1.0 else stretched(kernel, unit) or kernel
 
 
 def matrix_in_units(G: GramMatrix) -> tuple[GramMatrix, float]:
-    """Matrix that problems of a kernel are solved on, and its unit.
+    """Matrix of the stretched kernel, and its unit; or G and 1.
 
-    Where only finished values of the kernel are stored the matrix is itself, and if they are so
-    nearly the same that few digits are left a warning says so.
-
-    Parameters
-    ----------
-    G
-        Symmetric.
-
-    Returns
-    -------
-    GramMatrix
-        The stretched kernel's matrix, or G.
-    float
-        The unit; 1 with G.
+    A matrix of finished kernel values cannot be stretched. A warning says so if their differences
+    have few digits.
     """
     unit = unit_for(G.kernel, G.shape[0], G.staged_rows)
     if unit == 1.0:
@@ -87,16 +62,16 @@ def matrix_in_units(G: GramMatrix) -> tuple[GramMatrix, float]:
 
 
 def lacks_digits(spread: float, dtype: "np.dtype[Any]") -> bool:
-    """Whether differences of such a mean have lost half of their digits in values near 1.
+    """Whether values near 1, with differences of this mean, have lost half of the digits of these.
 
-    With half of them a fit can still reach the usual tolerance: of some thousand support vectors
-    with bounds of 15 over the spread, rounding leaves a violation of 1e-3 at most.
+    With half of them a fit can still reach the usual tolerance: with some thousand support vectors
+    and bounds of 15 over the spread, rounding leaves a violation of at most 1e-3.
     """
     return spread < math.sqrt(np.finfo(dtype).eps)
 
 
 def warn_of_few_digits(G: GramMatrix, spread: float) -> None:
-    """Warn where stored kernel values have too few digits left."""
+    """Warn if the differences of stored kernel values have too few digits."""
     if lacks_digits(spread, G.dtype):
         warnings.warn(
             f"the stored values of {G.kernel.label} differ from 1 by {spread:.1g} on average and "
@@ -108,7 +83,7 @@ def warn_of_few_digits(G: GramMatrix, spread: float) -> None:
 
 
 def fit_of_kernel(fit: Fit, unit: float) -> Fit:
-    """Fit on a matrix in units, as one on the kernel itself."""
+    """Fit on the kernel, from one on its stretched matrix."""
     return replace(
         fit, coef=fit.coef / unit, objective=fit.objective / unit, norm2=fit.norm2 / unit
     )

@@ -1,4 +1,4 @@
-"""Where a solver gets its matrix from: an array, rows in memory, or a Gram matrix."""
+"""Kernel matrices for solvers: computed from rows in memory, or a Gram matrix."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -19,41 +19,32 @@ from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import repeat_to_padded
 
 _EDGE: Final = 1024
-"""Edge of the blocks in which kernels are computed: 0.30 s for 4,096 samples of 393 features where
+"""Default edge of blocks of kernel values. Measured: 0.30 s for 4,096 samples of 393 features;
 blocks of 2,048 took 0.32 s and four times the memory."""
 
 _SMALLEST_EDGE: Final = 256
-"""Edge of the smallest blocks. With less, sparse rows are made dense too often: 64 took ten times
-as long."""
+"""Edge of the smallest blocks. With less, sparse rows are made dense too often: measured, 64 took
+ten times as long."""
 
 _BLOCK_SHARE: Final = 16
-"""Part of the memory allowed, as a divisor, that a block may take: else blocks are smaller."""
+"""Divisor of the allowed memory: the share of a block, at most."""
 
 MOST_THREADS: Final = 8
-"""Blocks that are computed at a time: with those that wait they take 72 MB."""
+"""Most concurrent blocks: with those that wait they take 72 MB."""
 
 MULTIPLY_RATE: Final = 2.5e10
-"""Floating-point operations of a core in a second, in float64: assumed. One alone was seen to do
-45e9 where all cores were idle."""
+"""Assumed float64 operations of a core in a second. Measured on one core, the others idle: 45e9."""
 
 READ_RATE: Final = 1.5e9
-"""Bytes of tiles that a core reads and evaluates in a second: assumed. One alone was seen to do
-2.6e9 on WebKB's cosines, in the page cache."""
+"""Assumed bytes of tiles that a core reads and evaluates in a second. Measured on one core, on
+WebKB's cosines in the page cache: 2.6e9."""
 
 
 class RowsSource:
-    """The matrix of a kernel on rows in memory, computed when it is asked for.
+    """The matrix of a kernel on rows in memory, computed in blocks when a solver reads it.
 
-    Parameters
-    ----------
-    rows
-        Samples by row, checked and mapped, (N, dim); float32 computes in float32.
-    kernel
-        The kernel.
-    threads
-        Blocks that are computed at a time; the values are the same bits with any number.
-    edge
-        Samples of a block, see `edge_for`; None for as many as are fastest.
+    Rows are mapped samples, (N, dim); float32 computes in float32. The values are the same bits
+    with any number of threads, but may change with the edge of the blocks, see `edge_for`.
     """
 
     def __init__(
@@ -67,7 +58,7 @@ class RowsSource:
         self._executor = Threads(min(threads, MOST_THREADS))
 
     def block(self, members: Indices) -> NDArray[Any]:
-        """Entries between some samples."""
+        """Matrix of some samples."""
         rows = self._rows[members]
         K = np.zeros((len(members), padded(len(members))), self.dtype)
         for i, j, values in self._blocks(rows):
@@ -101,36 +92,27 @@ class RowsSource:
     def _values(
         self, first: Rows, i: slice, second: Rows, j: slice
     ) -> tuple[slice, slice, NDArray[Any]]:
-        """One block, between parts of some rows and of others: the task of a thread."""
+        """Compute one block between slices of two sets of rows: the task of a thread."""
         one = first is second and i == j
         return i, j, self._kernel.of_rows(first[i], None if one else second[j])
 
 
 @dataclass(frozen=True, eq=False)
 class RowsShape:
-    """Mapped samples as far as their memory depends on them.
-
-    Attributes
-    ----------
-    n, dim
-        Samples and features.
-    itemsize
-        Bytes of an entry.
-    nnz
-        Entries of sparse samples; None if they are dense.
-    lengths
-        Entries of each sparse sample, (n,); None takes as many as on average.
-    """
+    """Numbers of samples, features and entries, on which the memory of mapped samples depends."""
 
     n: int
     dim: int
     itemsize: int
+    """Bytes of an entry."""
     nnz: int | None = None
+    """Entries of sparse samples; None if they are dense."""
     lengths: NDArray[Any] | None = None
+    """Entries of each sparse sample, (n,); None for the average."""
 
     @classmethod
     def of(cls, rows: Rows) -> "RowsShape":
-        """Of rows in memory."""
+        """Shape of rows in memory."""
         n, dim = rows.shape
         if isinstance(rows, np.ndarray):
             return cls(n, dim, rows.dtype.itemsize)
@@ -138,44 +120,31 @@ class RowsShape:
 
     @classmethod
     def of_samples(cls, samples: Samples, dtype: str) -> "RowsShape":
-        """Of samples that are still to be mapped; lengths are known where row pointers are."""
+        """Shape of samples before the map; lengths are known for CSR with row pointers."""
         lengths = None if samples.indptr is None else np.diff(samples.indptr)
         return cls(*samples.shape, np.dtype(dtype).itemsize, samples.nnz, lengths)
 
     @property
     def mapped_bytes(self) -> int:
-        """Peak memory while they are mapped."""
+        """Peak memory while samples are mapped."""
         return mapped_bytes(self.n, self.dim, self.nnz, self.itemsize)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they then take."""
+        """Memory of the mapped samples."""
         return self.mapped_bytes if self.nnz is None else self.mapped_bytes // 2
 
     def most_entries(self, rows: int) -> int:
-        """Entries of the longest samples, wherever they are."""
+        """Entries of the longest samples, as many as rows."""
         if self.lengths is None:
             return math.ceil((self.nnz or 0) * rows / self.n)
         return int(np.partition(self.lengths, self.n - rows)[self.n - rows :].sum())
 
 
 def evaluation_bytes(rows: RowsShape, edge: int) -> int:
-    """Memory of a `RowsSource` for each block at a time, besides its rows and what it fills.
-
-    Parameters
-    ----------
-    rows
-        Its rows.
-    edge
-        Samples of a block.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
+    """Memory of a `RowsSource` for each concurrent block, besides its rows and its result."""
     edge, item = min(edge, rows.n), rows.itemsize
-    values = 3 * item * edge**2  # of this block, of one that waits, and a temporary of the kernel
+    values = 3 * item * edge**2  # this block, one that waits, and a temporary of the kernel
     if rows.nnz is None:
         return values
     entries = rows.most_entries(edge)
@@ -184,16 +153,9 @@ def evaluation_bytes(rows: RowsShape, edge: int) -> int:
 
 
 def edge_for(rows: RowsShape, allowed: int | None) -> int:
-    """Samples of a block, few enough that its evaluation takes a small part of the memory.
+    """Samples of a block whose evaluation takes a small share of the allowed bytes, if any.
 
-    The same for the same call: values may differ in the last bit with the size of a block.
-
-    Parameters
-    ----------
-    rows
-        Rows of the source.
-    allowed
-        Most bytes that all processes together may hold; None for what there is.
+    It depends on the arguments alone: values may differ in the last bit with the size of a block.
     """
     edge = _EDGE
     while (
@@ -206,19 +168,10 @@ def edge_for(rows: RowsShape, allowed: int | None) -> int:
 
 
 class ClassesSource(RowsSource):
-    """Rows in memory, where the matrix of each class with itself is computed once and kept.
+    """A `RowsSource` that computes the matrix of each class once and keeps it in memory.
 
-    Each class is in a pair with every other: with ten of them, keeping takes a tenth of the bytes
-    of the whole matrix and saves almost half of the products of all pairs.
-
-    Parameters
-    ----------
-    rows, kernel
-        As for `RowsSource`.
-    codes
-        Class of each sample, (N,), from 0.
-    threads, edge
-        As for `RowsSource`.
+    Each class is in a pair with every other: with ten classes, this takes a tenth of the bytes of
+    the whole matrix and saves almost half of the products. codes are classes from 0, (N,).
     """
 
     def __init__(
@@ -236,11 +189,11 @@ class ClassesSource(RowsSource):
 
     @staticmethod
     def bytes_of(sizes: Iterable[int], itemsize: int) -> int:
-        """Bytes that are kept of classes of these sizes."""
+        """Bytes of the matrices of classes of these sizes."""
         return sum(n * padded(n) for n in sizes) * itemsize
 
     def block(self, members: Indices) -> NDArray[Any]:
-        """Entries between some samples; of two whole classes, from what is kept."""
+        """Matrix of some samples; that of two whole classes uses the matrices in memory."""
         a, b = (int(self._codes[members[end]]) for end in (0, -1))
         first, second = self._of_class[a], self._of_class[b]
         if a == b or len(members) != len(first) + len(second):
@@ -258,7 +211,7 @@ class ClassesSource(RowsSource):
         return K
 
     def _square(self, c: int) -> NDArray[Any]:
-        """Entries within a class."""
+        """Matrix of a class."""
         members = self._of_class[c]
         if c not in self._kept:  # two threads may both compute it: the same values
             self._kept[c] = super().block(members)
@@ -266,13 +219,7 @@ class ClassesSource(RowsSource):
 
 
 class GramSource:
-    """A Gram matrix: stored, derived, or computed from its samples on demand.
-
-    Parameters
-    ----------
-    G
-        Symmetric.
-    """
+    """A symmetric Gram matrix: stored, derived, or computed from its samples on demand."""
 
     def __init__(self, G: GramMatrix) -> None:
         self.n = G.shape[0]
@@ -280,18 +227,18 @@ class GramSource:
         self.G = G
 
     def block(self, members: Indices) -> NDArray[Any]:
-        """Entries between some samples: read from tiles, or computed if that takes less time."""
+        """Matrix of some samples, read from tiles, or computed if that takes less time."""
         if not self._computing_pays(len(members)):
             return self.G.submatrix(members, repeat_to_padded(members))
         rows = RowsSource(self.G.staged_rows(members), self.G.kernel)
         return rows.block(np.arange(rows.n)).astype(self.dtype, copy=False)
 
     def _computing_pays(self, count: int) -> bool:
-        """Whether to multiply samples rather than read the tiles that they are scattered in."""
+        """Whether multiplying samples takes less time than reading the tiles of their entries."""
         header = self.G.header
         if self.G.computed:
             return True
-        if header.nnz[0] is not None:  # what sparse products cost is told by the plan, not here
+        if header.nnz[0] is not None:  # the cost of sparse products is not known here
             return False
         flops = float(count) ** 2 * header.dim
         return flops / MULTIPLY_RATE < self.n**2 / 2 * self.dtype.itemsize / READ_RATE

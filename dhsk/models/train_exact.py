@@ -1,4 +1,4 @@
-"""Training of one exact support vector machine: in memory, or on a Gram matrix."""
+"""Training of an exact SVM, in memory or on a Gram matrix."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -33,42 +33,23 @@ from dhsk.solvers.sources import Source
 
 @dataclass(frozen=True, eq=False)
 class _Training:
-    """A matrix, where its problems are solved, and how to get mapped rows of the samples."""
+    """A matrix, the placement of its problems, and access to mapped rows of the samples."""
 
     matrix: MatrixProblem
     placement: Placement
     rows_of: Callable[[Indices], Rows]
     planned: int | None = None
-    """Bytes that this process will hold at its peak; None if others hold the matrix."""
+    """Planned peak memory of this process in bytes; None if the matrix is not in it."""
 
 
 def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions) -> SvcModel:
-    """Train one exact support vector machine.
+    """Train an exact SVM; its certificates say which pairs did not converge.
 
-    Parameters
-    ----------
-    problem
-        What is to be trained.
-    samples
-        The training samples.
-    row_map
-        Kernel, map, and type of the products.
-    options
-        Memory and workers. With neither client nor store, mapped samples are held in memory, and
-        kernel values computed from them as they are needed. Progress is of rows read, tiles, and
-        pairs solved.
+    Without client and store, mapped samples are in memory and kernel values are computed from them
+    when the solver needs them. Otherwise the Gram matrix is computed first.
 
-    Returns
-    -------
-    SvcModel
-        The model; pairs that did not converge say so in its certificates.
-
-    Raises
-    ------
-    InputError
-        Samples, kernel and map do not go together; a row is named.
-    BudgetError
-        It does not fit the memory or the disk.
+    Raises InputError if samples, kernel and map do not match, or a row cannot be used, and
+    BudgetError if memory or disk do not suffice.
     """
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
     with one_blas_thread() if options.client is None else computing(options.client):
@@ -97,25 +78,9 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunO
 def fit_models(
     problem: Problem, row_map: RowMap, solver: PairSolver, rows_of: Callable[[Indices], Rows]
 ) -> tuple[list[SvcModel], PairFits]:
-    """Solve the problems of one matrix, and make a model of each column.
+    """Solve the problems of one matrix with one C, and make a model of each row of weights.
 
-    Parameters
-    ----------
-    problem
-        What is to be trained.
-    row_map
-        Kernel, map, and samples of zeros.
-    solver
-        Solves it, on one matrix with one C.
-    rows_of
-        Gives mapped rows of some samples.
-
-    Returns
-    -------
-    list of SvcModel
-        One for each row of the solver's weights.
-    PairFits
-        What they were made of.
+    rows_of gives the mapped rows of some samples. The fits of all models are returned too.
     """
     ((_, solved),) = solver.solved()
     pairs = solver.pairs()
@@ -169,7 +134,7 @@ def _on_gram(
 
     unit = unit_for(row_map.kernel, samples.shape[0], rows_of)
     if options.store is not None and not lacks_digits(unit, np.dtype(row_map.dtype)):
-        unit = 1.0  # a store that others read too holds the kernel's own values
+        unit = 1.0  # other readers of a store expect the kernel's own values
     G = compute_gram(
         samples,
         kernel_in(row_map.kernel, unit),
@@ -205,7 +170,7 @@ def _with_sigmoids(
     row_map: RowMap,
     report: OnProgress,
 ) -> SvcModel:
-    """The model of all samples, its sigmoids fitted to decisions of those that left samples out."""
+    """Model of all samples, with sigmoids fitted to decision values of the models of the folds."""
     if problem.fold_of is None or problem.sample_weights is None:
         return models[0]
     blocks = row_map.blocks(samples, ROWS)
@@ -227,7 +192,7 @@ def _held_out_decisions(
     blocks: Iterable[tuple[int, Rows]],
     report: OnProgress,
 ) -> Floats:
-    """Decisions of the pairs that a sample's class is in, by the other class, (N, k - 1)."""
+    """Decision values of the pairs that a sample's class is in, by the other class, (N, k - 1)."""
     own_pairs = pairs_of_classes(len(problem.classes))
     found = np.zeros((len(problem.codes), own_pairs.shape[1]))
     for first, rows in blocks:

@@ -1,4 +1,4 @@
-"""Training of a low-rank classifier: features, then all its columns together."""
+"""Training of a low-rank classifier: features first, then all columns together."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -35,13 +35,7 @@ LossName: TypeAlias = Literal["squared_hinge", "logistic"]
 
 @dataclass(frozen=True, eq=False)
 class LowRankOptions(LandmarkOptions):
-    """How a kernel is approximated, and what is minimised.
-
-    Attributes
-    ----------
-    loss
-        Name of the loss.
-    """
+    """Options of the approximation, and the loss."""
 
     loss: LossName = "squared_hinge"
 
@@ -53,34 +47,14 @@ def train_low_rank(
     how: LowRankOptions,
     options: RunOptions,
 ) -> LowRankModel:
-    """Train a linear classifier on Nyström features, each class against the rest.
+    """Train a one-vs-rest linear classifier on Nyström features.
 
-    Parameters
-    ----------
-    problem
-        What is to be trained; `C` is the factor of the losses, as in `LinearSVC`, and `tol` the
-        part of the gradient at 0 that may be left, times LIBLINEAR's scale.
-    samples
-        The training samples.
-    row_map
-        Kernel, map, and type of the products.
-    how
-        Landmarks and loss.
-    options
-        Memory and workers. With a journal, the same call goes on where it was killed, and gives
-        the same model. The caller removes it.
+    Its certificates say which columns did not converge. With a checkpoint folder in
+    `options.journal`, the same call resumes after an interruption and gives the same model; the
+    caller removes the folder.
 
-    Returns
-    -------
-    LowRankModel
-        The model; columns that did not converge say so in its certificates.
-
-    Raises
-    ------
-    InputError
-        Samples, kernel and map do not go together, or the loss cannot be used; a row is named.
-    BudgetError
-        It does not fit the memory or the disk.
+    Raises InputError if samples, kernel, map and loss do not match, or a row cannot be used, and
+    BudgetError if memory or disk do not suffice.
     """
     check_loss(how.loss)
     check_factors([problem.C], problem.weights)
@@ -104,7 +78,7 @@ def _plan(
     options: RunOptions,
     how: LowRankOptions,
 ) -> tuple[LowRankPlan | None, int]:
-    """Memory of this process, None where samples are on workers; and the solver's part."""
+    """Plan of this process, None if samples are on workers, and the memory of the solver."""
     n, rows = samples.shape[0], RowsShape.of_samples(samples, row_map.dtype)
     m, keys = how.count(n), len(columns_of(problem))
     if options.client is None:
@@ -114,7 +88,7 @@ def _plan(
 
 
 def check_loss(loss: object) -> None:
-    """Refuse a loss that there is not."""
+    """Raise InputError if there is no loss of this name."""
     if not isinstance(loss, str) or loss not in get_args(LossName):
         raise InputError(
             f"loss must be {' or '.join(map(repr, get_args(LossName)))}, but it is {loss!r}; the "
@@ -123,7 +97,7 @@ def check_loss(loss: object) -> None:
 
 
 def columns_of(problem: Problem) -> Columns:
-    """One column for two classes, else one a class."""
+    """One column for two classes, else one for each class."""
     k = len(problem.classes)
     positive = np.array([1]) if k == 2 else np.arange(k)
     return Columns(positive, np.zeros_like(positive), np.full(len(positive), problem.C))
@@ -137,7 +111,7 @@ def _steps(
     how: LowRankOptions,
     found: Approximation,
 ) -> NewtonCheckpoint:
-    """File of the solver's steps, named by all that they depend on."""
+    """Checkpoint of the solver, named by everything that its steps depend on."""
     if options.journal is None:
         return NewtonCheckpoint(None, "")
     kernel, sphere_map = row_map.kernel, row_map.sphere_map
@@ -151,7 +125,7 @@ def _steps(
 
 @dataclass(frozen=True)
 class _Solver:
-    """Solves all columns, side by side as far as their factors fit the memory."""
+    """Solves all columns, in batches whose factors fit in memory."""
 
     problem: Problem
     how: LowRankOptions
@@ -160,14 +134,10 @@ class _Solver:
     report: OnProgress
 
     def room_of(self, left: int) -> int:
-        """Bytes for second derivatives: those left for them, but no more than there is use for.
+        """Memory for Hessians in bytes: that which is left, up to what all columns need.
 
-        A run that goes on takes what it had begun with, as rounding depends on it.
-
-        Raises
-        ------
-        BudgetError
-            Not even one column's fit.
+        A resumed run takes that of its beginning, as rounding depends on it. Raises BudgetError if
+        the Hessian of one column does not fit.
         """
         kept = self.steps.get(0)
         if kept is not None:
@@ -182,7 +152,7 @@ class _Solver:
         return min(left, len(columns) * least)
 
     def solve(self, room: int) -> Solution:
-        """Solve with these bytes for second derivatives."""
+        """Solve with room bytes for Hessians."""
         columns = columns_of(self.problem)
         size = len(columns)
         while size > 1 and self._bytes_of(columns.only(slice(size))) > room:
@@ -194,7 +164,7 @@ class _Solver:
         return _joined(parts)
 
     def _solve(self, batch: int, columns: Columns, room: int) -> Solution:
-        """Solve one batch of columns, or go on with it."""
+        """Solve or resume one batch of columns."""
         Z = self.found.features
         weights = self.problem.weights[:, None].astype(Z.dtype)
         curvatures = curvature_bytes(Z, len(columns))
@@ -223,14 +193,10 @@ class _Solver:
 
 
 def _joined(parts: list[Solution]) -> Solution:
-    """Solutions of consecutive columns as one."""
+    """Join the solutions of consecutive columns."""
+    arrays = ("coef", "objective", "gradient_norm", "relative", "gap", "converged")
     return Solution(
-        coef=np.hstack([part.coef for part in parts]),
-        objective=np.concatenate([part.objective for part in parts]),
-        gradient_norm=np.concatenate([part.gradient_norm for part in parts]),
-        relative=np.concatenate([part.relative for part in parts]),
-        gap=np.concatenate([part.gap for part in parts]),
-        converged=np.concatenate([part.converged for part in parts]),
+        **{name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in arrays},
         newton=max(part.newton for part in parts),
         passes=sum(part.passes for part in parts),
     )
