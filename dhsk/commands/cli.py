@@ -43,13 +43,8 @@ def commands() -> None:
     """
 
 
-commands.add_command(kernel)
-commands.add_command(plan)
-commands.add_command(cv)
-commands.add_command(train)
-commands.add_command(predict)
-commands.add_command(info)
-commands.add_command(verify)
+for command in (kernel, plan, cv, train, predict, info, verify):
+    commands.add_command(command)
 
 
 @commands.command()

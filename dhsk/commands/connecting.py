@@ -1,4 +1,4 @@
-"""The cluster of a command: connected to, or started and ended with it."""
+"""The cluster of a command: an existing one, or a local one that ends with the command."""
 
 import signal
 from collections.abc import Iterator
@@ -16,18 +16,7 @@ from dhsk.execution.cluster import connect
 
 @contextmanager
 def connected(asked: ClusterOptions) -> Iterator[Client]:
-    """Client of the cluster that was asked for; a local one ends with it.
-
-    Parameters
-    ----------
-    asked
-        The options of the command.
-
-    Yields
-    ------
-    Client
-        The client.
-    """
+    """Yield a client of the cluster of the options; a local cluster ends with the context."""
     with ExitStack() as stack:
         made = connect(asked.cluster, **asked.how_many)
         client = stack.enter_context(made)
@@ -41,20 +30,7 @@ def connected(asked: ClusterOptions) -> Iterator[Client]:
 def connected_if_asked(
     asked: ClusterOptions, *, needed: bool
 ) -> AbstractContextManager[Client | None]:
-    """Client of the cluster if one of its options was given or it is needed; else none.
-
-    Parameters
-    ----------
-    asked
-        The options of the command.
-    needed
-        Whether the work cannot be done in this process.
-
-    Returns
-    -------
-    context manager of Client or None
-        The client.
-    """
+    """Client of the cluster if the work needs one or an option names one; else None."""
     source = click.get_current_context().get_parameter_source("cluster")
     here = source is ParameterSource.DEFAULT and asked.workers is None and not needed
     return nullcontext() if here else connected(asked)
@@ -74,13 +50,7 @@ def _undisturbed() -> Iterator[None]:
 
 @contextmanager
 def wrong_out() -> Iterator[None]:
-    """Say that an option is wrong where it names the store of something else: the store is not.
-
-    Raises
-    ------
-    InputError
-        In place of a `StoreMismatchError`.
-    """
+    """Turn a `StoreMismatchError` into an InputError: the option is wrong, not the store."""
     try:
         yield
     except StoreMismatchError as error:

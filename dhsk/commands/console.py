@@ -1,4 +1,4 @@
-"""What a person at a terminal, or in a batch log, sees of a computation."""
+"""Output of the commands: progress, tables and lines, on a terminal or in a batch log."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,13 +20,7 @@ of the time that the stage has taken: a day makes 400 lines."""
 
 @contextmanager
 def show_progress() -> Iterator[OnProgress]:
-    """Show events as bars on a terminal, else as plain lines; on standard error.
-
-    Yields
-    ------
-    OnProgress
-        Receives the events.
-    """
+    """Show events as bars on a terminal, else as plain lines; on standard error."""
     if not sys.stderr.isatty():
         yield PlainLines()
         return

@@ -1,4 +1,4 @@
-"""The command `dhsk cv`: the grid on the command line, results in a folder, the best on screen."""
+"""The command `dhsk cv`: a cross-validation to a folder of results."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CvGridOptions:
-    """What is cross-validated: kernels, C, folds and ranks; see `cross_validate`."""
+    """Kernels, C, folds and ranks of `cross_validate`."""
 
     names: list[str] | None
     time_scale: list[float] | Literal["auto"] | None
@@ -62,7 +62,7 @@ class CvGridOptions:
     zero_rows: ZeroRule
 
     def kernels(self, opened: GramMatrix | Samples) -> dict[str, Any]:
-        """Kernels and times; neither means the kernel of the matrix itself."""
+        """Kernels and times; None for both means the kernel of the matrix itself."""
         dim, auto = opened.dim if isinstance(opened, GramMatrix) else opened.shape[1], False
         names, scales = self.names or ["heat"], self.time_scale
         if scales == "auto":
@@ -75,7 +75,7 @@ class CvGridOptions:
 
     @property
     def low_rank(self) -> dict[str, Any]:
-        """Parameters of `LowRank`; none for exact classifiers."""
+        """Parameters of `LowRank`; empty for exact classifiers."""
         given = {name: getattr(self, name) for name in ("selection", "oversampling", "loss")}
         chosen = {name: value for name, value in given.items() if value is not None}
         if self.rank is None and chosen:
@@ -84,7 +84,7 @@ class CvGridOptions:
 
     @property
     def rest(self) -> dict[str, Any]:
-        """What has the same name and meaning in `cross_validate`."""
+        """Parameters with the same name and meaning in `cross_validate`."""
         names = ("C", "min_class", "scoring", "class_weight", "tol", "sphere_map", "zero_rows")
         return {name: getattr(self, name) for name in names}
 
@@ -148,7 +148,7 @@ grid_options = gathered(
 
 @dataclass(frozen=True)
 class FinalOptions:
-    """What becomes of the best cell, and of results that are there already."""
+    """What to do with the best cell, and with earlier results."""
 
     model: bool
     test: str | None
@@ -245,14 +245,14 @@ def _cross_validate(*given: Any, **options: Any) -> "CvResult":
 
 
 def _fingerprint(opened: GramMatrix | Samples) -> str:
-    """Fingerprint of the samples, for which files are read once."""
+    """Fingerprint of the samples; files are read once."""
     if isinstance(opened, GramMatrix):
         return opened.header.fingerprints[0]
     return scan(opened, "identity").fingerprint
 
 
 def _run(run: Callable[[], "CvResult"], source: str, out: Path, *, overwrite: bool) -> "CvResult":
-    """Run; products of other samples, kernels or maps go where they are to be overwritten."""
+    """Run; with `overwrite`, remove stores of other samples, kernels or maps and run again."""
     stores = out / "gram"
     inside = Path(source).resolve().is_relative_to(stores.resolve())
     try:
@@ -266,7 +266,7 @@ def _run(run: Callable[[], "CvResult"], source: str, out: Path, *, overwrite: bo
 
 @contextmanager
 def _telling_of(table: Path) -> Iterator[None]:
-    """Say where the rows of the finished kernels are if it is interrupted."""
+    """On an interrupt, say where the rows of the finished kernels are."""
     try:
         yield
     except KeyboardInterrupt:
@@ -283,7 +283,7 @@ def _open_source(source: str, labels: str | None, table: TableOptions) -> GramMa
 
 
 def _write(result: "CvResult", out: Path, *, overwrite: bool) -> None:
-    """Write the files of a result, and remove the model of one that it overwrites."""
+    """Write the files of a result; remove the model of an overwritten one."""
     from dhsk.models.files import save_model
 
     result.to_json(out / "results.json")

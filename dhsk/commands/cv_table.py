@@ -1,4 +1,4 @@
-"""What `dhsk cv` prints of a cross-validation: the best cells, the winner, what to beware of."""
+"""Summary that `dhsk cv` prints: the best cells, the winner, warnings."""
 
 from dhsk.commands.console import print_table, say
 from dhsk.report.words import named
@@ -7,7 +7,7 @@ from dhsk.results.parts import Results
 
 
 def print_result(result: Results) -> None:
-    """Print the best cells, the search, the winner, and what is to be known of it."""
+    """Print the best cells, the search, the winner, and warnings about it."""
     word = result.scoring.replace("_", " ")
     _print_cells(result, word)
     for stage in result.search:
@@ -29,7 +29,7 @@ def print_result(result: Results) -> None:
 
 
 def _print_choice(result: Results) -> None:
-    """Print why the best cell is not that of the highest mean, if it is not."""
+    """Print why the best cell does not have the highest mean, if so."""
     choice, best = result.choice, result.best
     if choice is None or choice.highest == best:
         return
@@ -42,7 +42,7 @@ def _print_choice(result: Results) -> None:
 
 
 def _print_few_samples(result: Results) -> None:
-    """Print which classes were left out, and which were missing where some folds were trained."""
+    """Print the classes that were left out, and those that some folds lack in training."""
     from dhsk.validation.folds import sizes  # loads scikit-learn
 
     dropped = result.dropped_classes

@@ -1,4 +1,4 @@
-"""What an earlier run left in a folder of results, and whether this run may take its place."""
+"""Results of an earlier run in the same folder, and whether this run may replace them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -14,22 +14,16 @@ from dhsk.files import made_folder, parse_json, written_beside
 from dhsk.kernels import Kernel
 
 RESULTS: Final = ("results.json", "results.csv", "report.html", "model.dhsk")
-"""Files of a run that another one would replace."""
+"""Files of results, which another run would replace."""
 
 _NOTE: Final = Path("fits") / "run.json"
-"""Settings of the run whose fits are kept there, finished or not."""
+"""Settings of the run whose checkpoints are there, finished or not."""
 
 _ABSENT: Final = object()
 
 
 def settings_of(**given: Any) -> dict[str, Any]:
-    """Describe what decides the results of a run, as plain JSON.
-
-    Parameters
-    ----------
-    **given
-        Numbers, words, kernels, None, and lists of these; arrays, of which a hash is taken.
-    """
+    """Settings that decide the results of a run, as plain JSON, with a hash of each array."""
     settings: dict[str, Any] = json.loads(json.dumps(given, default=_plain))
     return settings
 
@@ -48,23 +42,11 @@ def _digest(values: NDArray[Any]) -> str:
 def check_earlier(
     out: Path, settings: Mapping[str, Any], fingerprint: Callable[[], str], *, overwrite: bool
 ) -> None:
-    """Refuse a folder with the results of another run.
+    """Raise InputError if the folder has results of other samples, other or unknown settings.
 
-    Parameters
-    ----------
-    out
-        The folder, there or not.
-    settings
-        Of this run; what an earlier one did not know does not count.
-    fingerprint
-        Reads the samples, where all else is equal.
-    overwrite
-        They may be replaced, by results: if this run fails they stay.
-
-    Raises
-    ------
-    InputError
-        There are results of other samples or settings, which are named, or of unknown ones.
+    Settings that the earlier run did not know do not count. `fingerprint` reads the samples; it is
+    called only if the settings agree. `overwrite` allows the replacement; the files stay until this
+    run has results.
     """
     if overwrite or not any((out / name).exists() for name in RESULTS):
         return
@@ -84,15 +66,7 @@ def check_earlier(
 
 @contextmanager
 def noted(out: Path, settings: Mapping[str, Any]) -> Iterator[None]:
-    """Keep the settings beside the fits of a run, in place of an earlier one's unless it fails.
-
-    Parameters
-    ----------
-    out
-        Folder of the results.
-    settings
-        Of this run.
-    """
+    """Keep the settings of a run beside its checkpoints; restore the earlier ones if it fails."""
     note = out / _NOTE
     with made_folder(note.parent):
         earlier = note.read_bytes() if note.exists() else None
@@ -113,7 +87,7 @@ def _write(note: Path, content: bytes) -> None:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Content of a JSON file; nothing where it is absent or damaged."""
+    """Content of a JSON file; empty if it is absent or damaged."""
     try:
         content = parse_json(file.read_bytes())
     except (FileNotFoundError, ValueError):

@@ -1,4 +1,4 @@
-"""Files that commands read and write: opened, and refused before any work."""
+"""Input and output files of commands, checked before any work."""
 
 import shlex
 from pathlib import Path
@@ -16,23 +16,10 @@ from dhsk.samples.table import TableSamples
 def open_samples_of(
     source: str, table: TableOptions, labels: str | None = None, n_features: int | None = None
 ) -> Samples:
-    """Open the samples of a command, and say on standard error if a table has no header.
+    """Open the samples of a command; say on standard error if a table has no header.
 
-    Parameters
-    ----------
-    source
-        As on the command line.
-    table
-        How it is read, if it is a table.
-    labels
-        The labels, FILE or FILE:COLUMN: a column of the samples' own file is no feature.
-    n_features
-        Of an svmlight file.
-
-    Returns
-    -------
-    Samples
-        The samples.
+    `labels` is FILE or FILE:COLUMN; a column of the samples' own file is not a feature.
+    `n_features` is for svmlight files.
     """
     _refuse_bare_column(source, labels)
     drop = (*table.drop_columns, *own_label_column(source, labels))
@@ -49,21 +36,10 @@ def open_samples_of(
 
 
 def check_out(out: Path, *inputs: str | Path | None) -> None:
-    """Refuse a file for the result that cannot be written or is an input, before any work.
+    """Check that the file for the result can be written, and is none of the inputs.
 
-    Parameters
-    ----------
-    out
-        The file.
-    *inputs
-        FILE or FILE:KEY of what the command reads; None if it was not given.
-
-    Raises
-    ------
-    InputError
-        It is a folder, or in none, or one of the inputs.
-    StoreError
-        It is in a folder that cannot be written.
+    Each of `inputs` is FILE, FILE:KEY or None. InputError if `out` is an input, a folder, or in a
+    missing folder; StoreError if its folder cannot be written.
     """
     if out.is_dir():
         raise InputError(f"{out} is a folder, but --out names a file")
@@ -77,7 +53,7 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
 
 
 def _is_same_file(out: Path, path: str) -> bool:
-    """Whether both names are there and of one file."""
+    """Whether both paths exist and are the same file."""
     try:
         return out.samefile(path)
     except (OSError, ValueError):  # not there, or no path at all
@@ -85,7 +61,7 @@ def _is_same_file(out: Path, path: str) -> bool:
 
 
 def _refuse_bare_column(source: str, labels: str | None) -> None:
-    """Say how a column of the samples' own file is named, where labels are no file."""
+    """Raise InputError for a column name given as a file: the message has the right words."""
     own = {".h5ad": "obs/"} | dict.fromkeys(TABLES, "")
     place = next((own[end] for end in own if source.lower().endswith(end)), None)
     if labels is None or place is None or ":" in labels or Path(labels).exists():
@@ -98,14 +74,6 @@ def _refuse_bare_column(source: str, labels: str | None) -> None:
 
 
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
-    """Name of the samples' column that holds the labels, which is not a feature; or nothing.
-
-    Parameters
-    ----------
-    source
-        The samples, as on the command line.
-    labels
-        The labels, FILE or FILE:COLUMN.
-    """
+    """Column of the samples' own table that holds the labels, hence no feature; or empty."""
     file, _, column = (labels or "").rpartition(":")
     return (column,) if file == source and column and file.lower().endswith(TABLES) else ()

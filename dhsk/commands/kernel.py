@@ -1,4 +1,4 @@
-"""The command `dhsk kernel`: what a heat kernel looks like, in numbers and as a picture."""
+"""The command `dhsk kernel`: values and bounds of a heat kernel, and a picture."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from dhsk.commands.parameters import PathParameter, WholeNumbers
 from dhsk.kernels import HeatKernel, ParametrixKernel, time_at_scale
 
 COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0.5, -1.0)
-"""Where the table has values: closest where samples on the positive orthant lie."""
+"""Cosines of the table; samples on the positive orthant have those from 0 to 1."""
 
 
 @click.command("kernel")
@@ -34,7 +34,7 @@ COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0
 def kernel(
     dims: tuple[list[int], ...], time_scale: float | None, time: float | None, plot: Path | None
 ) -> None:
-    """Say what a heat kernel is like: values, what is proven of them, and a picture.
+    """Print the values of a heat kernel and their proven error bounds, and draw it.
 
     Figure 1B of Zhao & Song (2017) is --dim 100,200,300 --plot FILE.
     """

@@ -1,4 +1,4 @@
-"""The picture of heat kernels and parametrix kernels against the angle."""
+"""Picture of heat kernels and parametrix kernels against the angle."""
 
 import math
 from collections.abc import Sequence
@@ -26,23 +26,10 @@ _DPI = 200  # of a PNG
 
 
 def plot_kernels(path: Path, pairs: Sequence[tuple[HeatKernel, SphericalKernel]]) -> None:
-    """Draw pairs of kernels against the angle, as in Figure 1B of the paper.
+    """Draw kernels (full lines) and their parametrix (dashed), as in Figure 1B of the paper.
 
-    Parameters
-    ----------
-    path
-        PNG, SVG or PDF file to write, by its ending.
-    pairs
-        Exact kernel (a full line) and its parametrix (a dashed line of the same colour).
-
-    Raises
-    ------
-    InputError
-        If the file has another ending.
-
-    References
-    ----------
-    Zhao & Song (2017), Figure 1B.
+    The format is PNG, SVG or PDF by the ending of `path`; another ending raises an InputError. The
+    paper is Zhao & Song (2017).
     """
     ending = path.suffix.lower()
     if ending not in FORMATS:

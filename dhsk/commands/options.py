@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their words are parsed."""
+"""Options that several commands share."""
 
 import shlex
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 def gathered(
     parameter: str, kind: type, *options: Callable[[Command], Command]
 ) -> Callable[[Command], Command]:
-    """Make a decorator that gives a command some options as one parameter, a dataclass of them."""
+    """Decorator that passes some options to a command as one dataclass, its `parameter`."""
 
     def decorate(function: Command) -> Command:
         @wraps(function)
@@ -53,7 +53,7 @@ def gathered(
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Where to compute, and in how much memory."""
+    """Cluster and memory of a command."""
 
     cluster: str
     workers: int | None
@@ -61,7 +61,7 @@ class ClusterOptions:
 
     @property
     def how_many(self) -> dict[str, int]:
-        """Workers as `connect` takes them; nothing if their number was not given."""
+        """Number of workers as `connect` takes it; empty if it was not given."""
         return {} if self.workers is None else {"n_workers": self.workers}
 
 
@@ -85,7 +85,7 @@ cluster_options = gathered(
 
 @dataclass(frozen=True)
 class TileOptions:
-    """How a Gram matrix is cut and stored; see `compute_gram`."""
+    """Types, tiles and layout of a Gram matrix; see `compute_gram`."""
 
     dtype: DtypeName
     product_dtype: DtypeName
@@ -131,12 +131,17 @@ _oversampling_option = click.option(
     help="With --rank: landmarks for each feature; of more than one the leading components are "
     "kept. [default: 1]",
 )
-_LOSS_HELP = "With --rank: of a margin; logistic is for `dhsk predict --proba`"
+_loss_option = click.option(
+    "--loss",
+    type=click.Choice(LOSSES),
+    help="With --rank: loss of a margin; logistic is for `dhsk predict --proba`. "
+    "[default: squared_hinge]",
+)
 
 
 @dataclass(frozen=True)
 class RankOptions:
-    """A low rank: landmarks and loss, None for what was not given."""
+    """Low rank: landmarks and loss; None if an option was not given."""
 
     rank: int | None
     selection: str | None
@@ -145,7 +150,7 @@ class RankOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What was given besides the rank."""
+        """Options that were given, without the rank."""
         own = asdict(self)
         return {k: v for k, v in own.items() if k != "rank" and v is not None}
 
@@ -156,11 +161,7 @@ rank_options = gathered(
     click.option("--rank", type=click.IntRange(1), help="Train on Nyström features, this many."),
     _selection_option,
     _oversampling_option,
-    click.option(
-        "--loss",
-        type=click.Choice(tuple(LOSSES)),
-        help=f"{_LOSS_HELP}. [default: squared_hinge]",
-    ),
+    _loss_option,
 )
 ranks_options = _options(
     click.option(
@@ -170,15 +171,13 @@ ranks_options = _options(
     ),
     _selection_option,
     _oversampling_option,
-    click.option(
-        "--loss", type=click.Choice(LOSSES), help=f"{_LOSS_HELP}. [default: squared_hinge]"
-    ),
+    _loss_option,
 )
 
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """One kernel, but for the number of features; see `make_kernel`."""
+    """One kernel, without the number of features; see `make_kernel`."""
 
     kernel: str
     time_scale: float | None
@@ -231,25 +230,18 @@ map_options = gathered("mapping", MapOptions, map_option, zero_rows_option)
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How CSV and TSV files are read.
-
-    Attributes
-    ----------
-    drop_columns
-        Columns that are no features.
-    header
-        Whether first rows name the columns; None to find out.
-    id_column
-        Column of the samples' ids.
-    """
+    """How CSV and TSV files are read."""
 
     drop_columns: tuple[str, ...]
+    """Columns that are not features."""
     header: bool | None
+    """Whether the first row names the columns; None to find out."""
     id_column: str | None
+    """Column of the samples' ids."""
 
     @property
     def words(self) -> str:
-        """The same on a command line, with a blank before each option."""
+        """These options on a command line, with a blank before each."""
         named = [("--drop-column", name) for name in self.drop_columns]
         if self.id_column is not None:
             named.append(("--id-column", self.id_column))
@@ -289,25 +281,10 @@ def make_kernels(
     parametrix_scale: list[float] | None,
     sigma: list[float],
 ) -> list[Kernel]:
-    """Make every kernel of a grid.
+    """Make the kernels of a grid, in the order of their names.
 
-    Parameters
-    ----------
-    names
-        Families, from `KERNELS`.
-    dim
-        Number of features.
-    time_scale
-        Heat kernels are made at each of these; None for `TIME_SCALES`.
-    parametrix_scale
-        Parametrix kernels are made at each of these; None for those of the heat kernel.
-    sigma
-        Gaussian kernels are made at each of these.
-
-    Returns
-    -------
-    list of Kernel
-        In the order of the names.
+    Heat kernels are made at each of `time_scale` (None: `TIME_SCALES`), parametrix kernels at each
+    of `parametrix_scale` (None: as heat kernels), Gaussian kernels at each of `sigma`.
     """
     kernels: list[Kernel] = []
     for name in names:
@@ -333,24 +310,7 @@ def make_kernel(
     degree: int = 2,
     offset: float = 1.0,
 ) -> Kernel:
-    """Make one kernel from the words of the command line.
-
-    Parameters
-    ----------
-    kernel
-        Family, from `KERNELS`.
-    dim
-        Number of features.
-    time_scale, time
-        Diffusion time, relative or absolute; neither for a time scale of 1.
-    sigma, degree, offset
-        Parameters of the Gaussian and polynomial kernels.
-
-    Returns
-    -------
-    Kernel
-        The kernel.
-    """
+    """Make one kernel for samples of `dim` features; without a time, its time scale is 1."""
     if time is not None and time_scale is not None:
         raise click.UsageError("give --time or --time-scale, not both")
     if time is None and kernel in ("heat", "parametrix"):

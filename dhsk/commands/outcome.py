@@ -1,4 +1,4 @@
-"""What a computation took, beside what its plan had predicted."""
+"""Measured time, memory and disk of a computation, beside those of its plan."""
 
 import re
 from collections.abc import Iterator
@@ -27,18 +27,18 @@ from dhsk.samples import Samples
 from dhsk.units import human_bytes, human_seconds
 
 INTERVAL_SECONDS = 0.5
-"""Between two looks at the memory; more where a look takes long, see `LARGEST_COST`."""
+"""Time between two samples of the memory; more if sampling is slow, see `LARGEST_COST`."""
 
 LARGEST_COST = 0.01
-"""Share of a core that looking may take."""
+"""Share of a core that sampling may take."""
 
 
 class TreeMemory:
-    """The most memory that this process and its descendants held together, looked at in a thread.
+    """Peak memory of this process and its descendants together, sampled by a thread.
 
-    It sums proportional set sizes, which count shared pages once; those of descendants are raised
-    to their own peaks, which the kernel keeps (Linux), so that no tile is missed between two looks,
-    and peaks that came one after the other count as one. Elsewhere it sums what is unique to each.
+    It sums proportional set sizes, which count shared pages once. Those of descendants are raised
+    to their own peaks, which the kernel keeps (Linux), so that no tile is missed between two
+    samples; peaks at different times count as one. Elsewhere it sums the unique set sizes.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class TreeMemory:
 
 
 def tree_bytes(process: psutil.Process) -> int:
-    """Memory of a process, and of its descendants at their peaks, in bytes; of those gone none."""
+    """Bytes of a process, and of its descendants at their peaks; 0 for those that ended."""
     total = 0
     for member in (process, *process.children(recursive=True)):
         with suppress(psutil.Error, OSError):
@@ -80,29 +80,16 @@ def tree_bytes(process: psutil.Process) -> int:
 
 
 def peak_resident(pid: int) -> int:
-    """Most resident memory that a process ever had, in bytes; 0 where the kernel does not say.
-
-    Parameters
-    ----------
-    pid
-        Number of the process.
-    """
+    """Peak resident memory of the process `pid` in bytes; 0 if the kernel does not say."""
     status = Path(f"/proc/{pid}/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     return int(found[1]) * 1024 if found else 0
 
 
 class Outcome:
-    """Measures a run of `compute_gram`, from here on, and prints it beside the prediction.
+    """Measures a run of `compute_gram` from here on, and prints it beside its plan.
 
-    Parameters
-    ----------
-    kernel
-        What is to be computed.
-    product_dtype
-        Type of the products.
-    local
-        The workers are processes of this machine, so that their memory can be seen.
+    `local` says that the workers are processes of this machine, whose memory can be seen.
     """
 
     def __init__(self, kernel: Kernel, product_dtype: str, *, local: bool) -> None:
@@ -111,25 +98,14 @@ class Outcome:
         self.kernel = kernel_seconds(kernel, cast("DtypeName", product_dtype))
         self.seconds = 0.0
         self.found: int | None = None
-        """Tiles that an earlier run had left."""
+        """Tiles that an earlier run had computed."""
         self.staged = True
         self._memory = TreeMemory()
         self._begin = perf_counter()
 
     @contextmanager
     def watched(self, progress: OnProgress) -> Iterator[OnProgress]:
-        """Measure while the context lasts.
-
-        Parameters
-        ----------
-        progress
-            Receives the events of the computation.
-
-        Yields
-        ------
-        OnProgress
-            To be given to the computation.
-        """
+        """Measure while the context lasts; yield the receiver of progress for the computation."""
 
         def note(event: Progress) -> None:
             if event.stage == "staging":
@@ -143,17 +119,7 @@ class Outcome:
         self.seconds = perf_counter() - self._begin
 
     def show(self, G: GramMatrix, samples: Samples, resources: Resources) -> None:
-        """Print the table.
-
-        Parameters
-        ----------
-        G
-            What was computed.
-        samples
-            Of what.
-        resources
-            With what.
-        """
+        """Print predicted and measured seconds, bytes and tiles."""
         header = G.header
         overlap = measured_overlap(samples)[0] if samples.is_sparse else None
         plan = make_plan(

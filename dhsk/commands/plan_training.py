@@ -1,4 +1,4 @@
-"""The part of `dhsk plan` about classifiers: their memory, and with labels their seconds."""
+"""Part of `dhsk plan` on classifiers: their memory, and with labels their seconds."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ from dhsk.planning.training import (
 from dhsk.samples import Samples, read_labels
 
 RANKS = 500, 1000, 2000, 5000
-"""Ranks that are planned if none are named."""
+"""Ranks that are planned by default."""
 
 MOST_PILOT_RANK = 2000
 """Highest rank of a pilot fit, which takes twice as many samples and more: some seconds."""
@@ -52,7 +52,7 @@ class GridNumbers(WholeNumbers):
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What is to be trained."""
+    """Classifiers to plan."""
 
     ranks: tuple[list[int], ...]
     labels: str | None
@@ -61,14 +61,14 @@ class TrainingOptions:
     grid: list[int]
 
     def named(self, n: int) -> list[int]:
-        """Ranks that were named, at most n, ascending."""
+        """Ranks on the command line, at most n, ascending."""
         named = sorted({min(rank, n) for rank in chain(*self.ranks)})
         if named and named[0] < 1:
             raise InputError(f"the rank must be at least 1, got {named[0]}")
         return named
 
     def read(self, n: int, *, header: bool | None) -> NDArray[Any] | None:
-        """Labels of n samples, enough of them for pilot fits; None if none were given."""
+        """Labels of n samples, enough for pilot fits; None if none were given."""
         if self.labels is None:
             return None
         labels: NDArray[Any] = read_labels(self.labels, n, header=header)
@@ -101,7 +101,7 @@ training_options = gathered(
 
 @dataclass(frozen=True)
 class TrainingPlans:
-    """Ways to train on some samples, by their rank; None is exact."""
+    """Plans of training on some samples, by their rank; None is exact."""
 
     kernel: Kernel
     labels: NDArray[Any] | None
@@ -117,18 +117,10 @@ def plan_training(
     gram: GramPlan,
     allowed: Allowance,
 ) -> TrainingPlans:
-    """Plan the memory of all ways to train.
+    """Plan the memory of exact classifiers and of each rank.
 
-    Parameters
-    ----------
-    rows, kernel
-        The samples, mapped in float64, and the kernel.
-    options, labels
-        What is to be trained, and on which labels.
-    gram
-        Plan of the matrix, on the workers that a cross-validation uses too.
-    allowed
-        What this process may use.
+    `rows` describes the samples, mapped in float64; `gram` is the plan of the matrix, on the
+    workers of a cross-validation; `allowed` is the memory of this process.
     """
     n, single = rows.n, replace(rows, itemsize=4)
     sizes = equal_classes(n, options.classes or 2)

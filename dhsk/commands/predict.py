@@ -1,4 +1,4 @@
-"""The command `dhsk predict`: labels of samples by a model in a file."""
+"""The command `dhsk predict`: labels of samples by a saved model."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -78,7 +78,7 @@ def predict(
 def _comparable(
     labels: str, n_samples: int, model: "SvcModel | LowRankModel", table: TableOptions
 ) -> NDArray[Any]:
-    """True labels, of the kind of the model's."""
+    """True labels, which must be numbers or text like those of the model."""
     truth = read_labels(labels, n_samples, min_classes=1, header=table.header)
     numbers = [array.dtype.kind in "biuf" for array in (truth, model.classes)]
     if numbers[0] != numbers[1]:
@@ -92,19 +92,13 @@ def _comparable(
 
 @dataclass(frozen=True)
 class _Table:
-    """What is written of each sample besides its id.
-
-    Attributes
-    ----------
-    model
-        The model.
-    decision, proba
-        Whether decisions and probabilities follow the label.
-    """
+    """Columns that are written for each sample beside its id."""
 
     model: "SvcModel | LowRankModel"
     decision: bool
+    """Whether decisions follow the label."""
     proba: bool
+    """Whether probabilities follow."""
 
     @property
     def header(self) -> list[str]:
@@ -142,7 +136,7 @@ def _write_predictions(
     truth: NDArray[Any] | None,
     progress: OnProgress,
 ) -> int:
-    """Write the table; how many labels are right, where the truth is known."""
+    """Write the table; return the number of right labels, 0 without true labels."""
     from dhsk.arrays import ROWS
 
     ids = samples.ids(ROWS)

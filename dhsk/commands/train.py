@@ -1,4 +1,4 @@
-"""The command `dhsk train`: a classifier to a file."""
+"""The command `dhsk train`: a classifier, saved to a file."""
 
 import os
 import warnings
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What is minimised, and how closely; None for a default that depends on the classifier."""
+    """Objective and tolerance; None for a default that depends on the classifier."""
 
     C: float
     class_weight: Literal["balanced"] | None
@@ -153,7 +153,7 @@ def _check_rank(low_rank: RankOptions, fit: FitOptions) -> None:
 
 
 def _estimator(low_rank: RankOptions, fit: FitOptions) -> "HeatSVC | NystromSVC":
-    """The estimator; parameters that were not given have its defaults."""
+    """Estimator of the options; options that were not given keep its defaults."""
     from dhsk.estimators import HeatSVC, NystromSVC
 
     own: dict[str, Any] = {"C": fit.C, "class_weight": fit.class_weight, "random_state": fit.seed}
@@ -164,7 +164,7 @@ def _estimator(low_rank: RankOptions, fit: FitOptions) -> "HeatSVC | NystromSVC"
 
 
 def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: Path) -> None:
-    """Fit, with progress, and print what there is to be warned of."""
+    """Fit with progress, and print warnings."""
     from sklearn.exceptions import ConvergenceWarning
 
     from dhsk.estimators import NystromSVC

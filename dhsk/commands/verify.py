@@ -1,4 +1,4 @@
-"""The commands `dhsk info` and `dhsk verify`: of Gram stores, feature stores and models."""
+"""The commands `dhsk info` and `dhsk verify`, for Gram stores, feature stores and models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -111,12 +111,12 @@ def _show_gram(store: Path) -> None:
 
 
 def _zeros_of(counts: tuple[int, ...]) -> str:
-    """How many samples were of zeros, on each side of the matrix."""
+    """Number of samples that are all zero, on each side of the matrix."""
     return f"{' and '.join(f'{count:,}' for count in counts)} samples, at the centre"
 
 
 def _names_of(store: GramStore) -> str:
-    """The first names of its features."""
+    """First names of the features of a store."""
     if not store.has_sound_names():
         return "named, but the names are damaged: see dhsk verify"
     return _listed(store.feature_names or ())
@@ -164,14 +164,9 @@ def _show_model(path: Path) -> None:
 
 
 def _check_model(path: Path) -> int:
-    """Test a model file; number of its arrays.
+    """Test a model file, and return its number of arrays.
 
-    Raises
-    ------
-    CorruptTileError
-        It is damaged.
-    InputError
-        It is no model.
+    CorruptTileError if it is damaged, InputError if it is no model.
     """
     try:
         model = load_model(path)
@@ -192,7 +187,7 @@ def _check_model(path: Path) -> int:
 
 
 def _numbers_of(model: SvcModel | LowRankModel) -> dict[str, NDArray[Any]]:
-    """Arrays that predictions come from; certificates may hold NaN."""
+    """Arrays of the decision function, which must be finite; certificates may hold NaN."""
     rows = without_centres(model.rows, centres_of(model.rows))
     found: dict[str, NDArray[Any]] = {"rows": rows if isinstance(rows, np.ndarray) else rows.data}
     if isinstance(model, LowRankModel):
@@ -203,5 +198,5 @@ def _numbers_of(model: SvcModel | LowRankModel) -> dict[str, NDArray[Any]]:
 
 
 def _size_of(store: Path) -> int:
-    """Bytes of all its files."""
+    """Bytes of all files of a store."""
     return sum(file.stat().st_size for file in store.rglob("*") if file.is_file())

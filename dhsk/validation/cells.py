@@ -45,27 +45,10 @@ def rows_of_kernel(
     names: KernelColumns,
     C_scaled: Sequence[float] | None = None,
 ) -> Cells:
-    """Score the fits of a kernel on what each fold held out.
+    """Score the fits of all pairs of classes, solved on `source`, on the samples of each fold.
 
-    Parameters
-    ----------
-    source
-        The matrix that they were solved on.
-    grid
-        The grid.
-    pairs
-        The problems.
-    solved
-        Their solutions.
-    names
-        Columns that name the kernel.
-    C_scaled
-        The values of C in units of the spread of the samples, if they were chosen so.
-
-    Returns
-    -------
-    Cells
-        One row for every fold and C.
+    `names` has the columns of the kernel; `C_scaled` the values of C in units of the spread of the
+    samples, or None. There is one row for each fold and C.
     """
     rows, predicted = [], []
     held_out: Iterable[Floats] = _held_out(source, grid, pairs, solved)

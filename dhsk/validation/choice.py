@@ -1,4 +1,4 @@
-"""Which cell of a grid wins."""
+"""Choice of the best cell of a grid."""
 
 import math
 from collections.abc import Sequence
@@ -10,28 +10,12 @@ from dhsk.results.parts import HIGHEST, SIMPLEST, ChoiceOfBest
 def choose(summary: Sequence[Cell], n_folds: int, *, simplest: bool) -> tuple[Cell, ChoiceOfBest]:
     """Choose among the cells whose fits converged, or among all if none did.
 
-    Parameters
-    ----------
-    summary
-        All cells.
-    n_folds
-        Number of folds.
-    simplest
-        Take, of the cells whose mean lies within one standard error of the highest, that with the
-        fewest support vectors (of low rank: features), and of those with as many the one with the
-        highest mean [1]_. Else the highest mean; of equals the first.
+    `simplest` takes, of the cells whose mean lies within one standard error of the highest, the one
+    with the fewest support vectors (of low rank: features), and of equals the highest mean [1]_.
+    Otherwise the highest mean wins, of equals the first.
 
-    Returns
-    -------
-    Cell
-        The winner.
-    ChoiceOfBest
-        How it was chosen.
-
-    References
-    ----------
-    .. [1] L. Breiman, J. Friedman, C. J. Stone and R. A. Olshen, "Classification and Regression
-       Trees" (1984), section 3.4.3.
+        References     ----------     .. [1] L. Breiman, J. Friedman, C. J. Stone and R. A. Olshen,
+    "Classification and Regression        Trees" (1984), section 3.4.3.
     """
     rivals = [cell for cell in summary if cell.converged] or list(summary)
     highest = max(rivals, key=lambda cell: cell.mean)

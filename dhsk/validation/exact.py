@@ -1,4 +1,4 @@
-"""What tries the kernels of a grid, and what fits exact classifiers."""
+"""Engine that fits exact classifiers on the kernels of a grid."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -47,50 +47,45 @@ NO_MODEL: Final = (
 
 @dataclass(frozen=True)
 class CvOptions(RunOptions):
-    """Where a grid is computed, and where what is finished is kept.
-
-    Attributes
-    ----------
-    table
-        File for the rows of finished kernels; None for none.
-    """
+    """Where a grid is computed, and where finished kernels are kept."""
 
     table: Path | None = None
+    """CSV file for the rows of finished kernels; None for no file."""
 
 
 class TriedKernel(Protocol):
-    """What came of a kernel."""
+    """Results of a kernel."""
 
     @property
     def C(self) -> list[float]:
-        """Values of C that were tried on it."""
+        """Values of C that were tried."""
 
     @property
     def cells(self) -> Cells:
-        """Their results."""
+        """Results of each fold and C."""
 
 
 class Engine(Protocol):
     """Fits the cells of a grid, kernel by kernel."""
 
     prepared: float
-    """Seconds spent on what all fits share: Gram matrices, or landmarks."""
+    """Seconds spent on Gram matrices, or on landmarks and features."""
     rule: type[Decided]
-    """How decisions become classes."""
+    """Turns decisions into classes."""
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[TriedKernel]:
-        """Try some kernels, with C divided by the spread of the samples if `scale_C` says so."""
+        """Try some kernels; `scale_C` divides C by the spread of the samples."""
 
     def refit(self, winner: Any, C: float) -> tuple[Any, Certificate]:
-        """Fit one cell on all samples: the model, and what proves it."""
+        """Fit one cell on all samples; return the model and its certificate."""
 
     def facts(self, winner: Any) -> RunFacts:
-        """What else the results say: samples, plan, spectrum."""
+        """Samples, plan and spectrum of the winner."""
 
 
 @dataclass(frozen=True, eq=False)
 class TriedMatrix:
-    """A kernel's matrix, the values of C that were tried on it, and what came of them."""
+    """Results of a kernel, and its matrix."""
 
     matrix: KernelMatrix
     C: list[float]
@@ -98,18 +93,9 @@ class TriedMatrix:
 
 
 class ExactEngine:
-    """Fits exact classifiers on matrices of kernels.
+    """Fits exact classifiers on Gram matrices; see `Engine`.
 
-    Parameters
-    ----------
-    matrices
-        Gives the matrices.
-    n_kernels
-        How many kernels are tried first.
-    grid
-        Folds, labels, values of C.
-    options
-        Memory, folders, and the client that is computed on.
+    `run` tries `n_kernels` kernels first; they share the memory.
     """
 
     rule = Decided
@@ -133,7 +119,7 @@ class ExactEngine:
         self._plan = plan_fits(counts, dtype, max(1, n_kernels), self._resources)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[TriedMatrix]:
-        """Try some kernels; if the matrix is precomputed, none is that one."""
+        """Try some kernels, or the precomputed matrix if there is one."""
         begin = perf_counter()
         matrices = self._matrices.of(kernels)
         self.prepared += perf_counter() - begin
@@ -151,7 +137,7 @@ class ExactEngine:
         return [found[k] for k in range(len(matrices))]
 
     def _problem(self, matrix: KernelMatrix, *, scale_C: bool) -> MatrixProblem:
-        """The matrix that the problems of a kernel are solved on, and its values of C."""
+        """Dual problem of a kernel: its matrix in units, and its values of C."""
         problem, C_scaled = _in_units(matrix, self._grid.C), None
         if scale_C:
             spread = problem.unit * spread_of(problem.source)
@@ -166,7 +152,7 @@ class ExactEngine:
         problems: Sequence[MatrixProblem],
         C_scaled: Sequence[float] | None,
     ) -> Iterator[tuple[int, Cells]]:
-        """Results of each kernel, by its number: from the journal, or fitted and scored."""
+        """Results of each kernel, by its number: from a checkpoint, or fitted and scored."""
         solver, missing = self._solver(self._grid.weights, problems), []
         each = solver.n_pairs * self._grid.columns
         solver.on_fits = counter(self._options.report, "fits", len(problems) * each)
@@ -200,13 +186,7 @@ class ExactEngine:
         return PairSolver(y, weights, tol, problems, placement, self._journal, balls=True)
 
     def refit(self, winner: TriedMatrix, C: float) -> tuple[Any, Certificate]:
-        """Fit one cell on all samples.
-
-        Raises
-        ------
-        InputError
-            The matrix has no samples that a model could keep.
-        """
+        """Fit one cell on all samples; a precomputed matrix, without samples, raises InputError."""
         if not isinstance(winner.matrix.source, GramSource):
             raise InputError(NO_MODEL)
         G, problem = winner.matrix.source.G, self._grid.problem(C)
@@ -243,13 +223,13 @@ class ExactEngine:
 
 
 def _name_of(grid: Grid, weights: Floats, tests: list[list[int]]) -> str:
-    """What tells a grid from every other in the journal, but for its matrices and values of C."""
+    """Digest of a grid without its matrices and values of C, for the names of checkpoints."""
     weights = np.ascontiguousarray(weights)
     return digest_of(grid.y, weights, tests, grid.tol, grid.scoring.key)
 
 
 def _in_units(matrix: KernelMatrix, C: Sequence[float]) -> MatrixProblem:
-    """The matrix that the problems of a kernel are solved on, with some values of C."""
+    """Dual problem of a kernel with some values of C, its matrix rescaled if that is needed."""
     if not isinstance(matrix.source, GramSource):
         return MatrixProblem(matrix.source, tuple(C))
     G, unit = matrix_in_units(matrix.source.G)
@@ -258,6 +238,6 @@ def _in_units(matrix: KernelMatrix, C: Sequence[float]) -> MatrixProblem:
 
 
 def _steepness(matrix: KernelMatrix) -> float:
-    """Cheap kernels are the least: at a small time nearly all samples are support vectors."""
+    """Sort key, cheap kernels first: the larger the time, the fewer support vectors."""
     time = matrix.names.time
     return -math.inf if time is None else -time

@@ -24,32 +24,18 @@ from dhsk.validation.scores import DecidedOneVsRest, score, sigmoids_of_folds
 
 @dataclass(frozen=True, eq=False)
 class FoldFits:
-    """What is fitted to the features of a kernel.
-
-    Attributes
-    ----------
-    Z
-        Features of all samples.
-    grid
-        Folds, labels, tolerance.
-    loss
-        The loss.
-    room
-        Bytes for second derivatives.
-    seed
-        Of the part of the samples that gives the start.
-    threads
-        Threads of this process for that part.
-    report
-        Receives progress.
-    """
+    """Fits of all folds, classes and C on the features of a kernel."""
 
     Z: FeatureMatrix
+    """Features of all samples."""
     grid: Grid
     loss: Loss
     room: int
+    """Bytes for second derivatives."""
     seed: int
+    """Seed of the subsample whose fit is the initial solution."""
     threads: int
+    """Threads of this process for that fit."""
     report: OnProgress
 
     def cells(
@@ -58,21 +44,10 @@ class FoldFits:
         names: KernelColumns,
         C_scaled: Sequence[float] | None = None,
     ) -> Cells:
-        """Fit and score.
+        """Fit and score; one row for each fold and C, fold by fold.
 
-        Parameters
-        ----------
-        values_of_C
-            Values of C.
-        names
-            Columns that name the kernel.
-        C_scaled
-            The values of C in units of the spread of the samples, if they were chosen so.
-
-        Returns
-        -------
-        Cells
-            A row for every fold and C, fold by fold.
+        `names` has the columns of the kernel; `C_scaled` the values of C in units of the spread of
+        the samples, or None.
         """
         found: dict[tuple[int, int], list[_Fit]] = {}
         keys = [(p, c) for c in range(len(values_of_C)) for p in positives(len(self.grid.classes))]
@@ -93,7 +68,7 @@ class FoldFits:
     def _batches(
         self, keys: list[tuple[int, int]], values_of_C: Sequence[float]
     ) -> Iterator[list[tuple[int, int]]]:
-        """Problems whose factors fit the memory together."""
+        """Groups of problems whose factors fit in memory together."""
         one = Columns(np.zeros(1, np.intp), np.zeros(1, np.intp), np.array(values_of_C[:1]))
         each = Factors.bytes_of(one, self.Z.width, self.Z.dtype.itemsize)
         each += curvature_bytes(self.Z, len(self.grid.folds))
@@ -103,7 +78,7 @@ class FoldFits:
     def _solved(
         self, keys: list[tuple[int, int]], values_of_C: Sequence[float]
     ) -> "Iterator[tuple[int, int, _Fit]]":
-        """Fits of some problems on all folds, begun at those on all samples."""
+        """Fits of some problems on all folds, with warm starts from the fits on all samples."""
         begin = perf_counter()
         n_folds = len(self.grid.folds)
         positive, number = (np.array(part) for part in zip(*keys, strict=True))
@@ -126,7 +101,7 @@ class FoldFits:
         return Newton(self.Z, targets, columns, self.loss, self.grid.tol, self.room, self.report)
 
     def _held_out(self, solution: Solution, columns: Columns) -> list[NDArray[Any]]:
-        """Decisions of each fold's columns on the samples that it holds out."""
+        """Decisions of each fold's columns on its test samples."""
         tested = np.zeros((self.Z.n, len(self.grid.folds)), dtype=bool)
         for fold, (_, test) in enumerate(self.grid.folds):
             tested[test, fold] = True
@@ -137,7 +112,7 @@ class FoldFits:
     def _sigmoids(
         self, found: "dict[tuple[int, int], list[_Fit]]", n_C: int
     ) -> list[list[Floats | None]]:
-        """What turns decisions into probabilities if the scorer asks for them, by C and fold."""
+        """Platt's sigmoids by C and fold; None if the scorer needs no probabilities."""
         truth = [self.grid.y[test] for _, test in self.grid.folds]
         n_classes, scoring = len(self.grid.classes), self.grid.scoring
         decided = (
@@ -147,7 +122,7 @@ class FoldFits:
         return [sigmoids_of_folds(own, scoring, n_classes, DecidedOneVsRest) for own in decided]
 
     def _decisions(self, fold: int, fits: "list[_Fit]") -> Floats:
-        """Decisions of a fold's fits of all classes on what it holds out, (n, J)."""
+        """Decisions of a fold's fits of all classes on its test samples, (n, J)."""
         test = self.grid.folds[fold][1]
         decisions = np.column_stack([fit.decisions for fit in fits]).astype(np.float64)
         return np.asarray(decisions[np.searchsorted(np.unique(test), test)])
@@ -172,14 +147,14 @@ class FoldFits:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """Of one class, C and fold: decisions on what was held out, and what proves it."""
+    """Fit of one class, C and fold: its decisions on the test samples, and its certificate."""
 
     decisions: NDArray[Any]
     proof: Certificate
 
 
 def positives(n_classes: int) -> range:
-    """Classes on the side of +1: each once, of two the second."""
+    """Numbers of the classes with a fit against the rest: of two only the second."""
     return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
@@ -196,7 +171,7 @@ def certificate(solution: Solution, column: int, seconds: float) -> Certificate:
 
 
 def worst(proofs: Sequence[Certificate]) -> Certificate:
-    """Certificate of all classes of a fit of low rank, which share their Newton steps."""
+    """Certificate of the fits of all classes, which share their Newton steps."""
     return Certificate(
         seconds=sum(proof.seconds for proof in proofs),
         converged=all(proof.converged for proof in proofs),

@@ -1,4 +1,4 @@
-"""Folds of a cross-validation, and classes of few samples: kept, or left out."""
+"""Folds of a cross-validation, and classes that have too few samples."""
 
 import warnings
 from collections.abc import Sequence
@@ -25,38 +25,18 @@ _CALLER: Final = 5
 
 @dataclass(frozen=True)
 class Classes:
-    """Which classes are told apart.
-
-    Attributes
-    ----------
-    names
-        Labels, ascending, (k,).
-    codes
-        Number of the class of each sample, (N,); -1 of those that are left out.
-    dropped
-        Labels of the classes that are left out, with the number of their samples.
-    """
+    """Classes of a cross-validation."""
 
     names: NDArray[Any]
+    """Labels, ascending, (k,)."""
     codes: Indices
+    """Number of the class of each sample, (N,); -1 if the class is left out."""
     dropped: tuple[tuple[Any, int], ...]
+    """Labels of the classes that are left out, with their numbers of samples."""
 
     @classmethod
     def of(cls, labels: NDArray[Any], min_class: int) -> "Classes":
-        """Leave out classes of fewer samples.
-
-        Parameters
-        ----------
-        labels
-            One a sample, (N,).
-        min_class
-            Fewest samples of a class.
-
-        Raises
-        ------
-        InputError
-            Fewer than two classes are left.
-        """
+        """Leave out classes of fewer than `min_class` samples; InputError if under two are left."""
         names, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
         kept = counts >= min_class
         if kept.sum() < 2:
@@ -74,37 +54,12 @@ class Classes:
 def split(
     labels: NDArray[Any], classes: Classes, cv: Any, groups: Any, seed: int
 ) -> tuple[str, list[Fold]]:
-    """Divide the samples into folds.
+    """Divide the samples into folds; return the name of the splitter, and one fold or more.
 
-    Parameters
-    ----------
-    labels
-        One a sample, (N,).
-    classes
-        The classes; samples that are left out are in no fold.
-    cv
-        Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
-    groups
-        Group of each sample, (N,), for splitters that keep groups together; or None.
-    seed
-        Of the shuffled folds.
-
-    Returns
-    -------
-    str
-        What made the folds.
-    list of Fold
-        At least one, each with test samples.
-
-    Warns
-    -----
-    InputWarning
-        A class has fewer samples than there are folds; scikit-learn warns of it too.
-
-    Raises
-    ------
-    InputError
-        The samples cannot be divided so.
+    `cv` is a number of stratified, shuffled folds, a scikit-learn splitter, or pairs of index
+    arrays. `groups` is the group of each sample, (N,), or None. Samples of classes that are left
+    out are in no fold. InputError if the samples cannot be divided so; InputWarning if a class has
+    fewer samples than there are folds (scikit-learn warns too).
     """
     codes, n = classes.codes, len(classes.codes)
     if groups is not None and np.shape(groups) != (n,):
@@ -155,13 +110,7 @@ def _counted(classes: Classes, folds: int, seed: int, *, grouped: bool) -> Any:
 
 
 def sizes(classes: Sequence[tuple[Any, int]]) -> str:
-    """Say how many classes there are and how large: 2 classes (a: 1, b: 3) have.
-
-    Parameters
-    ----------
-    classes
-        Labels and numbers of samples.
-    """
+    """Say how many classes there are and how large: 2 classes (a: 1, b: 3) have."""
     listed = ", ".join(f"{name}: {count:,}" for name, count in classes[:_LISTED])
     more = ", ..." if len(classes) > _LISTED else ""
     one = len(classes) == 1

@@ -44,7 +44,7 @@ MOST_SEED = 2**32 - 1
 
 @dataclass(frozen=True)
 class Grid:
-    """What is to be fitted, checked."""
+    """A grid of fits, checked."""
 
     classes: NDArray[Any]
     y: Indices
@@ -73,80 +73,51 @@ class Grid:
 
     @property
     def absent(self) -> dict[int, int]:
-        """Classes that some folds are trained without, with the number of these."""
+        """Classes that some folds lack in training, with the number of such folds."""
         k = len(self.classes)
         found = [np.isin(np.arange(k), self.present(f)) for f in range(len(self.folds))]
         lacking = len(found) - np.sum(found, axis=0)
         return {c: int(lacking[c]) for c in np.flatnonzero(lacking).tolist()}
 
     def problem(self, C: float) -> Problem:
-        """What is to be trained on all samples with one C."""
+        """Problem of training on all samples with one C."""
         return Problem(self.classes, self.y, self.all_weights, C, self.tol)
 
     @property
     def columns(self) -> int:
-        """Problems of each pair of classes."""
+        """Number of fits for each pair of classes."""
         return len(self.folds) * len(self.C)
 
 
 @dataclass(frozen=True)
 class GridOptions:
-    """What a grid is made of.
-
-    Attributes
-    ----------
-    cv
-        Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
-    groups
-        Group of each sample, (N,), for splitters that keep groups together; or None.
-    seed
-        Of the shuffled folds.
-    C
-        Upper bounds of the dual coefficients.
-    class_weight
-        Factors of C by class: a dict, "balanced" or None, as scikit-learn has them.
-    sample_weight
-        Factors of C by sample, (N,), or None.
-    scoring
-        A scikit-learn scorer, or its name.
-    tol
-        Greatest KKT violation.
-    min_class
-        Fewest samples of a class; smaller ones are left out.
-    """
+    """Parameters of a grid, as `cross_validate` takes them."""
 
     cv: Any = 5
+    """Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
+    """
     groups: Any = None
+    """Group of each sample, (N,), for splitters that keep groups together; or None."""
     seed: int = 0
+    """Seed of the shuffled folds."""
     C: Any = DEFAULT_C
+    """Upper bounds of the dual coefficients."""
     class_weight: ClassWeight = None
+    """Factors of C by class: a dict, "balanced" or None, as scikit-learn has them."""
     sample_weight: Any = None
+    """Factors of C by sample, (N,), or None."""
     scoring: str | Scorer = "accuracy"
+    """A scikit-learn scorer, or its name."""
     tol: float = 1e-3
+    """Largest KKT violation of a fit that converged."""
     min_class: int = 1
+    """Fewest samples of a class; smaller ones are left out."""
 
 
 def make_grid(n: int, y: Any, options: GridOptions) -> Grid:
-    """Check labels, folds, weights and values of C before any sample is read.
+    """Check the labels, (N,), of n samples, and folds, weights and values of C.
 
-    Parameters
-    ----------
-    n
-        Number of samples.
-    y
-        Labels, (N,).
-    options
-        Folds, weights, scores.
-
-    Returns
-    -------
-    Grid
-        The grid.
-
-    Raises
-    ------
-    InputError
-        Something cannot be used.
+    No sample is read. Whatever cannot be used raises an InputError.
     """
     if isinstance(options.cv, Integral) and options.cv < 2:
         raise InputError(f"cv must be at least 2 folds, got {options.cv}")
@@ -216,37 +187,13 @@ def _check_score(scoring: Scoring, classes: NDArray[Any], y: Indices, fold: int)
 
 
 def check_seed(seed: object) -> None:
-    """Refuse a seed that numpy does not take.
-
-    Raises
-    ------
-    InputError
-        It is no whole number from 0 to 2^32 - 1.
-    """
+    """Raise InputError for a seed that is no whole number from 0 to 2^32 - 1."""
     if whole_parameter("random_state", seed, 0) > MOST_SEED:
         raise InputError(f"random_state must be at most {MOST_SEED}, but it is {seed!r}")
 
 
 def positive(name: str, values: float | Iterable[float]) -> list[float]:
-    """Check numbers to be positive and finite.
-
-    Parameters
-    ----------
-    name
-        What they are, for the error.
-    values
-        One or more.
-
-    Returns
-    -------
-    list of float
-        Each once.
-
-    Raises
-    ------
-    InputError
-        One is not, or there are none.
-    """
+    """Unique numbers in the order given; InputError if one is not positive and finite."""
     try:
         array = np.atleast_1d(np.asarray(values, dtype=np.float64))
     except (ValueError, TypeError) as error:
@@ -263,22 +210,11 @@ def positive(name: str, values: float | Iterable[float]) -> list[float]:
 def candidates(
     source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | None
 ) -> list[Kernel]:
-    """Kernels to try: each once, in the order given.
+    """Kernels to try, at least one, each once, in the order given.
 
-    Parameters
-    ----------
-    source
-        Samples or a Gram matrix.
-    time_scale
-        Heat kernels to try; with neither these nor `kernels` the ones around the sweet spot, or
-        the own kernel of a matrix that holds no cosines.
-    kernels
-        More kernels, or their names: heat and parametrix kernels are then made at each time.
-
-    Returns
-    -------
-    list of Kernel
-        At least one.
+    Heat kernels are made at each of `time_scale`; `kernels` has more kernels, or names, of which
+    heat and parametrix kernels are made at each time. With neither, they are the heat kernels
+    around the sweet spot, or the kernel of a Gram matrix that holds no cosines.
     """
     chosen = _chosen(source, time_scale, kernels)
     for kernel in chosen:

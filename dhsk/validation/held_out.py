@@ -1,4 +1,4 @@
-"""Samples held out from everything, on which the winner of a cross-validation is scored."""
+"""Held-out test samples, on which the winner of a cross-validation is scored."""
 
 from dataclasses import dataclass
 from time import perf_counter
@@ -31,33 +31,16 @@ class Decider(Protocol):
 
     @property
     def row_map(self) -> RowMap:
-        """What turns samples into its rows."""
+        """Maps samples to rows."""
 
     def decisions(self, rows: Rows) -> Floats:
         """Decisions of mapped samples, one row each."""
 
 
 def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOutSamples:
-    """Check a test set before any long work.
+    """Check test samples and labels before any long work.
 
-    Parameters
-    ----------
-    square
-        What is cross-validated.
-    test
-        Samples and labels.
-    grid
-        Its classes.
-
-    Returns
-    -------
-    HeldOutSamples
-        The test set.
-
-    Raises
-    ------
-    InputError
-        It does not go with the training samples.
+    InputError if they do not go with the training samples, or if the scorer needs probabilities.
     """
     X, y = test
     if grid.scoring.probabilities:
@@ -92,24 +75,7 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOutS
 def score_held_out(
     model: Decider, held_out: HeldOutSamples, grid: Grid, rule: type[Decided]
 ) -> HeldOutScore:
-    """Score a model on a test set, block by block.
-
-    Parameters
-    ----------
-    model
-        The model.
-    held_out
-        The test set.
-    grid
-        Scorer and classes.
-    rule
-        How its decisions become classes.
-
-    Returns
-    -------
-    HeldOutScore
-        With counts by true and predicted class.
-    """
+    """Score a model on test samples, block by block; count by true and predicted class."""
     begin, k = perf_counter(), len(grid.classes)
     row_map = model.row_map
     mapped = row_map.blocks(held_out.samples, ROWS)

@@ -1,4 +1,4 @@
-"""What a cross-validation is made on: a Gram matrix, a matrix of the user's own, or samples."""
+"""Input of a cross-validation: a Gram matrix, a precomputed array, or samples."""
 
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
@@ -25,33 +25,18 @@ _ROWS: Final = 1024
 
 
 def open_square(G_or_X: Any, *, precomputed: bool) -> Square:
-    """Take what was given for what it is.
+    """Open samples, or check a matrix to be square, finite and symmetric, with an InputError.
 
-    Parameters
-    ----------
-    G_or_X
-        A `GramMatrix`, samples as for `compute_gram`, or a matrix.
-    precomputed
-        An array is a matrix, not samples.
-
-    Returns
-    -------
-    Square
-        Checked to be square, if it is a matrix, and then to be finite and symmetric.
-
-    Raises
-    ------
-    InputError
-        It cannot be used.
+    `precomputed` says that an array is a matrix, not samples.
     """
     if isinstance(G_or_X, GramMatrix):
         if not G_or_X.symmetric:
             raise InputError(f"cross-validation needs a square Gram matrix, got {G_or_X.shape}")
         return G_or_X
-    return _own_matrix(G_or_X) if precomputed else open_samples(G_or_X)
+    return _checked_matrix(G_or_X) if precomputed else open_samples(G_or_X)
 
 
-def _own_matrix(given: Any) -> NDArray[Any]:
+def _checked_matrix(given: Any) -> NDArray[Any]:
     K = np.asarray(given)  # a memory-mapped file stays one
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise InputError(f"a precomputed matrix must be square, got {K.shape}")
@@ -77,20 +62,7 @@ def _own_matrix(given: Any) -> NDArray[Any]:
 
 
 def gram_plan(square: Square, resources: Resources) -> Sequence[tuple[str, str]]:
-    """Rows (what, value) of the plan of a matrix that is there.
-
-    Parameters
-    ----------
-    square
-        The matrix.
-    resources
-        Workers and memory.
-
-    Returns
-    -------
-    sequence of (str, str)
-        For people.
-    """
+    """Rows (what, value) of the plan of a matrix, for people."""
     if not isinstance(square, GramMatrix):
         n, m = square.shape
         return [("matrix", f"{n:,} x {m:,}, given")]
@@ -100,20 +72,7 @@ def gram_plan(square: Square, resources: Resources) -> Sequence[tuple[str, str]]
 
 
 def describe(square: Square, made: GramMatrix | None) -> SamplesSummary:
-    """Where samples came from and how large they are.
-
-    Parameters
-    ----------
-    square
-        What was given.
-    made
-        The Gram matrix of it; None for a matrix of the user's own.
-
-    Returns
-    -------
-    SamplesSummary
-        For the results.
-    """
+    """Source and size of the samples; `made` is their Gram matrix, None if precomputed."""
     if made is None:
         n, m = square.shape
         return SamplesSummary("a matrix in memory", n, m, "precomputed", "-")

@@ -40,24 +40,10 @@ from dhsk.validation.search import scaled
 
 
 def checked(low_rank: LowRank | None, square: Square) -> LowRank | None:
-    """Check what takes the place of the exact matrix.
+    """Check parameters of low rank, and return them with ascending ranks in a tuple.
 
-    Parameters
-    ----------
-    low_rank
-        As the user gave it; None for exact classifiers.
-    square
-        What is cross-validated.
-
-    Returns
-    -------
-    LowRank
-        With its ranks as a tuple, ascending; or None.
-
-    Raises
-    ------
-    InputError
-        A parameter cannot be used, or what is cross-validated are no samples.
+    None stays None, for exact classifiers. InputError if a parameter cannot be used, or if `square`
+    is a matrix.
     """
     if low_rank is None:
         return None
@@ -82,7 +68,7 @@ def checked(low_rank: LowRank | None, square: Square) -> LowRank | None:
 
 @dataclass(frozen=True)
 class Tried:
-    """A kernel at a rank, the values of C that were tried on it, and what came of them."""
+    """Results of a kernel at one rank."""
 
     kernel: Kernel
     rank: int
@@ -92,24 +78,9 @@ class Tried:
 
 
 class LowRankEngine:
-    """Fits linear classifiers on Nyström features, see `dhsk.validation.exact.Engine`.
+    """Fits linear classifiers on Nyström features; see `dhsk.validation.exact.Engine`.
 
-    Parameters
-    ----------
-    samples
-        The samples.
-    sphere_map
-        Map for the spherical kernels.
-    zero_rows
-        What becomes of samples of zeros.
-    low_rank
-        Ranks, landmarks, loss.
-    grid
-        Folds, labels, values of C.
-    options
-        Memory, folders, and the client that is computed on.
-    seed
-        Of the landmarks.
+    `sphere_map` is for the spherical kernels; `seed` draws the landmarks.
     """
 
     rule = DecidedOneVsRest
@@ -183,14 +154,14 @@ class LowRankEngine:
         )
 
     def _row_map(self, kernel: Kernel) -> RowMap:
-        """Map of a kernel's samples: that which was asked for is for the spherical ones."""
+        """Map of a kernel's samples: the one of the user if the kernel is spherical."""
         wanted = self._map if kernel.spherical else "identity"
         dtype = "float32" if takes_float32(kernel) else "float64"
         chosen = check_kernels([kernel], [self._samples], wanted, dtype)
         return RowMap(kernel, chosen, dtype, self._zero_rows)
 
     def _try(self, kernel: Kernel, rank: int, fingerprint: str, scale_C: bool) -> Tried:
-        """Results of one kernel at one rank, from the journal if they are there."""
+        """Results of one kernel at one rank, from a checkpoint if there is one."""
         grid, row_map = self._grid, self._row_map(kernel)
         asked = self._low_rank
         # These names, in this order, are in the names of journals: they may not change.
@@ -210,7 +181,7 @@ class LowRankEngine:
         return Tried(kernel, rank, entry["C"], Cells.of_checkpoint(entry), entry["trace"])
 
     def _fit(self, row_map: RowMap, rank: int, scale_C: bool) -> dict[str, Any]:
-        """Fit all folds and C of a kernel; what the journal keeps."""
+        """Fit all folds and C of a kernel; return the content of its checkpoint."""
         begin, grid = perf_counter(), self._grid
         plan = self._planned(row_map, rank)
         made = self._approximate(row_map, rank, plan)
@@ -232,7 +203,7 @@ class LowRankEngine:
         return cells.checkpoint() | {"C": C, "trace": made.trace}
 
     def _planned(self, row_map: RowMap, rank: int) -> LowRankPlan | None:
-        """Memory of this process; None where samples are on workers."""
+        """Memory of this process; None if the samples are on workers."""
         if self._options.client is not None:
             return None
         grid, n = self._grid, self._samples.shape[0]

@@ -1,4 +1,4 @@
-"""Matrices of the kernels of a grid, all read from one store of products or two."""
+"""Matrices of the kernels of a grid, derived from one or two stores of products."""
 
 import json
 from collections.abc import Sequence
@@ -25,36 +25,19 @@ from dhsk.validation.input import Square
 
 @dataclass(frozen=True, eq=False)
 class KernelMatrix:
-    """The matrix of a kernel of the grid.
-
-    Attributes
-    ----------
-    source
-        The matrix.
-    names
-        Columns that name the kernel in the results.
-    key
-        What tells its matrix from every other, as a JSON value.
-    """
+    """Matrix of a kernel of the grid."""
 
     source: Source
     names: KernelColumns
+    """Columns of the kernel in the results."""
     key: Any
+    """JSON value that differs for different matrices."""
 
 
 class KernelMatrices:
     """Gives the matrix of a kernel: stored, derived from stored products, or precomputed.
 
-    Parameters
-    ----------
-    square
-        What was given.
-    sphere_map
-        Map for the spherical kernels.
-    zero_rows
-        What becomes of samples of zeros.
-    options
-        Memory and workers; `store` is the folder for stores of products.
+    `sphere_map` is for the spherical kernels; `options.store` is the folder for stores of products.
     """
 
     def __init__(
@@ -78,18 +61,7 @@ class KernelMatrices:
         return next(iter(self._made.values()), None)
 
     def of(self, kernels: Sequence[Kernel]) -> list[KernelMatrix]:
-        """Matrices of kernels; the precomputed one if there is one.
-
-        Parameters
-        ----------
-        kernels
-            The kernels.
-
-        Returns
-        -------
-        list of KernelMatrix
-            In the same order.
-        """
+        """Matrices of kernels in the same order, or only the precomputed one."""
         if isinstance(self.square, np.ndarray):
             return [_of_array(self.square)]
         return [_of_gram(self.gram(kernel)) for kernel in kernels]
@@ -117,7 +89,7 @@ class KernelMatrices:
 
 
 def _folder(product: Kernel) -> str:
-    """Name of the store of a kernel: of those with parameters, each has its own."""
+    """Name of the store of a kernel; kernels with parameters have one store each."""
     spec = product.to_spec()
     if len(spec) == 1:
         return product.name

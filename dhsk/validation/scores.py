@@ -1,4 +1,4 @@
-"""Scores of held-out samples by scikit-learn's scorers, from decisions that were made elsewhere."""
+"""Scores of held-out samples by scikit-learn's scorers, from decisions computed before."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,20 +21,14 @@ from dhsk.solvers.platt import class_probabilities, fit_sigmoid
 from dhsk.solvers.votes import one_vs_rest, vote
 
 Scorer: TypeAlias = Callable[[Any, Any, Any], float]
-"""Of an estimator, samples and their labels."""
+"""Function of an estimator, samples and their labels."""
 
 
 class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its bases are untyped
-    """A classifier whose decisions are there: what a scorer asks of an estimator, and no more.
+    """A fitted classifier for scorers, of decisions computed before, (N, n_pairs).
 
-    Parameters
-    ----------
-    decisions
-        Of the samples, (N, n_pairs), see `votes.vote`.
-    classes
-        Labels, (k,).
-    sigmoids
-        Platt's, a row for each column of `decisions`; without them there are no probabilities.
+    See `votes.vote` for the decisions. `sigmoids` are Platt's, a row for each column of
+    `decisions`; without them the classifier has no probabilities.
     """
 
     def __init__(
@@ -62,7 +56,7 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its base
 
     @classmethod
     def sides(cls, y: Indices, n_classes: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which samples each column is above 0 for, and which it was trained on, (N, columns)."""
+        """Samples of the positive class of each column, and its training samples, (N, columns)."""
         first, second = np.array(list(combinations(range(n_classes), 2))).T
         positive = y[:, None] == first
         return positive, positive | (y[:, None] == second)
@@ -97,9 +91,9 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # its base
 
 
 class DecidedOneVsRest(Decided):
-    """The same of decisions of each class against the rest, (N, k), or (N, 1) for two classes.
+    """The same for decisions of each class against the rest, (N, k).
 
-    One column is above 0 for the second class.
+    Two classes have one column, (N, 1), which is above 0 for the second class.
     """
 
     @classmethod
@@ -152,47 +146,24 @@ def _accuracy(decided: Any, X: Any, y: NDArray[Any]) -> float:
 
 @dataclass(frozen=True)
 class Scoring:
-    """A scorer, and what it needs.
-
-    Attributes
-    ----------
-    name
-        For people: as scikit-learn calls it, or the name of the function.
-    key
-        What tells it from other scorers, of the same name too.
-    scorer
-        The scorer.
-    probabilities
-        Whether it asks for probabilities.
-    """
+    """A scorer."""
 
     name: str
+    """Name in scikit-learn, or of the function."""
     key: str
+    """Text that differs for different scorers, also for two of the same name."""
     scorer: Scorer
     probabilities: bool
+    """Whether it needs `predict_proba`."""
 
 
 def make_scorer(scoring: str | Scorer, classes: NDArray[Any]) -> Scoring:
-    """Scorer by its name, or as it is, tried on a small example before any long work.
+    """Scorer of a name or a function, tried on a small example before any long work.
 
-    Parameters
-    ----------
-    scoring
-        As scikit-learn names it: "accuracy", "balanced_accuracy", "roc_auc", "neg_log_loss"; or
-        what `sklearn.metrics.make_scorer` gives, or a function of an estimator, samples and labels.
-        The estimator predicts, decides and has probabilities; the samples are without content.
-    classes
-        Labels, (k,).
-
-    Returns
-    -------
-    Scoring
-        The scorer.
-
-    Raises
-    ------
-    InputError
-        There is none of that name, or it does not suit these classes or this classifier.
+    `scoring` is a name in scikit-learn, such as "balanced_accuracy" or "neg_log_loss"; a scorer of
+    `sklearn.metrics.make_scorer`; or a function of an estimator, samples and labels. The estimator
+    has predictions, decisions and probabilities; the samples are empty. An unknown name, or a
+    scorer that fails on these classes, raises an InputError.
     """
     name, key = _names_of(scoring)
     try:
@@ -228,12 +199,7 @@ def _names_of(scoring: Any) -> tuple[str, str]:
     name = getattr(function, "__name__", type(function).__name__)
     try:
         content = dumps(scoring)
-    except (
-        TypeError,
-        ValueError,
-        AttributeError,
-        PickleError,
-    ):  # it holds a lock, a file or the like
+    except (TypeError, ValueError, AttributeError, PickleError):  # it holds a lock, say
         content = repr(scoring).encode()
     return name, f"{name} {blake2b(content, digest_size=12).hexdigest()}"
 
@@ -241,26 +207,10 @@ def _names_of(scoring: Any) -> tuple[str, str]:
 def sigmoids_of(
     decided: Sequence[tuple[Floats, Indices]], n_classes: int, rule: type[Decided] = Decided
 ) -> Floats:
-    """Platt's sigmoids from decisions of samples that were held out.
+    """Platt's A and B of each column, (columns, 2), fitted to decisions of held-out samples.
 
-    Parameters
-    ----------
-    decided
-        Decisions, (n, columns), and numbers of the true classes, (n,), of each fold.
-    n_classes
-        Number of classes.
-    rule
-        What the columns are.
-
-    Returns
-    -------
-    Floats
-        A and B of each column, (columns, 2).
-
-    Raises
-    ------
-    InputError
-        There are no such decisions of some pair of classes.
+    `decided` has decisions, (n, columns), and numbers of the true classes, (n,), of each fold.
+    InputError if a pair of classes has no sample.
     """
     decisions = np.concatenate([own for own, _ in decided])
     positive, used = rule.sides(np.concatenate([y for _, y in decided]), n_classes)
@@ -284,23 +234,10 @@ def sigmoids_of_folds(
     n_classes: int,
     rule: type[Decided] = Decided,
 ) -> list[Floats | None]:
-    """Sigmoids of each fold, fitted to what all others hold out; none where none are asked for.
+    """Sigmoids for each fold, fitted to the decisions of all other folds.
 
-    Parameters
-    ----------
-    held_out
-        Decisions and numbers of the true classes of each fold, of two or more.
-    scoring
-        The scorer.
-    n_classes
-        Number of classes.
-    rule
-        What the columns of decisions are.
-
-    Raises
-    ------
-    InputError
-        A pair of classes is in one fold only.
+    `held_out` has decisions and numbers of the true classes of two folds or more. None for each
+    fold if the scorer needs no probabilities. InputError if a pair of classes is in one fold only.
     """
     if not scoring.probabilities:
         return [None] * len(held_out)
@@ -311,20 +248,7 @@ def sigmoids_of_folds(
 
 
 def ideal_decisions(y: Indices, n_classes: int) -> Floats:
-    """Decisions of all pairs that are right wherever the class of a sample is one of the two.
-
-    Parameters
-    ----------
-    y
-        Numbers of the classes, (n,).
-    n_classes
-        How many there are.
-
-    Returns
-    -------
-    Floats
-        1 for the first class of a pair, -1 for the second, else 0, (n, pairs).
-    """
+    """Decisions of all pairs, (n, pairs): 1 for the first class, -1 for the second, else 0."""
     pairs = combinations(range(n_classes), 2)
     return np.stack([(y == a).astype(float) - (y == b) for a, b in pairs], axis=1)
 
@@ -343,36 +267,10 @@ def score(
     rule: type[Decided] = Decided,
     sigmoids: Floats | None = None,
 ) -> tuple[float, Indices]:
-    """Score the decisions of one fit.
+    """Score of the decisions of one fit, and numbers of the predicted classes, (n,).
 
-    Parameters
-    ----------
-    scoring
-        From `make_scorer`.
-    decisions
-        Of the held-out samples, as `rule` takes them.
-    present
-        Numbers of the classes that the fit was trained on: the others are not predicted.
-    classes
-        All labels, (k,).
-    y
-        Numbers of the true classes, (n,).
-    rule
-        How decisions become classes.
-    sigmoids
-        Of each column of `decisions`, if probabilities are asked for.
-
-    Returns
-    -------
-    float
-        The score.
-    Indices
-        Numbers of the predicted classes, (n,).
-
-    Raises
-    ------
-    InputError
-        The scorer cannot score these samples.
+    `present` has the numbers of the classes in training, the only ones that are predicted; `y`
+    those of the true classes, (n,). InputError if the scorer fails or gives no finite number.
     """
     decided = rule.among(decisions, present, classes, sigmoids)
     try:

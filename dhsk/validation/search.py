@@ -1,4 +1,4 @@
-"""Which diffusion times and which C to try, from what was found so far.
+"""Search for the diffusion time and C: which to try next, from the scores so far.
 
 Accuracy as a function of the time scale has one broad hill, some way around the sweet spot of
 Zhao & Song (2017): a coarse grid finds its side, and one refinement its top. C counts in units of
@@ -41,21 +41,12 @@ def is_linear(dim: int) -> Callable[[float], bool]:
 
 
 def spread_of(source: Source) -> float:
-    """Mean squared distance of the samples from their mean in feature space.
+    """Mean squared distance of the samples from their mean in feature space, from one pass.
 
-    Parameters
-    ----------
-    source
-        The matrix, (N, N).
+    It is the mean of the diagonal less the mean of all entries [1]_, at least 1e-12 of the former.
 
-    Returns
-    -------
-    float
-        Mean of the diagonal less mean of all entries, from one pass; at least 1e-12 of the former.
-
-    References
-    ----------
-    .. [1] M. J. Zaki and W. Meira, "Data Mining and Analysis", section 5.3.
+        References     ----------     .. [1] M. J. Zaki and W. Meira, "Data Mining and Analysis",
+    section 5.3.
     """
     n = source.n
     diagonal = float(source.diagonal().mean())
@@ -71,23 +62,10 @@ def scaled(values: Sequence[float], spread: float) -> list[float]:
 def next_scales(
     tried: Mapping[float, float], stage: int, linear: Callable[[float], bool]
 ) -> tuple[list[float], str]:
-    """Where to look next.
+    """Time scales of the next stage, none if the search has ended, and why, in a sentence.
 
-    Parameters
-    ----------
-    tried
-        Best mean score by time scale.
-    stage
-        How many stages there were.
-    linear
-        Whether the kernel is taken for linear at a time scale, and at all larger ones.
-
-    Returns
-    -------
-    list of float
-        Time scales; none when the search has ended.
-    str
-        Why, in a sentence.
+    `tried` is the best mean score by time scale, `stage` the number of stages so far. `linear`
+    tells of a time scale whether its kernel, and that of all larger ones, is taken for linear.
     """
     scales = sorted(tried)
     best = max(scales, key=lambda s: tried[s])  # of equals the smallest
