@@ -1,4 +1,4 @@
-"""What figures share: marks and their colours, a ring, a legend, ticks of logarithmic axes."""
+"""Parts that figures share: marks and colours, a ring, a legend, logarithmic ticks."""
 
 from typing import TYPE_CHECKING, Any
 

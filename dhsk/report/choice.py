@@ -52,7 +52,7 @@ def grid(results: Results) -> Html:
 
 
 def _units(results: Results) -> str:
-    """Say what C counts in."""
+    """Say which units C has."""
     if results.best.C_scaled is None:
         return ""
     return (
@@ -80,7 +80,7 @@ def _chosen(results: Results) -> str:
 
 
 def _edges(results: Results) -> str:
-    """Say where the winner lies at the end of what was tried, so that better may lie outside."""
+    """Say which parameters of the winner end the grid, so that better may lie outside."""
     best = results.best
     rivals = [c for c in results.cells if c.kernel == best.kernel]
     names = [
@@ -102,7 +102,7 @@ def _at_end(best: Cell, rivals: list[Cell], field: str, end: Any) -> bool:
 
 
 def search(results: Results) -> Html:
-    """Return what the search for a time scale tried; nothing if there was none."""
+    """Return the stages of the search for a time scale; empty if there was none."""
     if not results.search:
         return Html()
     rows = [
@@ -169,31 +169,18 @@ def _order(results: Results) -> str:
 
 def _low_rank_row(results: Results, cell: Cell) -> tuple[object, ...]:
     return (
-        _name(results, cell),
-        whole(cell.rank or 0),
-        _penalty(cell),
-        score(cell.mean),
-        score(cell.std),
-        brief(cell.trace_error),
-        two_digits(cell.gradient),
-        two_digits(cell.gap),
-        duration(cell.seconds),
-    )
+        _name(results, cell), whole(cell.rank or 0), _penalty(cell),
+        score(cell.mean), score(cell.std), brief(cell.trace_error),
+        two_digits(cell.gradient), two_digits(cell.gap), duration(cell.seconds),
+    )  # fmt: skip
 
 
 def _row(results: Results, cell: Cell) -> tuple[object, ...]:
     return (
-        _name(results, cell),
-        _penalty(cell),
-        score(cell.mean),
-        score(cell.std),
-        whole(cell.n_support or 0),
-        two_digits(cell.kkt),
-        two_digits(cell.gap),
-        brief(cell.vc),
-        brief(cell.effective),
-        duration(cell.seconds),
-    )
+        _name(results, cell), _penalty(cell), score(cell.mean), score(cell.std),
+        whole(cell.n_support or 0), two_digits(cell.kkt), two_digits(cell.gap),
+        brief(cell.vc), brief(cell.effective), duration(cell.seconds),
+    )  # fmt: skip
 
 
 def _penalty(cell: Cell) -> str:

@@ -1,4 +1,4 @@
-"""Sections about the classes: how each was found, and on samples that were held out."""
+"""Sections on the classes: precision, recall and confusion, over folds and on held-out samples."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ def classes(results: Results) -> Html:
 
 
 def _few_samples(results: Results) -> str:
-    """Say which classes some folds never saw, and which were left out."""
+    """Say which classes some folds lack in training, and which were left out."""
     note = ""
     if results.untrained_classes:
         listed = ", ".join(
@@ -45,7 +45,7 @@ def confusion(results: Results) -> Html:
 
 
 def held_out(results: Results) -> Html:
-    """Return score and confusion on the samples that were held out; nothing if none were."""
+    """Return score and confusion on the held-out samples; empty if there are none."""
     test = results.test
     if test is None:
         return Html()

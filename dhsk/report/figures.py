@@ -77,7 +77,7 @@ def score_range(results: Results) -> tuple[float, float]:
 
 
 def _rows(cells: list[Cell]) -> tuple[str, list[str], list[str]]:
-    """Return what tells the rows of a map apart, their labels from the top, and their names."""
+    """Return the parameter of the rows of a map, their labels from the top, and their ticks."""
     rows = sorted({label(c): c for c in cells}.values(), key=_order)
     labels = [label(c) for c in rows]
     if len({c.rank for c in rows}) > 1:
@@ -195,7 +195,7 @@ def confusion(results: Results, counts: NDArray[np.int64], title: str) -> Html:
 
 
 def is_numbered(results: Results) -> bool:
-    """Say whether the names are too long to stand under a column, so that numbers do."""
+    """Whether the names are too long to stand under a column, so that numbers do."""
     return max(len(name) for name in results.class_names) > (5 if len(results.classes) > 12 else 7)
 
 
@@ -234,15 +234,8 @@ def _fold_row(ax: "Axes", row: int, cell: Cell, folds: Sequence[Row]) -> None:
     ends = [cell.mean - cell.std, cell.mean + cell.std]
     ax.plot(ends, [row, row], color=POINT, linewidth=9, alpha=0.22, solid_capstyle="butt")
     ax.plot([cell.mean] * 2, [row - 0.28, row + 0.28], color=INK, linewidth=1.6)
-    ax.plot(
-        [fold.score for fold in folds],
-        heights,
-        "o",
-        color=POINT,
-        markersize=6,
-        mec="white",
-        mew=0.6,
-    )
+    scores = [fold.score for fold in folds]
+    ax.plot(scores, heights, "o", color=POINT, markersize=6, mec="white", mew=0.6)
     ax.text(1.02, row, spread(cell), transform=ax.get_yaxis_transform(), va="center")
 
 

@@ -20,7 +20,7 @@ CAPACITY = (
 
 
 def capacity(results: Results) -> Html:
-    """Return score against effective sample size; nothing if that tells no cells apart."""
+    """Return score against effective sample size; empty if all cells have the same size."""
     sizes = {c: c.effective for c in results.cells if c.effective is not None}
     if len(set(sizes.values())) < 2:
         return Html()
@@ -41,7 +41,7 @@ def _bounds(proof: Certificate) -> str:
 def spectrum(results: Results) -> Html:
     """Return the eigenvalues of the best kernel and their share of the trace.
 
-    Nothing of low rank: no eigenvalues are computed there.
+    It is empty of low rank, for which no eigenvalues are computed.
     """
     if results.low_rank is not None:
         return Html()
@@ -66,7 +66,7 @@ def spectrum(results: Results) -> Html:
 
 
 def _reach(shares: NDArray[np.float64], *, exact: bool) -> str:
-    """Say how many eigenvalues hold how much: how far a low rank can carry."""
+    """Say how many eigenvalues hold which share of the trace: the rank that suffices."""
     least, most = ("", "") if exact else ("at least ", "at most ")
     together = f", together {least}{shares[-1]:.1f} % of the trace"
     reached = [
@@ -78,7 +78,7 @@ def _reach(shares: NDArray[np.float64], *, exact: bool) -> str:
 
 
 def refit(results: Results) -> Html:
-    """Return the certificate of the best cell on all samples; nothing if there is none."""
+    """Return the certificate of the best cell on all samples; empty if there is none."""
     proof = results.refit
     if proof is None:
         return Html()

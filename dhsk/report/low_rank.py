@@ -1,4 +1,4 @@
-"""Words and a section on classifiers of low rank: landmarks, features and certificates."""
+"""Sections and words on classifiers of low rank: landmarks, features and certificates."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ SELECTIONS: Final = {
 
 
 def features(results: Results) -> Html:
-    """Return what the classifiers are, and what their features miss; nothing for exact ones."""
+    """Return what the classifiers are, and what their features miss; empty for exact ones."""
     if results.low_rank is None:
         return Html()
     note = (

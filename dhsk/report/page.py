@@ -128,22 +128,16 @@ def _why(results: Results) -> str:
 
 def _tiles(results: Results) -> Html:
     samples, best = results.samples, results.best
+    fits = count_of(len(results.rows), "fit")
+    prepared = f"{duration(results.seconds.gram)} for the {_prepared(results)}"
     return tag(
         "dl",
         _tile(f"mean {metric(results)}", score(best.mean), _comparison(results)),
         _tile("samples", whole(samples.n_samples), _features(results)),
         _tile("classes", whole(len(results.classes)), _class_sizes(results)),
-        _tile(
-            "grid cells",
-            whole(len(results.cells)),
-            f"{count_of(len(results.rows), 'fit')} on the folds",
-        ),
+        _tile("grid cells", whole(len(results.cells)), f"{fits} on the folds"),
         *(_exact_tiles(results) if results.low_rank is None else _low_rank_tiles(results)),
-        _tile(
-            "total time",
-            duration(results.seconds.total),
-            f"{duration(results.seconds.gram)} for the {_prepared(results)}",
-        ),
+        _tile("total time", duration(results.seconds.total), prepared),
         class_="tiles",
     )
 
@@ -171,7 +165,7 @@ def _low_rank_tiles(results: Results) -> tuple[Html, ...]:
 
 
 def _prepared(results: Results) -> str:
-    """Say what the fits needed first."""
+    """Name what the fits share."""
     return "Gram matrix" if results.low_rank is None else "features"
 
 
@@ -185,12 +179,8 @@ def _comparison(results: Results) -> str:
 
 
 def _tile(name: str, value: str, detail: str) -> Html:
-    return tag(
-        "div",
-        tag("dt", name),
-        tag("dd", value, class_="value"),
-        tag("dd", detail, class_="detail"),
-    )
+    value, detail = tag("dd", value, class_="value"), tag("dd", detail, class_="detail")
+    return tag("div", tag("dt", name), value, detail)
 
 
 def _features(results: Results) -> str:
@@ -222,17 +212,14 @@ def _plan(results: Results) -> Html:
 
 def _origin(results: Results) -> Html:
     samples = results.samples
+    zeros = f"{whole(samples.zero_rows)}, at the centre of the orthant"
     facts = [
         ("made by", f"dhsk {results.version}"),
         ("date", results.created),
         ("samples", samples.source),
         ("fingerprint", samples.fingerprint),
         ("map to the sphere", samples.sphere_map),
-        *(
-            [("samples of zeros", f"{whole(samples.zero_rows)}, at the centre of the orthant")]
-            if samples.zero_rows
-            else []
-        ),
+        *([("samples of zeros", zeros)] if samples.zero_rows else []),
         ("folds", results.folds.splitter),
         ("scorer", results.scoring),
     ]

@@ -1,4 +1,4 @@
-"""The figure of ranks: what more landmarks bring to the score and to the kernel."""
+"""Figure of score and trace error against the rank."""
 
 from collections.abc import Callable
 from math import log

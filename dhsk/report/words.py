@@ -1,4 +1,4 @@
-"""Numbers and cells in the words of the page."""
+"""Numbers and cells as text of the page."""
 
 from collections.abc import Iterable
 
@@ -43,7 +43,7 @@ def brief(value: float | None) -> str:
 
 
 def two_digits(value: float | None) -> str:
-    """Return a number that only its order of magnitude matters of; a dash for None."""
+    """Return a number of which only the order of magnitude matters; a dash for None."""
     return "–" if value is None else f"{value:.2g}"
 
 

@@ -1,4 +1,4 @@
-"""Columns of results: what was fitted, how it scored, and what proves it."""
+"""Columns of results: the kernel and C, the score, and the certificate of a fit."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -9,29 +9,20 @@ import numpy as np
 
 @dataclass(frozen=True)
 class KernelColumns:
-    """Columns that name a kernel, and its features if it is of low rank.
-
-    Attributes
-    ----------
-    kernel
-        Family, such as "heat".
-    label
-        Name that tells the members of a family apart, such as "heat s=1".
-    time_scale, time, sigma
-        Parameters of the kernel; None where it has none.
-    rank
-        Number of features that were asked for; None for exact kernels.
-    trace_error
-        Part of the kernel's trace that the features miss; None for exact kernels.
-    """
+    """Columns that name a kernel, and its features if it is of low rank."""
 
     kernel: str
+    """Family, such as "heat"."""
     label: str
+    """Name that tells the members of a family apart, such as "heat s=1"."""
     time_scale: float | None = None
     time: float | None = None
     sigma: float | None = None
+    """Parameter of the kernel, as `time_scale` and `time` are; None if it has none."""
     rank: int | None = None
+    """Number of features, as given; None for exact kernels."""
     trace_error: float | None = None
+    """Part of the kernel's trace that the features miss; None for exact kernels."""
 
     def at(self, C: float, C_scaled: float | None = None) -> "GridPoint":
         """Columns of the kernel at one C."""
@@ -52,7 +43,7 @@ class GridPoint(KernelColumns):
 
     @property
     def point(self) -> "GridPoint":
-        """What was fitted, without its scores: what rows of one cell have in common."""
+        """Kernel and C without the scores, which all rows of a cell share."""
         return self.at(self.C, self.C_scaled)
 
 
@@ -61,45 +52,30 @@ _KERNEL = tuple(field.name for field in fields(KernelColumns))
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What proves and bounds a fit: the worst over its classes, and over folds in a summary.
-
-    Attributes
-    ----------
-    seconds
-        Time of the solver; the sum over folds.
-    converged
-        Whether every violation, or gradient, is within the tolerance.
-    n_iter
-        Iterations: SMO steps of exact fits, Newton steps of low rank; the sum over folds.
-    gap
-        Largest duality gap, as a part of the primal objective; of low rank, an upper bound on it.
-    n_support
-        Support vectors of an exact fit; the mean over folds. None of low rank.
-    kkt
-        Largest KKT violation of an exact fit. None of low rank.
-    margin
-        Smallest margin in feature space; None where no pair of classes has a hyperplane.
-    vc
-        Largest upper bound of the VC dimension; None where it is not known.
-    effective
-        Smallest effective sample size; None where it is not known.
-    n_features
-        Features of a fit of low rank. None for exact fits.
-    gradient
-        Length of the gradient of a fit of low rank, as a part of that at zero. None for exact fits.
-    """
+    """Proofs and bounds of a fit: the worst over its classes, and over folds in a summary."""
 
     seconds: float
+    """Time of the solver, summed over folds."""
     converged: bool
+    """Whether every violation, or gradient, is within the tolerance."""
     n_iter: int
+    """Sum of the SMO steps of exact fits, or Newton steps of low rank."""
     gap: float
+    """Largest duality gap relative to the primal objective; of low rank, an upper bound on it."""
     n_support: float | None = None
+    """Support vectors of an exact fit, mean over folds; None of low rank."""
     kkt: float | None = None
+    """Largest KKT violation of an exact fit; None of low rank."""
     margin: float | None = None
+    """Smallest margin in feature space; None if no pair of classes has a hyperplane."""
     vc: float | None = None
+    """Largest upper bound of the VC dimension; None if unknown."""
     effective: float | None = None
+    """Smallest effective sample size; None if unknown."""
     n_features: int | None = None
+    """Features of a fit of low rank; None for exact fits."""
     gradient: float | None = None
+    """Length of the gradient of a fit of low rank, relative to that at zero; None if exact."""
 
     @property
     def size(self) -> float:
@@ -127,7 +103,7 @@ class Cell(Certificate, GridPoint):
 
 
 def flat(columns: Row | Cell) -> dict[str, Any]:
-    """Plain values by column: what was fitted, how it scored, then its certificate."""
+    """Plain values by column: kernel and C, score, then the certificate."""
     found = asdict(columns)
     proof = {name: found.pop(name) for name in _PROOF}
     return found | proof

@@ -15,10 +15,10 @@ _WORDS: Final = {float: "a finite number", int: "a whole number", bool: "true or
 
 
 def decoded(kind: Callable[..., T], value: Any, place: str = "") -> T:
-    """Make a dataclass of a JSON object, whose place, such as "rows[3]", is in errors.
+    """Make a dataclass of a JSON object; errors name its `place`, such as "rows[3]".
 
-    Fields are numbers, text, tuples, mappings, dataclasses, or unions of these. Keys of the object
-    that name no field are ignored.
+    Fields are numbers, text, tuples, mappings, dataclasses, or unions of these. Unknown keys are
+    ignored.
     """
     if not isinstance(value, Mapping):
         raise wrong(place or "data", "an object with named values", value)
@@ -57,7 +57,7 @@ def _value(hint: Any, value: Any, place: str) -> Any:
 
 
 def _one_of(hints: Sequence[Any], value: Any, place: str) -> Any:
-    """A plain value of one of the types of a union, else what is made of the last one."""
+    """Value of one of the plain types of a union, else decoded as its last type."""
     if value is None and NoneType in hints:
         return None
     others = [hint for hint in hints if hint is not NoneType]
@@ -84,6 +84,6 @@ def _is(hint: Any, value: Any) -> bool:
 
 
 def wrong(place: str, wanted: str, value: object) -> InputError:
-    """Return the error of a value that is not what it must be."""
+    """Error of a value of the wrong kind."""
     found = " ".join(repr(value).split())[:80]
     return InputError(f"'{place}' of the results must be {wanted}, but it is {found}")

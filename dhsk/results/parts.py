@@ -1,4 +1,4 @@
-"""Everything that a cross-validation found: `Results`, and the parts that it is made of."""
+"""Typed results of a cross-validation: `Results`, and its parts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,9 +45,9 @@ class LowRank:
 
 @dataclass(frozen=True)
 class SamplesSummary:
-    """Where the samples came from and how large they are; `nnz` is None for dense ones.
+    """Source and size of the samples; `nnz` is None for dense ones.
 
-    `zero_rows` were all zero, and took the centre of the positive orthant.
+    The `zero_rows` samples of zeros took the centre of the positive orthant.
     """
 
     source: str
@@ -61,7 +61,7 @@ class SamplesSummary:
 
 @dataclass(frozen=True)
 class Splitting:
-    """Number of folds, and what made them."""
+    """Number of folds, and the splitter that made them."""
 
     n: int
     splitter: str
@@ -78,32 +78,23 @@ class FewSamples:
 
 @dataclass(frozen=True)
 class ChoiceOfBest:
-    """How the best cell was chosen.
-
-    Attributes
-    ----------
-    rule
-        `HIGHEST` or `SIMPLEST`, see `dhsk.validation.choice.choose`.
-    highest
-        The cell with the highest mean score among those that converged.
-    standard_error
-        Of its mean, over the folds.
-    within
-        Number of cells whose mean lies within one standard error of it.
-    left_out
-        Number of cells left out because they did not converge.
-    """
+    """How the best cell was chosen."""
 
     rule: str
+    """`HIGHEST` or `SIMPLEST`, see `dhsk.validation.choice.choose`."""
     highest: Cell
+    """The cell with the highest mean score among those that converged."""
     standard_error: float
+    """Standard error of that mean, over the folds."""
     within: int
+    """Number of cells whose mean is within one standard error of the highest."""
     left_out: int
+    """Number of cells left out because they did not converge."""
 
 
 @dataclass(frozen=True)
 class SearchStage:
-    """One grid of the search for a time scale: what was tried, the best of it, what followed."""
+    """One stage of the search for a time scale: its grid, its best cell, the next step."""
 
     time_scales: tuple[float, ...]
     C: tuple[float, ...]
@@ -114,7 +105,7 @@ class SearchStage:
 
 @dataclass(frozen=True)
 class HeldOutScore:
-    """Score of the model on samples that were held out from everything; (true, predicted)."""
+    """Score of the model on a held-out test set; `confusion` counts (true, predicted)."""
 
     score: float
     n: int
@@ -124,7 +115,7 @@ class HeldOutScore:
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds for what the fits share, for the fits, and for everything."""
+    """Seconds for Gram matrices or features, for the fits, and in all."""
 
     gram: float
     fits: float
@@ -133,10 +124,10 @@ class Timings:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """What is known of samples and kernel matrix besides the scores.
+    """Samples, plan and spectrum of a cross-validation.
 
-    `eigenvalues` are the leading ones of the best kernel, or lower bounds of these; there are none
-    of low rank. `plan` has pairs (what, value) for people.
+    `eigenvalues` are the leading ones of the best kernel, or lower bounds of them; empty of low
+    rank. `plan` has pairs (what, value) for people.
     """
 
     samples: SamplesSummary
@@ -214,10 +205,10 @@ class Results(RunFacts):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """Classes as text."""
+        """Names of the classes as text."""
         return tuple(str(name) for name in self.classes)
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Ranks that were tried, ascending; none for exact classifiers."""
+        """Ranks of the grid, ascending; empty for exact classifiers."""
         return tuple(sorted({cell.rank for cell in self.summary if cell.rank is not None}))

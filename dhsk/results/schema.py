@@ -1,4 +1,4 @@
-"""`Results` <-> the JSON of results.json, also of the schema before."""
+"""Conversion of `Results` to and from the JSON of results.json, of schema 2 too."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -32,25 +32,10 @@ def _plain(value: Any) -> Any:
 
 
 def read_results(kind: type[R], data: Any) -> R:
-    """Make typed results of the content of a results.json.
+    """Make results of class `kind` from the content of a results.json of schema 2 or 3.
 
-    Parameters
-    ----------
-    kind
-        `Results`, or a class that adds to it.
-    data
-        The content, of schema 2 or 3.
-
-    Returns
-    -------
-    Results
-        Of that kind.
-
-    Raises
-    ------
-    InputError
-        The schema is another one, a key is missing, a value is of the wrong kind, or the parts
-        contradict each other.
+    InputError for another schema, a missing key, a wrong value, or parts that contradict each
+    other.
     """
     if not isinstance(data, Mapping) or "schema" not in data:
         raise wrong("data", "the content of a results.json that `dhsk cv` wrote", data)
@@ -65,7 +50,7 @@ def read_results(kind: type[R], data: Any) -> R:
 
 
 def _check(results: Results) -> None:
-    """Refuse parts that contradict each other."""
+    """Raise InputError for parts that contradict each other."""
     n = len(results.classes)
     tests = {"confusion": results.confusion}
     if results.test is not None:
@@ -83,7 +68,7 @@ def _check(results: Results) -> None:
 
 
 def read_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Row, ...]:
-    """Make typed rows of those that a checkpoint keeps, also of one written with schema 2."""
+    """Rows from a checkpoint, also from one written with schema 2."""
     now = (_columns(row, "rank" in row) if "steps" in row else row for row in rows)
     return tuple(decoded(Row, row, f"rows[{i}]") for i, row in enumerate(now))
 
@@ -127,7 +112,7 @@ def _converted(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(old: Mapping[str, Any]) -> tuple[str, float]:
-    """What named a cell in schema 2: the label had the rank in it."""
+    """Key of a cell in schema 2, whose label had the rank in it."""
     return old["label"], old["C"]
 
 
