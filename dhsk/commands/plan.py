@@ -1,4 +1,4 @@
-"""The command `dhsk plan`: what a Gram matrix and training would cost, here or elsewhere."""
+"""The command `dhsk plan`: cost of a Gram matrix and of training, here or elsewhere."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,19 +36,19 @@ from dhsk.planning.rates_cache import cache_file, load_rates, save_rates
 from dhsk.units import parse_bytes
 
 QUICK_REPEATS = 2
-"""Products that are timed where no rates are kept: a quarter of a second in all."""
+"""Repeats of each product if no rates are kept: a quarter of a second in all."""
 
 
 @dataclass(frozen=True)
 class PaperOptions:
-    """Samples to come, in numbers."""
+    """Numbers of samples and features, in place of a file."""
 
     n: int | None
     dim: int | None
     density: float | None
 
     def rows(self) -> RowsShape:
-        """Those samples, mapped in float64."""
+        """Samples of these numbers, mapped in float64."""
         if self.n is None or self.dim is None:
             raise click.UsageError("give SAMPLES, or both --n and --dim")
         nnz = None if self.density is None else int(self.density * self.n * self.dim)
@@ -57,7 +57,7 @@ class PaperOptions:
 
 @dataclass(frozen=True)
 class MachineOptions:
-    """What may be used, and how fast it is."""
+    """Workers, memory and rates."""
 
     workers: int | None
     memory: str | None
@@ -67,7 +67,7 @@ class MachineOptions:
 
     @property
     def limit(self) -> int | None:
-        """Bytes for all processes; None if none were given."""
+        """Bytes for all processes; None if no limit was given."""
         return parse_bytes(self.memory) if self.memory else None
 
     @property
@@ -170,7 +170,7 @@ def _say_gram(title: str, prediction: Prediction, passes: int, read: int | None)
 
 
 def known_rates() -> Rates:
-    """Rates kept by `dhsk plan --measure`, or else measured now, disk and scheduler assumed."""
+    """Rates kept by `dhsk plan --measure`; else processor measured now, disk assumed."""
     return load_rates() or measure_rates(None, repeats=QUICK_REPEATS)
 
 

@@ -1,4 +1,4 @@
-"""How many features two sparse samples share: what the sparse product costs."""
+"""Number of features that two sparse samples share, which the sparse product costs."""
 
 from typing import Any
 
@@ -9,24 +9,16 @@ from scipy.sparse import csr_array
 from dhsk.samples import Samples
 
 SAMPLED_ENTRIES = 4_000_000
-"""Entries after which no more samples are read: a second of the slowest formats."""
+"""Entries after which reading stops: a second of the slowest formats."""
 
 _BLOCK_ROWS = 1000
 
 
 def measured_overlap(samples: Samples) -> tuple[float, int]:
-    """Count shared features on the first samples of a source.
+    """Mean number of features that two different samples share, and the number of samples read.
 
-    Parameters
-    ----------
-    samples
-        Sparse samples.
-
-    Returns
-    -------
-    tuple of overlap and rows
-        Mean number of features that two different samples share, Σ_c n_c (n_c - 1) / (n (n - 1))
-        for n_c of n samples with feature c; and n, the number of samples read.
+    It is Σ_c n_c (n_c - 1) / (n (n - 1)) for n_c of the first n samples of a sparse source with
+    feature c.
     """
     n_samples, dim = samples.shape
     found: list[NDArray[Any]] = []

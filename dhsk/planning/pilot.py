@@ -1,4 +1,4 @@
-"""Seconds of a fit to all samples, extrapolated from fits to small parts of them."""
+"""Seconds of a fit to all samples, extrapolated from fits to small subsamples."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,20 +24,20 @@ SECONDS: Final = 3.0
 """Pilot fits grow while the next one is expected to end within this time."""
 
 SIZES: Final = 3
-"""The largest so many pilot fits are extrapolated from."""
+"""The extrapolation uses this many of the largest pilot fits."""
 
 MOST_BYTES: Final = 2**28
-"""Samples that are read for pilot fits, at most."""
+"""Most bytes of samples that are read for pilot fits."""
 
 NOISE: Final = 1.2
-"""What a time may be off by, as a factor, on a machine that does other work too."""
+"""Factor by which a time may be off on a machine that does other work too."""
 
 SURE: Final = 0.5
 """Seconds from which a fit is timed twice, a shorter one three times: the least counts, because
 other programs come and go."""
 
 _STEEPER: Final = 4
-"""A fit to twice as many samples is expected to take at most so many times as long."""
+"""A fit to twice as many samples is expected to take at most this many times as long."""
 
 _READ_BYTES: Final = 2**24
 
@@ -47,18 +47,12 @@ Fit = Callable[[Rows, NDArray[Any]], object]
 
 @dataclass(frozen=True)
 class Pilot:
-    """Times of pilot fits, and what follows for other numbers of samples.
-
-    Attributes
-    ----------
-    sizes
-        Samples of each fit, ascending, two at least.
-    seconds
-        Time of each.
-    """
+    """Times of pilot fits, and their extrapolation to other numbers of samples."""
 
     sizes: Sequence[int]
+    """Samples of each fit, ascending, at least two."""
     seconds: Sequence[float]
+    """Time of each fit."""
 
     @property
     def exponents(self) -> tuple[float, float, float]:
@@ -75,25 +69,19 @@ class Pilot:
         return max(0.0, float(low)), max(0.0, likely), max(0.0, float(high))
 
     def seconds_at(self, n: int) -> tuple[float, float, float]:
-        """Lowest, likely and highest seconds of a fit to n samples.
-
-        Parameters
-        ----------
-        n
-            Number of samples.
-        """
+        """Lowest, likely and highest seconds of a fit to n samples."""
         low, likely, high = ((n / self.sizes[-1]) ** p for p in self.exponents)
         last = self.seconds[-1]
         return last / NOISE * low, last * likely, last * NOISE * high
 
     def words(self, n: int, fits: int = 1) -> str:
-        """The range of seconds of so many fits to n samples."""
+        """Range of seconds of a number of fits to n samples."""
         low, _, high = (fits * seconds for seconds in self.seconds_at(n))
         return f"{human_seconds(low)} to {human_seconds(high)}"
 
     @property
     def timed(self) -> str:
-        """What was timed, and how it grows."""
+        """Sizes and times of the pilot fits, and how they grow."""
         pairs = zip(self.sizes, self.seconds, strict=True)
         low, _, high = self.exponents
         times = ", ".join(f"{n:,} samples in {human_seconds(t)}" for n, t in pairs)
@@ -101,15 +89,7 @@ class Pilot:
 
 
 def check_pilot(labels: NDArray[Any], smallest: int = SMALLEST) -> None:
-    """Refuse samples that are too few for two pilot fits.
-
-    Parameters
-    ----------
-    labels
-        Of all samples, (N,).
-    smallest
-        Samples of the first.
-    """
+    """Raise InputError for too few samples for two pilot fits, of `smallest` and twice that."""
     if len(labels) < 2 * smallest:
         raise InputError(
             f"pilot fits need {2 * smallest:,} samples or more, but there are {len(labels):,}: "
@@ -124,25 +104,11 @@ def run_pilot(
     smallest: int = SMALLEST,
     clock: Callable[[], float] = perf_counter,
 ) -> Pilot:
-    """Time fits to stratified parts of the samples, each twice as large, for some seconds in all.
+    """Time fits to stratified subsamples, each twice as large, for some seconds in all.
 
-    Parameters
-    ----------
-    samples
-        All samples, which are read once.
-    labels
-        Their labels, (N,).
-    fit
-        What is timed; it is called once before, so that nothing is loaded or compiled meanwhile.
-    smallest
-        Samples of the smallest part.
-    clock
-        Tells seconds.
-
-    Raises
-    ------
-    InputError
-        There are too few samples.
+    The samples are read once. `fit` is called once before, so that nothing is loaded or compiled
+    while it is timed. `smallest` is the size of the first subsample; `clock` returns seconds.
+    InputError if there are too few samples.
     """
     loading = max(SMALLEST, 2 * len(np.unique(labels)))
     n = max(smallest, loading)
@@ -161,7 +127,7 @@ def run_pilot(
 
 
 def _best_of(work: Callable[[], object], clock: Callable[[], float]) -> float:
-    """Seconds of the fastest of several times."""
+    """Seconds of the fastest of two or three runs."""
     found: list[float] = []
     while len(found) < 2 or (len(found) < 3 and min(found) < SURE):
         begin = clock()
@@ -171,7 +137,7 @@ def _best_of(work: Callable[[], object], clock: Callable[[], float]) -> float:
 
 
 def _stratified(labels: NDArray[Any]) -> Indices:
-    """Samples in an order whose every beginning has all classes in about their proportions."""
+    """Order of the samples in which every beginning has about the proportions of the classes."""
     rng = np.random.default_rng(0)
     place = np.empty(len(labels))
     for label in np.unique(labels):
@@ -181,7 +147,7 @@ def _stratified(labels: NDArray[Any]) -> Indices:
 
 
 def _taken(samples: Samples, chosen: Indices) -> Rows:
-    """Some samples as the source has them, (chosen, dim), in one reading."""
+    """Some samples as the source has them, (chosen, dim), read in one pass."""
     ascending = np.sort(chosen)
     parts: list[Any] = []
     first = 0

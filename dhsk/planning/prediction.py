@@ -1,4 +1,4 @@
-"""What a plan costs in seconds, whether storing pays, and what would limit it: arithmetic alone."""
+"""Predicted seconds of a plan, whether storing pays, and its limits: arithmetic alone."""
 
 import math
 from dataclasses import dataclass
@@ -16,42 +16,31 @@ SAMPLE_WORK = 1e-9
 1.2 ns of CSR."""
 
 CSR_READ_BYTES = 2 * 8 * CSR_CHUNK
-"""What the smallest block of CSR samples reads: a chunk of numbers, and one of indices."""
+"""Bytes read for the smallest block of CSR samples: a chunk of numbers, and one of indices."""
 
 FULL_SHARE = 0.5
-"""From this share of what the scheduler or the disk can take, the words say that it is close."""
+"""Share of the capacity of scheduler or disk that is called close to the limit."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds of a plan on a machine whose rates are known.
-
-    Attributes
-    ----------
-    plan
-        What is computed.
-    rates
-        How fast, on each thread.
-    kernel
-        Seconds of one thread for the pass of a kernel over an entry.
-    cores
-        Cores that the threads share; None if each thread has its own.
-    share
-        Part of the tiles that remains to be computed, in (0, 1].
-    staged
-        The samples are in the store already.
-    """
+    """Seconds of a plan on a machine whose rates are known."""
 
     plan: GramPlan
     rates: Rates
+    """Rates of each thread."""
     kernel: float
+    """Seconds of one thread to evaluate the kernel at an entry."""
     cores: int | None = None
+    """Cores that the threads share; None if each thread has its own."""
     share: float = 1.0
+    """Part of the tiles that remains to be computed, in (0, 1]."""
     staged: bool = False
+    """Whether the samples are in the store already."""
 
     @property
     def at_once(self) -> int:
-        """Threads that really run at a time."""
+        """Number of threads that run at a time."""
         threads = self.plan.resources.threads
         return threads if self.cores is None else min(threads, self.cores)
 
@@ -82,7 +71,7 @@ class Prediction:
 
     @property
     def disk(self) -> float:
-        """Seconds in which the disk takes the tiles."""
+        """Seconds to write the tiles."""
         return self.share * self.plan.tile_bytes / self.rates.write
 
     @property
@@ -146,7 +135,7 @@ class Prediction:
         )
 
     def limits(self) -> list[tuple[str, str]]:
-        """Rows (what, verdict): what all workers together ask of scheduler, disk and memory."""
+        """Rows (what, verdict): the load on scheduler, disk, files and memory by all workers."""
         p, r = self.plan, self.plan.resources
         busy = max(self.seconds - self.start, 1e-9)
         asked = p.n_groups / max(self.compute, 1e-9)

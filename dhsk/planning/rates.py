@@ -1,4 +1,4 @@
-"""How fast this machine multiplies, evaluates, writes and schedules: the measured part of a plan.
+"""Measured rates of this machine: products, kernels, disk and scheduler.
 
 All cores are measured at once, because workers share the memory bandwidth and the disk.
 """
@@ -55,15 +55,15 @@ _DISK_THREADS: Final = 16
 
 @dataclass(frozen=True)
 class Line:
-    """Seconds of one thread for an entry of a product."""
+    """Seconds of one thread for an entry of a product, linear in its multiply-adds."""
 
     fixed: float
-    """For any entry."""
+    """Seconds for any entry."""
     each: float
-    """For each multiply-add of it."""
+    """Seconds for each multiply-add."""
 
     def __call__(self, multiply_adds: float) -> float:
-        """Seconds for an entry of so many multiply-adds."""
+        """Seconds for an entry of this many multiply-adds."""
         return self.fixed + self.each * multiply_adds
 
     @property
@@ -74,7 +74,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Rates:
-    """What was measured of a machine; make it with `measure_rates`."""
+    """Measured rates of a machine; made by `measure_rates`."""
 
     float64: Line
     """GEMM in float64."""
@@ -96,7 +96,7 @@ class Rates:
     """When and how they were measured, for people."""
 
     def product(self, dtype: DtypeName, *, sparse: bool) -> Line:
-        """Seconds for an entry of a product, on the path and in the type given."""
+        """Line of products of a path and type."""
         if sparse:
             return self.sparse
         return self.float32 if dtype == "float32" else self.float64
@@ -119,22 +119,9 @@ def measure_rates(
 ) -> Rates:
     """Measure this machine.
 
-    Parameters
-    ----------
-    place
-        Folder on whose disk stores will be: a few hundred megabytes are written there and removed.
-        None measures neither disk nor scheduler, and assumes them.
-    report
-        Receives progress.
-    repeats
-        Times that each product is computed.
-    cores
-        Threads at once; None for the cores of this machine.
-
-    Returns
-    -------
-    Rates
-        The rates.
+    A few hundred megabytes are written to the folder `place` and removed; None measures neither
+    disk nor scheduler, and assumes both. Each product is computed `repeats` times, on `cores`
+    threads at once (None: the cores of this machine).
     """
     threads = cores or core_count()
     day = f"{datetime.now(UTC):%Y-%m-%d}"
@@ -160,21 +147,10 @@ def measure_rates(
 
 
 def kernel_seconds(kernel: Kernel, dtype: DtypeName, cores: int | None = None) -> float:
-    """Measure the pass of a kernel over products, which depends on its parameters.
+    """Measured seconds of one thread to evaluate a kernel at a product of type `dtype`.
 
-    Parameters
-    ----------
-    kernel
-        A kernel of products.
-    dtype
-        Type of the products.
-    cores
-        Threads at once; None for the cores of this machine.
-
-    Returns
-    -------
-    float
-        Seconds of one thread for an entry.
+    They depend on the kernel's parameters. `cores` threads run at once (None: the cores of this
+    machine).
     """
     product = np.random.default_rng(0).random((_EDGE, _EDGE)).astype(dtype)
     norms = np.ones(_EDGE)
@@ -195,8 +171,8 @@ def kernel_seconds(kernel: Kernel, dtype: DtypeName, cores: int | None = None) -
 def _seconds_each(prepare: Callable[[], Work], threads: int, repeats: int) -> float:
     """Seconds of a piece of work while every thread does the same: the mean over the threads.
 
-    The shortest of some repeats on each, because rates are kept: other programs come and go, while
-    what the threads take from each other stays.
+    Of each thread the shortest repeat counts, because rates are kept: other programs come and go,
+    while the contention among these threads stays.
     """
     start = Barrier(threads)
 
@@ -295,7 +271,7 @@ def _read(folder: Path, number: int, count: int) -> None:
 
 
 def _forget(folder: Path) -> None:
-    """Drop what was written from the system's cache, where it can be: disks are to be read."""
+    """Drop the written files from the system's cache, where possible, so that disks are read."""
     if not hasattr(os, "posix_fadvise"):
         return
     for file in folder.iterdir():

@@ -20,7 +20,7 @@ def cache_file() -> Path:
 
 
 def load_rates() -> Rates | None:
-    """Rates that were measured on this machine by this version; None if there are none."""
+    """Rates of this machine, measured by this version; None if there are none."""
     try:
         return _rates(_read(cache_file())[_key()])
     except (KeyError, TypeError, ValueError):
@@ -28,18 +28,7 @@ def load_rates() -> Rates | None:
 
 
 def save_rates(rates: Rates) -> None:
-    """Keep rates for this machine and version, beside those of others.
-
-    Parameters
-    ----------
-    rates
-        What was measured.
-
-    Raises
-    ------
-    OSError
-        The cache folder cannot be written.
-    """
+    """Keep rates for this machine and version, beside those of others; may raise OSError."""
     file = cache_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(_read(file) | {_key(): dataclasses.asdict(rates)}, indent=1)
@@ -52,7 +41,7 @@ def _key() -> str:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Content of the cache; nothing if it is absent or damaged: it can be measured again."""
+    """Content of the cache; empty if it is absent or damaged, as it can be measured again."""
     try:
         found = parse_json(file.read_text())
     except (OSError, ValueError):

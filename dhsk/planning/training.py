@@ -1,7 +1,8 @@
-"""Memory of training exact and low-rank classifiers, by the functions that training itself uses."""
+"""Memory of training exact and low-rank classifiers, by the functions of training itself."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -58,12 +59,9 @@ class TrainingPlan:
 
     def row(self) -> list[str]:
         """Cells under `COLUMNS`."""
-        cells = [self.name]
-        for fit in (self.model, self.grid):
-            cells += (
-                ["-", "does not fit"] if fit is None else [human_bytes(fit.need.total), fit.how]
-            )
-        return cells
+        fits = (self.model, self.grid)
+        cells = (fit.cells if fit is not None else ("-", "does not fit") for fit in fits)
+        return [self.name, *chain.from_iterable(cells)]
 
 
 def equal_classes(n: int, classes: int) -> tuple[int, ...]:
@@ -76,16 +74,7 @@ def exact_training(
 ) -> TrainingPlan:
     """Plan exact classifiers: one in this process, and a cross-validation on a stored matrix.
 
-    Parameters
-    ----------
-    rows
-        The mapped samples.
-    shape
-        The classifiers.
-    allowed
-        What this process may use.
-    gram
-        Plan of that matrix, with the workers.
+    `gram` is the plan of that matrix, with its workers; `allowed` is the memory of this process.
     """
     one = FitCounts.of_classes(shape.sizes)
     grid = FitCounts.of_classes(shape.sizes, shape.folds, shape.chain)
@@ -106,18 +95,10 @@ def exact_training(
 def low_rank_training(
     rows: RowsShape, grid_rows: RowsShape, rank: int, shape: GridShape, allowed: Allowance
 ) -> TrainingPlan:
-    """Plan classifiers on Nyström features, all in this process.
+    """Plan classifiers on Nyström features, all in this process, with memory `allowed`.
 
-    Parameters
-    ----------
-    rows, grid_rows
-        The mapped samples for one model, and for a cross-validation.
-    rank
-        Number of features, at most that of samples.
-    shape
-        The classifiers.
-    allowed
-        What this process may use.
+    `rows` describes the mapped samples of one model, `grid_rows` those of a cross-validation;
+    `rank` is at most the number of samples.
     """
     columns = 1 if len(shape.sizes) == 2 else len(shape.sizes)
 
