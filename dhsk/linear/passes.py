@@ -200,8 +200,8 @@ def hessians(
         if found is None:
             width = len(V) if root is None else root.shape[1] + 1
             found = np.zeros((len(columns), width, width), Z.dtype)
-            held = len(columns) * len(V) * Z.dtype.itemsize
-            most = max(_LEAST_GATHERED, _GATHERED_BYTES // held)
+            row_bytes = len(columns) * len(V) * Z.dtype.itemsize
+            most = max(_LEAST_GATHERED, _GATHERED_BYTES // row_bytes)
         roots = np.sqrt(loss.curvature(margin) * weight * (_spread(first, len(Z), share) / share))
         roots = roots.astype(Z.dtype)
         first += len(Z)

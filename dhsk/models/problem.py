@@ -64,7 +64,10 @@ def class_factors(class_weight: ClassWeight, labels: NDArray[Any]) -> Floats:
 
 
 def sample_factors(sample_weight: Any, n: int) -> Floats:
-    """Sample weights, (n,), by default 1; raise InputError if they are negative or all 0."""
+    """Sample weights, (n,), by default 1.
+
+    Raises InputError unless they are finite numbers, none of them negative and not all 0.
+    """
     if sample_weight is None:
         return np.ones(n)
     try:

@@ -106,7 +106,7 @@ def plan_here(need: ApproximationNeed, what: str, room: int, threads: int) -> Ap
 def plan_on_workers(
     need: ApproximationNeed, what: str, room: int, memory: int | None, client: Client
 ) -> ApproximationPlan:
-    """Leave samples and passes to workers, with `memory` bytes for all, or what the workers have.
+    """Leave samples and passes to workers, within `memory` bytes, by default all that they have.
 
     Raises BudgetError if the landmarks do not fit in this process, or a task on a worker.
     """

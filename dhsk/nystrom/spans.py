@@ -56,7 +56,7 @@ class InMemoryFeatures:
     values: NDArray[Any]
 
     def blocks(self, basis: Basis | None) -> Iterator[tuple[slice, NDArray[Any]]]:  # noqa: ARG002
-        """Features as they are."""
+        """Slices of the features in memory."""
         for part in blocks(len(self.values), block_rows(self.values[:1].nbytes)):
             yield part, self.values[part]
 

@@ -36,7 +36,7 @@ WORTHWHILE: Final = 0.3
 """Least share of the violation among free coefficients for conjugate gradients to continue."""
 
 MOST_TURNS: Final = 3
-"""Most conjugate directions for each free coefficient before a restart: rounding needs more than
+"""Most conjugate directions since a restart, for each free coefficient: rounding needs more than
 one."""
 
 GOLDEN_RATIO: Final = 0.6180339887498949
