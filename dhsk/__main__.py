@@ -1,4 +1,4 @@
-"""Entry of the command `dhsk`: runs it and turns what ends it into an exit code."""
+"""Entry point of the command `dhsk`: runs it and turns errors into exit codes."""
 
 import io
 import logging
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     are None for the process's own.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job stays deaf
+        if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job ignores them
             signal.signal(number, _interrupt)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Paths that are no text are printed as standard error prints them.
@@ -48,7 +48,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     words = None if arguments is None else list(arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("always", InputWarning)
-        # What scikit-learn says before a warning or a refusal of ours says it.
+        # Warnings of scikit-learn that come before a warning or an error of ours.
         for said in ("The least populated class in y", "Only one class is present in y_true"):
             warnings.filterwarnings("ignore", message=said)
         warnings.showwarning = _show_warning

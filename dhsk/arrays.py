@@ -19,7 +19,7 @@ Rows: TypeAlias = Union[NDArray[np.float64], "csr_array[np.float64, tuple[int, i
 
 ROWS: Final = 1024
 SUPPORT: Final = 4096
-"""Rows and support vectors between which kernel values are held at a time: 32 MiB."""
+"""Rows and support vectors in a block of kernel values: 32 MiB in float64."""
 
 
 def blocks(n: int, size: int) -> Iterator[slice]:

@@ -9,10 +9,10 @@ Value = TypeVar("Value")
 class CachedValue(Generic[Value]):
     """Descriptor of an attribute that is computed at its first use and kept in the object.
 
-    What `functools.cached_property` is from Python 3.12 on. Before, that one holds a lock of the
-    whole class while it computes: a computation that waits for other threads waits for ever where
-    one of these needs the same attribute of another object. Without a lock, threads that come at
-    the same time each compute the value, and the last one is kept.
+    As `functools.cached_property` from Python 3.12 on. Before, that holds a lock of the whole class
+    while it computes: a computation that waits for other threads deadlocks if one of these needs
+    the same attribute of another object. Without a lock, threads that come at the same time each
+    compute the value, and the last one is kept.
     """
 
     def __init__(self, compute: Callable[[Any], Value]) -> None:

@@ -1,4 +1,4 @@
-"""Files on disk: what the system refuses, in a sentence; files that appear whole or not at all."""
+"""Files on disk: errors of the system in plain words, and files that are written whole or not."""
 
 import errno
 import json
@@ -15,7 +15,7 @@ from dhsk.errors import BudgetError, DhskError, InputError, StoreError
 _PART: Final = ".part"
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-"""What the system says of a disk without room."""
+"""Error numbers of a full disk."""
 
 REFUSED: Final = (
     errno.EACCES,
@@ -27,7 +27,7 @@ REFUSED: Final = (
     errno.EIO,
     errno.ESTALE,
 )
-"""What it says of a file that is there and cannot be read or written."""
+"""Error numbers of a file that exists but cannot be read or written."""
 
 
 def refusal_of(error: OSError) -> DhskError:
@@ -59,7 +59,7 @@ def _name_of(error: OSError) -> str:
 
 @contextmanager
 def full_disk_is_budget() -> Iterator[None]:
-    """Turn what the system says of a full disk or a used up quota into a `BudgetError`."""
+    """Turn the `OSError` of a full disk or an exhausted quota into a `BudgetError`."""
     try:
         yield
     except OSError as error:
@@ -71,7 +71,7 @@ def full_disk_is_budget() -> Iterator[None]:
 class FileBeside:
     """A file, opened as by `open`, that takes the place of `path` in one step when it is complete.
 
-    Until then it is ``.NAME.RANDOM.part`` beside it, and that is what a killed process leaves.
+    Until then it is ``.NAME.RANDOM.part`` beside it; a killed process leaves that.
     Raises `OSError`, with `filename` set, if it cannot be made.
     """
 
@@ -104,7 +104,7 @@ class FileBeside:
 
     def discard(self) -> None:
         """Remove it, unless it is in its place."""
-        with suppress(OSError):  # what was still to be written is of no use
+        with suppress(OSError):  # unwritten data are discarded too
             self.file.close()
         with suppress(OSError):
             self._beside.unlink(missing_ok=True)
@@ -114,7 +114,7 @@ class FileBeside:
 def written_beside(
     path: Path, mode: str = "wb", *, flush: bool = False, **options: Any
 ) -> Iterator[IO[Any]]:
-    """Open a file that takes the place of `path` when it is complete, and otherwise goes.
+    """Open a file that takes the place of `path` when it is complete, and is removed if not.
 
     With `flush` it is on the disk before it takes its place. Raises `OSError`, with `filename` set,
     if it cannot be written.
@@ -129,7 +129,7 @@ def written_beside(
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what writes that were killed left beside their files, in all folders below one."""
+    """Remove the parts that killed processes left in a folder and all below it."""
     for pattern in (f".*{_PART}", "*.partial"):  # the second of earlier versions
         for file in folder.rglob(pattern):
             file.unlink(missing_ok=True)
@@ -137,7 +137,7 @@ def remove_parts(folder: Path) -> None:
 
 @contextmanager
 def made_folder(path: Path) -> Iterator[None]:
-    """Make a folder, with its parents; what was made of it goes again if it stays empty.
+    """Make a folder and its parents, and remove those that were made if they stay empty.
 
     Raises `StoreError` if it cannot be written, `OSError` if it cannot be made for another reason.
     """
@@ -173,7 +173,7 @@ def check_writable(folder: Path) -> None:
 
 
 def not_writable(folder: Path, error: OSError) -> StoreError:
-    """What to say of a folder that cannot be written."""
+    """Error for a folder that cannot be written."""
     return StoreError(
         f"{folder} cannot be written ({error.strerror}): choose another folder, or make it writable"
     )

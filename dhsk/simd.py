@@ -1,4 +1,4 @@
-"""Vectors of LLVM under construction: what loops are written in that numba does not vectorise.
+"""LLVM vectors under construction, for loops that numba does not vectorise.
 
 Every multiply-add is LLVM's fma and nothing may be reassociated, so results have the same bits on
 every machine. numba's cache sees no change of this file: touch those that compile with it.

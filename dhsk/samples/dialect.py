@@ -120,7 +120,8 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
     numeric = [c for c, column in enumerate(columns) if _holds_numbers(column)]
     if any(not _is_numeric(first[c]) for c in numeric):
         return True
-    if any(first[c].strip() in map(str.strip, columns[c]) for c in _texts(first)):
+    texts = (c for c, field in enumerate(first) if not _is_numeric(field))
+    if any(first[c].strip() in map(str.strip, columns[c]) for c in texts):
         return False
     if not any(is_number(field) or has_decimal_comma(field) for field in first):
         return not all(is_missing(field) for field in first)
@@ -132,10 +133,6 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
 
 def _holds_numbers(column: Sequence[str]) -> bool:
     return all(map(_is_numeric, column)) and not all(map(is_missing, column))
-
-
-def _texts(row: Sequence[str]) -> list[int]:
-    return [c for c, field in enumerate(row) if not _is_numeric(field)]
 
 
 def _counts(row: Sequence[str], columns: Sequence[int]) -> bool:

@@ -106,8 +106,11 @@ def _as_classes(array: NDArray[Any], source: str) -> Labels:
         case "b" | "i" | "u" | "f":
             return _whole(array, source)
         case "S" | "U" | "T":
-            text = _decoded(array, source) if array.dtype.kind == "S" else array
-            return _text(text.astype(np.str_), source)
+            text = _decoded(array, source) if array.dtype.kind == "S" else array.astype(np.str_)
+            empty = np.flatnonzero(np.char.str_len(np.char.strip(text)) == 0)
+            if empty.size:
+                _refuse_missing(source, int(empty[0]))
+            return text
     raise InputError(
         f"{source}: dtype {array.dtype} is not of classes, which are whole numbers or strings"
     )
@@ -169,13 +172,6 @@ def _whole(array: NDArray[Any], source: str) -> NDArray[np.int64]:
             "expected, whole numbers of 64 bits or strings: divide the values into classes"
         )
     return array.astype(np.int64)
-
-
-def _text(array: NDArray[np.str_], source: str) -> NDArray[np.str_]:
-    empty = np.flatnonzero(np.char.str_len(np.char.strip(array)) == 0)
-    if empty.size:
-        _refuse_missing(source, int(empty[0]))
-    return array
 
 
 def _refuse_missing(source: str, row: int) -> None:

@@ -35,7 +35,7 @@ _UNREADABLE = (
 
 _TEXTS = (*TABLES, ".txt", ".txt.gz")
 
-_ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")
+_ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")  # of format 3, and 2
 
 
 @contextmanager
@@ -142,17 +142,12 @@ class Origin:
             )
 
 
-def _is_zarr(path: Path) -> bool:
-    """Whether a folder holds the metadata of a zarr array or group, format 2 or 3."""
-    return any((path / name).is_file() for name in _ZARR_METADATA)
-
-
 def _split(source: str) -> tuple[Path, str | None]:
     """Find the file or zarr folder in `FILE` or `FILE:KEY`, where both may contain colons."""
     colons = [position for position, letter in enumerate(source) if letter == ":"]
     for end in [len(source), *colons]:
         path = Path(source[:end])
-        if path.is_file() or _is_zarr(path):
+        if path.is_file() or any((path / name).is_file() for name in _ZARR_METADATA):
             return path, source[end + 1 :] or None
     if Path(source).is_dir():
         raise InputError(f"{source} is a folder, but a file or a zarr folder is needed")

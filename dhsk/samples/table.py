@@ -1,8 +1,8 @@
 """Samples in CSV and TSV files, one per row, compressed or not.
 
 Python's csv and float are used because they round every number correctly, which the default
-parser of pandas before 3.1 does not, and let a message name the cell that is wrong. What separates
-fields, and whether there is a header, `dialect` tells.
+parser of pandas before 3.1 does not, and let a message name the cell in error. `dialect` finds the
+delimiter and the header.
 """
 
 import shlex

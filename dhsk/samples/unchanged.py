@@ -22,7 +22,7 @@ class SeenRows:
     """
 
     def __init__(self, n: int) -> None:
-        self._seen: NDArray[np.uint32] = np.zeros(n, np.uint32)  # pages of it cost when written
+        self._seen: NDArray[np.uint32] = np.zeros(n, np.uint32)  # pages take memory once written
 
     def readable(self, blocks: Iterator[Rows]) -> Iterator[Rows]:
         """Yield the same blocks; `SamplesChangedError` if they cannot be read any more."""

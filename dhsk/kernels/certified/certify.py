@@ -112,7 +112,7 @@ def _roundings(
     in_denominator = 2 + coefficient_roundings + (q_power / q_sum)[1:]
     in_d = points[:-1] < ONE / 2
     roundings = in_numerator + in_denominator * quotient + (2 + in_d) * h[:-1]
-    roundings += y[1:] * _slope(local, points[:-1])
+    roundings += y[1:] * np.abs(_exponent(local, points[:-1], derivative=1))
     return roundings
 
 
@@ -130,11 +130,6 @@ def _exponent(local: Local, points: Floats, derivative: int = 0) -> Floats:
     polynomial = Polynomial([float(a) for a in local.polynomial.coeffs()])
     value: Floats = polynomial.deriv(derivative)(y) * (ONE / half) ** derivative
     return value
-
-
-def _slope(local: Local, points: Floats) -> Floats:
-    """Size of dh/dc at points of a piece."""
-    return np.abs(_exponent(local, points, 1))
 
 
 def minus_log(local: Local, factors: tuple[float, ...], points: Floats) -> Floats:

@@ -24,7 +24,7 @@ class Form:
     left: float
     """Cosine below which values are those at it."""
     offset: float
-    """A: what is left to P/Q is small next to c = 1, or where K is smallest."""
+    """A, so that P/Q is small next to c = 1, or where K is smallest."""
     numerator: Reals
     denominator: Reals
     """Coefficients of Q; the last is 1, so Q = 1 has that one alone."""

@@ -284,7 +284,7 @@ def _certified_single(locals_: Sequence[Local], fit: Rational, shape: _Shape) ->
     exact = fit.numerator, fit.denominator
     error = proven_bound(locals_, exact, candidate, (), 1)
     left = locals_[0].piece.left
-    if left > -ONE:  # what is held constant from there on
+    if left > -ONE:  # K is held constant below
         error = ErrorBound(max(error.absolute, 2.0 ** (1 - _LOWEST_SINGLE_BITS)), error.relative)
     none = np.zeros(0, np.float32)
     return Form(left / ONE, offset, p, q, none, none, error)
