@@ -19,7 +19,7 @@ from dhsk.gram.prepare import takes_float32
 from dhsk.kernels import Kernel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.sources import RowsShape
-from dhsk.planning.pilot import SMALLEST, Pilot, check_pilot, run_pilot
+from dhsk.planning.pilot import SMALLEST, Pilot, run_pilot
 from dhsk.planning.training import (
     COLUMNS,
     GridShape,
@@ -68,12 +68,8 @@ class TrainingOptions:
         return named
 
     def read(self, n: int, *, header: bool | None) -> NDArray[Any] | None:
-        """Labels of n samples, enough for pilot fits; None if none were given."""
-        if self.labels is None:
-            return None
-        labels: NDArray[Any] = read_labels(self.labels, n, header=header)
-        check_pilot(labels)
-        return labels
+        """Labels of n samples; None if none were given."""
+        return None if self.labels is None else read_labels(self.labels, n, header=header)
 
 
 training_options = gathered(
@@ -162,6 +158,8 @@ def say_training(plans: TrainingPlans, samples: Samples | None, options: Trainin
         say(f"pilot of {way.name}, C = {options.C:g}: {pilot.timed}")
         least = "" if way.model.ample else "at least "
         rows.append([way.name, *(least + pilot.words(n, fits) for fits in (1, grid.fits))])
+    if not rows:
+        return
     say(f"Seconds for all {n:,} samples, an extrapolation of the pilot fits; reading comes on top")
     print_table(("", "one model", f"{grid.fits} fits, one after the other"), rows)
 

@@ -99,6 +99,17 @@ def test_a_rank_with_too_few_samples_is_said(run: Any, file: str, monkeypatch: A
     assert re.search(r"^exact +0", out, re.M)
 
 
+def test_few_samples_are_planned_without_seconds(run: Any) -> None:
+    """The memory is told, and that fits need no pilot; there is no empty table."""
+    np.save("few.npy", np.eye(4)[np.arange(40) % 4] + 1)
+    np.save("few-y.npy", np.arange(40) % 2)
+    code, out, _ = run("plan", "few.npy", "--labels", "few-y.npy")
+    assert code == DONE
+    assert "exact: pilot fits need 512 samples or more, but there are 40: train on all" in out
+    assert "memory of exact: process " in out
+    assert "Seconds for all" not in out
+
+
 def test_what_does_not_fit_has_no_seconds(run: Any, file: str) -> None:
     """It says so in the table."""
     code, out, _ = run("plan", file, "--labels", "y.txt", "--memory", "310MB", "--rank", 40)
@@ -114,13 +125,11 @@ def test_what_does_not_fit_has_no_seconds(run: Any, file: str) -> None:
         (["x.npy", "--labels", "same.txt"], "same.txt: all 600 labels are 1"),
         (["x.npy", "--labels", "y.txt", "--classes", "3"], "--labels goes with SAMPLES"),
         (["--n", "600", "--dim", "40", "--labels", "y.txt"], "--labels goes with SAMPLES"),
-        (["small.npy", "--labels", "few.txt"], "need 512 samples or more, but there are 300"),
     ],
 )
 def test_labels_that_cannot_be_used(run: Any, words: list[str], message: str) -> None:
     """Refused before anything is shown."""
     np.save("x.npy", np.ones((N, 4)))
-    np.save("small.npy", np.ones((300, 4)))
     np.savetxt("y.txt", np.arange(N) % 3, fmt="%d")
     np.savetxt("few.txt", np.arange(300) % 3, fmt="%d")
     np.savetxt("same.txt", np.ones(N), fmt="%d")
