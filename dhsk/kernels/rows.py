@@ -70,16 +70,19 @@ def _refuse_non_finite(rows: Rows, what: str) -> None:
     finite = np.isfinite(values)
     if finite.all():
         return
-    if isinstance(rows, np.ndarray):
-        row, column = np.unravel_index(int(np.argmin(finite)), rows.shape)
-    else:
-        first = int(np.argmin(finite))
-        row = np.searchsorted(rows.indptr, first, side="right") - 1
-        column = rows.indices[first]
+    row, column = place_of(rows, int(np.argmin(finite)))
     raise InputError(
         f"{what} has the value {values[~finite][0]} at row {row}, column {column} (counted from 0):"
         " every entry must be finite, so drop or impute such samples"
     )
+
+
+def place_of(rows: Rows, position: int) -> tuple[int, int]:
+    """Row and column of a flat position in the stored values."""
+    if isinstance(rows, np.ndarray):
+        return divmod(position, int(rows.shape[1]))
+    row = np.searchsorted(rows.indptr, position, side="right") - 1
+    return int(row), int(rows.indices[position])
 
 
 def squared_norms(X: Rows) -> Floats:

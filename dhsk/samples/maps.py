@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.kernels.centre import with_centres
+from dhsk.kernels.rows import place_of
 from dhsk.samples.memory import from_memory
 from dhsk.samples.zeros import ZeroRows, ZeroRule
 
@@ -261,11 +262,7 @@ def _refuse_negative(block: Rows, first_row: int) -> None:
 
 def _refuse(block: Rows, position: np.intp, first_row: int, reason: str) -> NoReturn:
     """Refuse the entry at a flat position of `_values`."""
-    if isinstance(block, csr_array):
-        row = int(np.searchsorted(block.indptr, position, side="right")) - 1
-        column = int(block.indices[position])
-    else:
-        row, column = divmod(int(position), block.shape[1])
+    row, column = place_of(block, int(position))
     value = _values(block).reshape(-1)[position]
     raise InputError(
         f"row {first_row + row}, column {column} (counted from 0) holds {value}, {reason}"

@@ -49,21 +49,11 @@ class ReorderedSamples(Samples):
 def in_order(
     samples: Samples, names: Sequence[str] | None, of: str, *, warn: bool = True
 ) -> Samples:
-    """Put columns in the order of known names; without names on either side, change nothing.
+    """Put columns in the order of `names`; without names on either side, change nothing.
 
-    Parameters
-    ----------
-    names
-        Names of the features in the required order; None if they are not known.
-    of
-        Where the names come from, for the message.
-    warn
-        Whether to warn (`InputWarning`) if only one side has names, as scikit-learn does.
-
-    Raises
-    ------
-    InputError
-        A name is missing, unknown, or occurs twice in another order; the first ones are listed.
+    `of` says where the names come from. If only one side has names, this warns (`InputWarning`) as
+    scikit-learn does, unless `warn` is False. Raises `InputError` if a name is missing, unknown, or
+    occurs twice in another order; it lists the first ones.
     """
     own = samples.feature_names
     if names is None or own is None:

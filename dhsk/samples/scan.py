@@ -58,24 +58,13 @@ def scan(
     are equal, as for the kernels. Dense and CSR samples of the same values have different
     fingerprints, because their inner products may differ in the last bit.
 
-    The samples are read in blocks of about 16 MiB; about five are in memory.
+    The samples are read in blocks of about 16 MiB; about five are in memory. With `unit`, rows must
+    be unit vectors under the identity map. `check` is called with each block and the index of its
+    first row, and raises if a row cannot be used; `on_rows` is called after each block with the
+    number of rows read so far. `zero_rows` counts all-zero samples; None maps them to the centre.
 
-    Parameters
-    ----------
-    unit
-        Whether the rows must be unit vectors under the identity map.
-    check
-        Called with each block and the index of its first row; raises if a row cannot be used.
-    on_rows
-        Called after each block with the number of rows read so far.
-    zero_rows
-        Rule for all-zero samples, which it counts; None maps them to the centre.
-
-    Raises
-    ------
-    InputError
-        If a row or an entry has no image under the map, a norm is off by more than
-        `UNIT_TOLERANCE` although `unit`, or `check` refuses; it names the source and the row.
+    Raises `InputError`, which names the source and the row, if a row or an entry has no image under
+    the map, a norm is off by more than `UNIT_TOLERANCE`, or `check` refuses.
     """
     fingerprint = _Fingerprint(samples.is_sparse, samples.shape)
     zero_rows = ZeroRows() if zero_rows is None else zero_rows

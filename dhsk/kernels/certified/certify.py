@@ -54,18 +54,9 @@ def proven_bound(
     of E, which is that of h and of d, and its own rounding. With factors 1 - u_j d it is the sum of
     two parts of one sign, and the product of these, less 1, takes three roundings each.
 
-    Parameters
-    ----------
-    locals_
-        h on neighbouring intervals up to c = 1, without the factors' part.
-    exact
-        Polynomials whose quotient stands for h: with the rounded coefficients, or before rounding.
-    rounded
-        A, and the coefficients of P and Q, in the type that the form is evaluated in.
-    factors
-        The factors' u_j.
-    coefficient_roundings
-        1 if `exact` is before rounding, else 0.
+    `locals_` are h on neighbouring intervals up to c = 1, without the part of the factors, whose
+    u_j are `factors`. The quotient of the polynomials `exact` stands for h: with the coefficients
+    that `rounded` has, or with those before rounding if `coefficient_roundings` is 1 and not 0.
     """
     _, p, q = rounded
     tiny = np.finfo(p.dtype).tiny

@@ -41,24 +41,14 @@ def interpolate_rationally(
 
     h is a Stieltjes function, so P and Q have negative zeros alone and positive coefficients, and
     the error falls geometrically with the size, at a rate that depends on the logarithm of the
-    interval's length over its distance from the zeros (Stahl & Totik 1992, chapter 6). The result
-    is the best of the rounds.
+    interval's length over its distance from the zeros (Stahl & Totik 1992, chapter 6).
 
-    Parameters
-    ----------
-    locals_
-        h, on an interval.
-    sizes
-        Numbers of coefficients of P and of Q; there are as many nodes, less one.
-    spread
-        Where the nodes begin to thin out: about the distance to the next zero.
-    goal
-        Wanted error; few rounds are made if it is out of reach.
-    lightest
-        The error of log K is weighed by K, but at least by this: 1 stands for no weights.
-    relative
-        The error is that of log K in units of log K instead: where log K is small all over, that of
-        K says nothing about 1 - K.
+    `locals_` are h on an interval, and `sizes` the numbers of coefficients of P and of Q, which
+    take as many nodes, less one. The nodes begin to thin out at `spread`, about the distance to the
+    next zero. The result is the best of the rounds; these are few if `goal`, the wanted error, is
+    out of reach. The error of log K is weighed by K, but at least by `lightest`: 1 stands for no
+    weights. If `relative`, it is in units of log K instead: where log K is small all over, that of
+    K says nothing about 1 - K.
     """
     left = locals_[0].piece.left
     width = (ONE - left) / ONE
