@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dhsk.errors import InputError
-from dhsk.samples import open_samples
+from dhsk.samples import open_samples, read_labels
 
 X = np.random.default_rng(7).poisson(0.7, (23, 7)).astype(np.float64)
 
@@ -74,3 +74,22 @@ def test_short_arrays_in_an_archive_are_refused(rows, tmp_path):
         archive.writestr("X.npy", content[:-10])
     with pytest.raises(InputError, match="10 bytes early"):
         list(open_samples(tmp_path / "x.npz").blocks(rows))
+
+
+def test_truncated_arrays_are_refused_when_opened(tmp_path):
+    """Samples and labels that are shorter than their header announces name both sizes."""
+    for name, array, read in (
+        ("x.npy", X, open_samples),
+        ("y.npy", np.arange(23), lambda path: read_labels(path, 23)),
+    ):
+        path = tmp_path / name
+        np.save(path, array)
+        content = path.read_bytes()
+        path.write_bytes(content[:-10])
+        sizes = f"has {len(content) - 10} bytes and its header announces {len(content)}"
+        with pytest.raises(InputError, match=sizes):
+            read(path)
+    with zipfile.ZipFile(tmp_path / "y.npz", "w") as archive:
+        archive.writestr("y.npy", content[:-10])
+    with pytest.raises(InputError, match=f"y is truncated: it {sizes}"):
+        read_labels(tmp_path / "y.npz", 23)
