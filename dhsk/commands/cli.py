@@ -34,7 +34,7 @@ from dhsk.gram.prepare import check_kernels
 from dhsk.units import human_seconds, parse_bytes
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="dhsk")
 def commands() -> None:
     """Exact heat kernels on the hypersphere: Gram matrices larger than memory, and SVMs on them.
@@ -48,7 +48,7 @@ for command in (kernel, plan, cv, train, predict, info, verify):
 
 
 @commands.command()
-@click.option("--out", type=PathParameter(), default="dhsk-demo", show_default=True)
+@click.option("--out", type=PathParameter(), default="dhsk-demo")
 @cluster_options
 @click.pass_context
 def demo(context: click.Context, out: Path, cluster: ClusterOptions) -> None:

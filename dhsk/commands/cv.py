@@ -109,9 +109,7 @@ grid_options = gathered(
         type=Numbers(),
         help="Times of parametrix kernels alone: in high dimension they need 10 to 30 times more.",
     ),
-    click.option(
-        "--sigma", type=Numbers(), default="1", show_default=True, help="Gaussian widths."
-    ),
+    click.option("--sigma", type=Numbers(), default="1", help="Gaussian widths."),
     click.option(
         "--C",
         "C",
@@ -119,28 +117,24 @@ grid_options = gathered(
         help="Bounds of the duals, with --rank factors of the losses; or auto: scaled to each "
         "kernel. [default: 0.1,1,10, or auto where the time scale is]",
     ),
-    click.option("--folds", type=click.IntRange(2), default=5, show_default=True),
+    click.option("--folds", type=click.IntRange(2), default=5),
     click.option(
         "--min-class",
         type=click.IntRange(1),
         default=1,
-        show_default=True,
         help="Fewest samples of a class: smaller classes are left out.",
     ),
     click.option("--groups", help="FILE or FILE:COLUMN: samples of a group stay in one fold."),
-    click.option("--scoring", default="accuracy", show_default=True, help="A scikit-learn scorer."),
+    click.option("--scoring", default="accuracy", help="A scikit-learn scorer."),
     click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
     click.option(
         "--tol",
         type=float,
         default=1e-3,
-        show_default=True,
         help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left.",
     ),
     ranks_options,
-    click.option(
-        "--seed", type=Seed(), default=0, show_default=True, help="Of the folds and landmarks."
-    ),
+    click.option("--seed", type=Seed(), default=0, help="Of the folds and landmarks."),
     map_option,
     zero_rows_option,
 )

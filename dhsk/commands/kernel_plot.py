@@ -52,10 +52,7 @@ def plot_kernels(path: Path, pairs: Sequence[tuple[HeatKernel, SphericalKernel]]
                 )
         _label(picture.axes)
         # Without its date, a file is the same every time.
-        dated: dict[str, dict[str, None]] = {
-            ".svg": {"Date": None},
-            ".pdf": {"CreationDate": None},
-        }
+        dated: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
         with written_beside(path) as file:
             picture.figure.savefig(
                 file,

@@ -68,12 +68,7 @@ class ClusterOptions:
 cluster_options = gathered(
     "cluster",
     ClusterOptions,
-    click.option(
-        "--cluster",
-        default="local",
-        show_default=True,
-        help="local, tcp://HOST:PORT, or a scheduler file.",
-    ),
+    click.option("--cluster", default="local", help="local, tcp://HOST:PORT, or a scheduler file."),
     click.option(
         "--workers",
         type=click.IntRange(1),
@@ -100,14 +95,12 @@ tile_options = gathered(
         "--dtype",
         type=click.Choice(["float32", "float64"]),
         default="float64",
-        show_default=True,
         help="Type of the stored entries.",
     ),
     click.option(
         "--product-dtype",
         type=click.Choice(["float32", "float64"]),
         default="float64",
-        show_default=True,
         help="Type of the products; float32 takes half the time, at cosines off by some 1e-7.",
     ),
     click.option("--tile", type=click.IntRange(1), help="Edge of a tile. [default: by memory]"),
@@ -115,7 +108,6 @@ tile_options = gathered(
         "--layout",
         type=click.Choice(["triangle", "full"]),
         default="triangle",
-        show_default=True,
         help="Store the upper half, or both.",
     ),
 )
@@ -194,12 +186,12 @@ class KernelOptions:
 kernel_options = gathered(
     "kernel",
     KernelOptions,
-    click.option("--kernel", type=click.Choice(KERNELS), default="heat", show_default=True),
+    click.option("--kernel", type=click.Choice(KERNELS), default="heat"),
     click.option("--time-scale", type=float, help="Time in units of log(dim)/dim. [default: 1]"),
     click.option("--time", type=float, help="Absolute diffusion time."),
-    click.option("--sigma", type=float, default=1.0, show_default=True, help="Gaussian width."),
-    click.option("--degree", type=int, default=2, show_default=True, help="Polynomial degree."),
-    click.option("--offset", type=float, default=1.0, show_default=True, help="Polynomial offset."),
+    click.option("--sigma", type=float, default=1.0, help="Gaussian width."),
+    click.option("--degree", type=int, default=2, help="Polynomial degree."),
+    click.option("--offset", type=float, default=1.0, help="Polynomial offset."),
 )
 map_option = click.option(
     "--map",
@@ -211,7 +203,6 @@ zero_rows_option = click.option(
     "--zero-rows",
     type=click.Choice(["center", "error"]),
     default="center",
-    show_default=True,
     help="What becomes of samples of zeros, which have no image on the sphere: the centre of the "
     "positive orthant, or an error.",
 )

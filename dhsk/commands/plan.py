@@ -93,7 +93,6 @@ machine_options = gathered(
         "--passes",
         type=click.IntRange(1),
         default=1,
-        show_default=True,
         help="Times that the whole matrix will be read.",
     ),
     click.option("--measure", is_flag=True, help="Measure this machine, and keep the rates."),
@@ -101,7 +100,6 @@ machine_options = gathered(
         "--place",
         type=PathParameter(exists=True, file_okay=False),
         default=".",
-        show_default=True,
         help="Folder on the disk that --measure measures, and where stores would be.",
     ),
 )

@@ -130,11 +130,7 @@ class _Table:
 
 
 def _write_predictions(
-    table: _Table,
-    samples: Samples,
-    out: Path,
-    truth: NDArray[Any] | None,
-    progress: OnProgress,
+    table: _Table, samples: Samples, out: Path, truth: NDArray[Any] | None, progress: OnProgress
 ) -> int:
     """Write the table; return the number of right labels, 0 without true labels."""
     from dhsk.arrays import ROWS

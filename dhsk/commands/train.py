@@ -57,7 +57,6 @@ fit_options = gathered(
         "C",
         type=float,
         default=1.0,
-        show_default=True,
         help="Bound of the duals; with --rank, factor of the losses.",
     ),
     click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
@@ -68,13 +67,7 @@ fit_options = gathered(
         "[default: 1e-3; with --rank: 1e-4]",
     ),
     click.option("--probability", is_flag=True, help="Train for `dhsk predict --proba` too."),
-    click.option(
-        "--seed",
-        type=Seed(),
-        default=0,
-        show_default=True,
-        help="Of --probability's folds, or landmarks.",
-    ),
+    click.option("--seed", type=Seed(), default=0, help="Of --probability's folds, or landmarks."),
     click.option(
         "--dtype",
         type=click.Choice(["float32", "float64"]),
@@ -124,10 +117,7 @@ def train(
         kernel=kernel.make(opened.shape[1]), memory=cluster.memory, **asdict(mapping)
     )
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
-    with (
-        TreeMemory() as tree,
-        connected_if_asked(cluster, needed=fit.store is not None) as client,
-    ):
+    with TreeMemory() as tree, connected_if_asked(cluster, needed=fit.store is not None) as client:
         _fit(estimator.set_params(client=client), opened, y, journal)
     estimator.save(out)
     for prefix in (NEWTON, LANDMARKS):
@@ -169,11 +159,7 @@ def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: P
 
     from dhsk.estimators import NystromSVC
 
-    with (
-        show_progress() as progress,
-        wrong_out(),
-        warnings.catch_warnings(record=True) as caught,
-    ):
+    with show_progress() as progress, wrong_out(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         if isinstance(estimator, NystromSVC):
             estimator.fit_samples(samples, y, progress, journal)

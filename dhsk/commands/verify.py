@@ -43,12 +43,7 @@ def info(store: Path) -> None:
 @click.option("--repair", metavar="SAMPLES", help="Recompute what is damaged from these samples.")
 @table_options
 @cluster_options
-def verify(
-    store: Path,
-    repair: str | None,
-    table: TableOptions,
-    cluster: ClusterOptions,
-) -> None:
+def verify(store: Path, repair: str | None, table: TableOptions, cluster: ClusterOptions) -> None:
     """Test every checksum of a store: of its tiles, of the samples in it, of its descriptions.
 
     Of a store of NystromFeatures.write those of its blocks, of a model those of its arrays.

@@ -41,11 +41,7 @@ class KernelMatrices:
     """
 
     def __init__(
-        self,
-        square: Square,
-        sphere_map: SphereMap | None,
-        zero_rows: ZeroRule,
-        options: RunOptions,
+        self, square: Square, sphere_map: SphereMap | None, zero_rows: ZeroRule, options: RunOptions
     ) -> None:
         self.square = square
         self.zero_rows = zero_rows
