@@ -92,7 +92,7 @@ def gram(
     table: TableOptions,
     cluster: ClusterOptions,
 ) -> None:
-    """Compute the Gram matrix of SAMPLES into a zarr store; run again, it goes on where it was."""
+    """Compute the Gram matrix of SAMPLES into a zarr store; run it again after an interrupt."""
     opened = open_samples_of(samples, table)
     made = kernel.make(opened.shape[1])
     chosen = check_kernels([made], [opened], mapping.sphere_map, tiles.product_dtype)

@@ -131,10 +131,10 @@ grid_options = gathered(
         "--tol",
         type=float,
         default=1e-3,
-        help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left.",
+        help="Largest KKT violation; with --rank, norm of the gradient relative to that at 0.",
     ),
     ranks_options,
-    click.option("--seed", type=Seed(), default=0, help="Of the folds and landmarks."),
+    click.option("--seed", type=Seed(), default=0, help="Seed of the folds and landmarks."),
     map_option,
     zero_rows_option,
 )
@@ -192,11 +192,11 @@ def cv(
 ) -> None:
     """Cross-validate SVMs over kernels, times and C, on a Gram store or on samples.
 
-    They are exact, or with --rank linear ones on features, for samples that are too many for a Gram
-    matrix: then in this process, unless --cluster or --workers is given.
+    The SVMs are exact. With --rank they are linear ones on Nyström features, for more samples than
+    a Gram matrix allows; they run in this process unless --cluster or --workers is given.
 
-    Rows of finished kernels are in results.csv while the grid runs. Interrupted, the same command
-    goes on where it was; another one does not replace the results unless --overwrite says so.
+    Rows of finished kernels are in results.csv while the grid runs. After an interrupt, the same
+    command continues; another one replaces the results only with --overwrite.
     """
     low_rank = grid.low_rank
     opened = _open_source(source, labels, table)

@@ -54,7 +54,7 @@ def check_earlier(
     earlier = results.get("settings") or _read(out / _NOTE)
     way_out = "give another --out, or --overwrite to replace them"
     if not earlier:
-        raise InputError(f"{out} holds results of a run that is not known: {way_out}")
+        raise InputError(f"{out} holds results of an unknown run: {way_out}")
     differ = [name for name, value in earlier.items() if settings.get(name, _ABSENT) != value]
     samples = results.get("samples", {}).get("fingerprint")
     if not differ and samples is not None and samples != fingerprint():

@@ -203,8 +203,8 @@ zero_rows_option = click.option(
     "--zero-rows",
     type=click.Choice(["center", "error"]),
     default="center",
-    help="What becomes of samples of zeros, which have no image on the sphere: the centre of the "
-    "positive orthant, or an error.",
+    help="Samples of zeros have no image on the sphere: map them to the centre of the positive "
+    "orthant, or raise an error.",
 )
 
 

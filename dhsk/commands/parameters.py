@@ -10,7 +10,7 @@ from dhsk.kernels import NAMED
 
 
 class PathParameter(click.Path):
-    """A path, as `pathlib.Path`, that the system can be asked for."""
+    """A path, as `pathlib.Path`, without NUL characters."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(path_type=Path, readable=False, **options)  # reading says more

@@ -83,8 +83,10 @@ training_options = gathered(
         help=f"Ranks of low-rank classifiers. [default: {','.join(map(str, RANKS))}]",
     ),
     click.option("--labels", help="FILE or FILE:COLUMN: time pilot fits and extrapolate."),
-    click.option("--C", "C", type=float, default=1.0, help="Of pilot fits."),
-    click.option("--classes", type=click.IntRange(2), help="Without --labels. [default: 2]"),
+    click.option("--C", "C", type=float, default=1.0, help="C of the pilot fits."),
+    click.option(
+        "--classes", type=click.IntRange(2), help="If there are no --labels. [default: 2]"
+    ),
     click.option(
         "--grid",
         type=GridNumbers(),

@@ -43,9 +43,9 @@ def predict(
     decision: bool,
     table: TableOptions,
 ) -> None:
-    """Write the label of each of SAMPLES by a MODEL of `dhsk train`, read block by block.
+    """Write the labels of SAMPLES predicted by a MODEL of `dhsk train`, block by block.
 
-    Features that both have names for may be in any order. Ids of the samples come first where the
+    Features with names may be in any order. Ids of the samples come first where the
     file has them: AnnData's obs_names, an array of names in an .npz archive, a column of a table
     (--id-column, else one called id that is no feature).
     """

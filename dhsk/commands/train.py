@@ -63,11 +63,11 @@ fit_options = gathered(
     click.option(
         "--tol",
         type=float,
-        help="Greatest KKT violation; with --rank, part of the gradient at 0 that may be left. "
+        help="Largest KKT violation; with --rank, norm of the gradient relative to that at 0. "
         "[default: 1e-3; with --rank: 1e-4]",
     ),
     click.option("--probability", is_flag=True, help="Train for `dhsk predict --proba` too."),
-    click.option("--seed", type=Seed(), default=0, help="Of --probability's folds, or landmarks."),
+    click.option("--seed", type=Seed(), default=0, help="For --probability, or the landmarks."),
     click.option(
         "--dtype",
         type=click.Choice(["float32", "float64"]),
@@ -101,9 +101,9 @@ def train(
 ) -> None:
     """Train an exact SVM on SAMPLES, or a linear one on --rank features, and write it to a file.
 
-    In this process unless --cluster, --workers or --store is given: then on a cluster. An exact SVM
-    holds the samples in memory. With --rank what does not fit is read again in every pass, and
-    training that was interrupted goes on.
+    It runs in this process unless --cluster, --workers or --store is given. An exact SVM needs the
+    samples in memory. With --rank, samples that do not fit are read again in every pass, and the
+    same command continues after an interrupt.
     """
     from dhsk.execution.checkpoint import Checkpoint
     from dhsk.linear.checkpoint import PREFIX as NEWTON

@@ -29,7 +29,7 @@ from dhsk.units import human_bytes
 @click.command()
 @click.argument("store", type=PathParameter())
 def info(store: Path) -> None:
-    """Say what a Gram store, complete or not, a feature store or a model holds."""
+    """Describe a Gram store, complete or not, a feature store or a model."""
     if store.is_file():
         _show_model(store)
     elif is_of_features(store):
@@ -40,14 +40,11 @@ def info(store: Path) -> None:
 
 @click.command()
 @click.argument("store", type=PathParameter())
-@click.option("--repair", metavar="SAMPLES", help="Recompute what is damaged from these samples.")
+@click.option("--repair", metavar="SAMPLES", help="Recompute damaged tiles from these samples.")
 @table_options
 @cluster_options
 def verify(store: Path, repair: str | None, table: TableOptions, cluster: ClusterOptions) -> None:
-    """Test every checksum of a store: of its tiles, of the samples in it, of its descriptions.
-
-    Of a store of NystromFeatures.write those of its blocks, of a model those of its arrays.
-    """
+    """Test every checksum of a Gram store, with its samples, of a feature store or a model."""
     of_gram = not store.is_file() and not is_of_features(store)
     if repair is not None and not of_gram:
         raise InputError(

@@ -176,7 +176,7 @@ def _rate(value: float) -> str:
 
 
 def _verdict(load: float) -> str:
-    """Say in words how much of what there is would be asked for."""
+    """Say whether a load, as a share of the capacity, is the limit."""
     if load > 1:
-        return f"the limit, it is asked for {_rate(load)} times that"
+        return f"the limit, the load is {_rate(load)} times that"
     return "close to the limit" if load > FULL_SHARE else "no limit"

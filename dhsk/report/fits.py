@@ -93,7 +93,7 @@ def refit(results: Results) -> Html:
 
 def _exact(results: Results, proof: Certificate) -> list[tuple[str, str]]:
     return [
-        ("KKT violation", f"{two_digits(proof.kkt)}; {results.tol:g} was asked for"),
+        ("KKT violation", f"{two_digits(proof.kkt)}; the tolerance is {results.tol:g}"),
         ("duality gap", f"{two_digits(proof.gap)} of the primal objective"),
         ("support vectors", whole(proof.n_support or 0)),
         ("margin", brief(proof.margin)),

@@ -77,7 +77,7 @@ def refit(results: Results, proof: Certificate) -> list[tuple[str, str]]:
     return [
         (
             "gradient",
-            f"{two_digits(proof.gradient)} of that at zero; {tolerance(results)} was asked for",
+            f"{two_digits(proof.gradient)} of that at zero; the tolerance is {tolerance(results)}",
         ),
         ("duality gap", f"at most {proof.gap:.2g} of the objective"),
         ("rank", whole(results.best.rank or 0)),

@@ -139,29 +139,7 @@ class RunFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Results(RunFacts):
-    """What a cross-validation found.
-
-    Attributes
-    ----------
-    rows
-        One for each kernel, C and fold.
-    summary
-        One cell for each kernel and C.
-    best
-        The cell that won, and `choice` how.
-    confusion
-        Counts (true, predicted) of `best` over the folds.
-    low_rank
-        None for exact classifiers.
-    search, search_ended
-        Stages of the search for a time scale, and why it ended; empty if there was none.
-    test, refit
-        Of the best cell, fitted on all samples; None if that was not asked for.
-    dropped_classes, untrained_classes
-        Classes that were left out for having too few samples, and that some folds lack.
-    settings
-        What the command line was given; None for results of `cross_validate`.
-    """
+    """One cell for each kernel and C."""
 
     version: str
     created: str
@@ -171,19 +149,32 @@ class Results(RunFacts):
     scoring: str
     tol: float
     low_rank: LowRank | None
+    """None for exact classifiers."""
     rows: tuple[Row, ...]
+    """One for each kernel, C and fold."""
     summary: tuple[Cell, ...]
+    """One cell for each kernel and C."""
     best: Cell
+    """The cell that won."""
     choice: ChoiceOfBest | None
+    """How the best cell was chosen."""
     confusion: tuple[tuple[int, ...], ...]
+    """Counts (true, predicted) of `best` over the folds."""
     seconds: Timings
     search: tuple[SearchStage, ...] = ()
+    """Stages of the search for a time scale; empty if there was none."""
     search_ended: str = ""
+    """Why the search ended; empty if there was none."""
     test: HeldOutScore | None = None
+    """Score of the best cell, fitted on all samples, on a test set; None without one."""
     refit: Certificate | None = None
+    """Certificate of the best cell, fitted on all samples; None without that fit."""
     dropped_classes: tuple[FewSamples, ...] = ()
+    """Classes that were left out for having too few samples."""
     untrained_classes: tuple[FewSamples, ...] = ()
+    """Classes that some folds lack in training."""
     settings: Mapping[str, Any] | None = None
+    """Options of the command line; None for results of `cross_validate`."""
 
     @cached_value
     def cells(self) -> tuple[Cell, ...]:

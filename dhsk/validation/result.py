@@ -28,7 +28,7 @@ class CvResult(Results):
     Attributes
     ----------
     model_
-        The best cell fitted on all samples, if that was asked for.
+        The best cell fitted on all samples; None without ``refit`` or ``test``.
 
     Examples
     --------

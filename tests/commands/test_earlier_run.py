@@ -154,7 +154,7 @@ def test_results_of_an_unknown_run_are_not_replaced(run: Callable[..., Any]) -> 
     Path("o").mkdir()
     Path("o/results.csv").write_text("a\n")
     code, said = run("x.npy", *WORDS)
-    assert (code, "run that is not known" in said) == (BAD_INPUT, True)
+    assert (code, "an unknown run" in said) == (BAD_INPUT, True)
     assert contents() == {"o/results.csv": b"a\n"}
     assert run("x.npy", *WORDS, "--overwrite")[0] == DONE
 

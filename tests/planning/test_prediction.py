@@ -151,7 +151,7 @@ def test_a_million_samples_on_64_workers() -> None:
     plan.check()
     limits = dict(Prediction(plan, RATES, KERNEL).limits())
     # Each of 64 threads makes 8 bytes in 1 + 400/10 + 2 ns: 11.9 GB/s for a disk of 1 GB/s.
-    assert "the limit, it is asked for 12 times that" in limits["disk"]
+    assert "the limit, the load is 12 times that" in limits["disk"]
     assert "no limit" in limits["scheduler"]
     assert "no limit" in limits["files"]
     assert "no limit" in limits["worker memory"]

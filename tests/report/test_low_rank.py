@@ -99,8 +99,8 @@ def test_the_refit_has_its_facts(page: Any) -> None:
     """Gradient, gap, landmarks, features and trace error of the fit on all samples."""
     text = page.text.split("Refit of the best cell")[1]
     assert (
-        "converged yes gradient 0.00021 of that at zero; 0.001 times the smaller side's share of "
-        "the samples was asked for duality gap at most 0.00013 of the objective rank 2,000 "
+        "converged yes gradient 0.00021 of that at zero; the tolerance is 0.001 times the smaller "
+        "side's share of the samples duality gap at most 0.00013 of the objective rank 2,000 "
         "features 1,998 trace error 0.00813 time 6.1 s"
     ) in text
 
