@@ -289,7 +289,7 @@ def _write(result: "CvResult", out: Path, *, overwrite: bool) -> None:
 
 
 def _print_files(out: Path, *, model: bool) -> None:
-    """Print what was written, and what to do next."""
+    """Print the files of the results, and the next command."""
     files = ["results.json", "results.csv", "report.html", *(["model.dhsk"] if model else [])]
     say(f"output: {out / files[0]}, {', '.join(files[1:])}")
     say(f"next:   open {out / 'report.html'} in a browser")

@@ -173,7 +173,7 @@ def known_rates() -> Rates:
 
 
 def _measure(place: Path) -> Rates:
-    """Measure this machine, print what was found, and keep it."""
+    """Measure this machine, print its rates, and keep them."""
     with show_progress() as progress:
         rates = measure_rates(place, progress)
     print_pairs("Rates of this machine, all cores at once", rates.table())

@@ -1,1 +1,1 @@
-"""What a computation will cost, before it runs."""
+"""Predicted seconds and memory of a computation."""

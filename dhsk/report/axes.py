@@ -31,7 +31,7 @@ def ring(ax: "Axes", x: float, y: float) -> None:
 
 
 def legend(ax: "Axes") -> None:
-    """Name what is drawn, to the right of the axes."""
+    """Draw a legend to the right of the axes."""
     ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
 
 

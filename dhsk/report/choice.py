@@ -1,4 +1,4 @@
-"""Sections about the choice of the best cell: the grid, the folds, what was tried, the table."""
+"""Sections on the choice of the best cell: grid, folds, search, table of all cells."""
 
 from typing import Any
 

@@ -7,7 +7,7 @@ from dhsk.results.parts import Results
 
 
 def metric(results: Results) -> str:
-    """Return what the scorer is called in a sentence: accuracy, ROC AUC, balanced accuracy."""
+    """Return the name of the scorer in a sentence: accuracy, ROC AUC, balanced accuracy."""
     return results.scoring.replace("_", " ").replace("roc auc", "ROC AUC")
 
 
@@ -99,12 +99,12 @@ def label(point: GridPoint) -> str:
 
 
 def named(point: GridPoint) -> str:
-    """Return what was tried, in brief: heat s=1, rank 2000, C = 10."""
+    """Return kernel, rank and C in brief: heat s=1, rank 2000, C = 10."""
     return f"{label(point)}, {penalty_words(point)}"
 
 
 def cell_words(cell: Cell) -> str:
-    """Return what was tried: heat kernel at time scale 1, rank 2,000, C = 10."""
+    """Return kernel, rank and C: heat kernel at time scale 1, rank 2,000, C = 10."""
     penalty = penalty_words(cell)
     if cell.rank is None:
         return f"{kernel_words(cell)}, {penalty}"

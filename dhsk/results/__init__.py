@@ -1,1 +1,1 @@
-"""What a cross-validation found, as typed values, and as the JSON of results.json."""
+"""Results of a cross-validation, as typed values and as the JSON of results.json."""

@@ -33,7 +33,7 @@ class Cells:
 
     @classmethod
     def of_checkpoint(cls, kept: dict[str, Any]) -> "Cells":
-        """Cells of what a checkpoint keeps, also of one that an earlier version wrote."""
+        """Cells from a checkpoint, also from one of an earlier version."""
         return cls(read_rows(kept["rows"]), kept["predicted"])
 
 
@@ -73,7 +73,7 @@ def rows_of_kernel(
 def _held_out(
     source: Source, grid: Grid, pairs: Sequence[Pair], solved: PairFits
 ) -> Iterator[Floats]:
-    """Decisions of all pairs, (n, pairs), for what the fold of each column holds out."""
+    """Decisions of all pairs, (n, pairs), for the test samples of each column's fold."""
     at_once = max(1, PRODUCT_BYTES // (8 * source.n * len(pairs)))
     for part in blocks(grid.columns, at_once):
         columns = range(grid.columns)[part]
@@ -83,7 +83,7 @@ def _held_out(
 
 
 def _sigmoids(grid: Grid, held_out: Sequence[Floats]) -> list[Floats | None]:
-    """What turns the decisions of each column into probabilities, from those of other folds."""
+    """Platt's sigmoids of each column, fitted to the decisions of the other folds."""
     found: list[Floats | None] = [None] * grid.columns
     for c in range(len(grid.C)):
         same_C = range(c, grid.columns, len(grid.C))

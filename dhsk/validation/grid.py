@@ -171,7 +171,7 @@ def _fold_weights(
 
 
 def _check_score(scoring: Scoring, classes: NDArray[Any], y: Indices, fold: int) -> None:
-    """Refuse a score that does not exist where a fold holds out none of a class."""
+    """Refuse a score that is undefined because a fold tests no sample of some class."""
     present, k = np.unique(y), len(classes)
     if len(present) == k:
         return

@@ -164,7 +164,7 @@ class LowRankEngine:
         """Results of one kernel at one rank, from a checkpoint if there is one."""
         grid, row_map = self._grid, self._row_map(kernel)
         asked = self._low_rank
-        # These names, in this order, are in the names of journals: they may not change.
+        # The digest of these names in this order names checkpoints: they may not change.
         how = {"selection": asked.selection, "loss": asked.loss, "oversampling": asked.oversampling}
         how |= {"rank": rank, "seed": self._seed, "dtype": row_map.dtype}
         key = [kernel.to_spec(), fingerprint, row_map.sphere_map, how]

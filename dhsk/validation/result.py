@@ -52,7 +52,7 @@ class CvResult(Results):
 
     @property
     def results_(self) -> list[dict[str, Any]]:
-        """One row per kernel, C and fold: score, and what proves and bounds it."""
+        """One row per kernel, C and fold: its score and its certificate."""
         return [flat(row) for row in self.rows]
 
     @property
@@ -165,12 +165,12 @@ class CvResult(Results):
 
 def remove_rows(path: Path | None) -> None:
     """Remove a table that an earlier grid left, if there is one."""
-    if path is not None and path.exists():  # a read-only disk refuses to remove even what is not
+    if path is not None and path.exists():  # a read-only disk fails even without the file
         path.unlink()
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
-    """Write rows of results, at least one, as a table; a file that is there is replaced."""
+    """Write one row of results or more as a table; replace an existing file."""
     with written_beside(path, "w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(flat(rows[0])))
         writer.writeheader()

@@ -123,7 +123,7 @@ def test_help_tells_of_low_rank(run: Any) -> None:
     out = " ".join(run("cv", "--help")[1].split())
     assert "--rank WHOLE NUMBERS Fit on Nyström features, this many, such as 500,1000,2000." in out
     assert "With --rank: how landmarks are chosen. [default: rpcholesky]" in out
-    assert "With --rank: of a margin; logistic is for `dhsk predict --proba`. [default:" in out
+    assert "With --rank: loss of a margin; logistic is for `dhsk predict --proba`. [default:" in out
 
 
 @pytest.mark.slow

@@ -227,8 +227,8 @@ def test_the_refit_has_its_certificate(full: Any) -> None:
     text = full.text.split("Refit of the best cell")[1]
     assert (
         "converged yes KKT violation 0.0008; the tolerance is 0.001 duality gap 0.0003 of the "
-        "primal objective support vectors 310 margin 0.021 VC bound 1,210 effective sample size 4.1 "
-        "time 12.1 s"
+        "primal objective support vectors 310 margin 0.021 VC bound 1,210 effective sample size "
+        "4.1 time 12.1 s"
     ) in text
 
 
