@@ -29,6 +29,8 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
         place = {"local_directory": str(self._folder.path)}
         of_scheduler = {"scheduler_kwargs": place | options.pop("scheduler_kwargs", {})}
         options = place | options | of_scheduler
+        self._ended = False
+        self._at_exit = partial(_close, weakref.ref(self))
         with short_logs():
             cluster = LocalCluster(**options)  # closes itself if it fails
             try:
@@ -37,17 +39,22 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
                 cluster.close()
                 raise
         # Dask would end the parts in any order, and log lost connections.
-        self._at_exit = partial(_close, weakref.ref(self))
         atexit.register(self._at_exit)
 
     def close(self, *arguments: Any, **options: Any) -> Any:
-        """Close the client, as `distributed.Client.close` does, and then the cluster."""
-        atexit.unregister(self._at_exit)
-        ended = super().close(*arguments, **options)
-        if self.cluster is not None:
-            self.cluster.close()
-        self._folder.remove()
-        return ended
+        """Close the client, as `distributed.Client.close` does, and then the cluster, once.
+
+        Garbage collection closes again, at any moment. To close the cluster takes the lock that is
+        held while another one starts: the thread that starts it would wait for itself.
+        """
+        closed = super().close(*arguments, **options)
+        if not self._ended:
+            self._ended = True
+            atexit.unregister(self._at_exit)
+            if self.cluster is not None:
+                self.cluster.close()
+            self._folder.remove()
+        return closed
 
 
 def _close(reference: "weakref.ref[LocalClient]") -> None:

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import threading
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ import numpy as np
 import psutil
 import pytest
 from distributed import LocalCluster, default_client
+from distributed.utils import LoopRunner
 
 import dhsk
 from dhsk.commands.connecting import connected
 from dhsk.commands.options import ClusterOptions
 from dhsk.execution import cluster
+from dhsk.execution.local import thread_client
 
 
 @pytest.fixture
@@ -50,6 +53,17 @@ def test_local_workers_are_not_profiled() -> None:
         found = client.run(lambda: dask.config.get("distributed.worker.profile.enabled"))
     assert list(found.values()) == [False]
     assert dask.config.get("distributed.worker.profile.enabled") == before
+
+
+def test_a_closed_client_is_not_closed_again() -> None:
+    """Garbage collection does so, perhaps where this thread holds the lock of Dask's loops."""
+    client = thread_client(1, set_as_default=False)
+    client.close()
+    with LoopRunner._lock:
+        again = threading.Thread(target=client.close, daemon=True)
+        again.start()
+        again.join(10)
+        assert not again.is_alive()
 
 
 def listening() -> set[tuple[int, str, int]]:
