@@ -57,9 +57,10 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        chosen = self.sphere_map or self._family.default_map
+        own = self._family.default_map
+        chosen = own if self.sphere_map is None else self.sphere_map
         tags.input_tags.sparse = True
-        counts = chosen == "hyperspherical" or isinstance(self.kernel, SmoothedKernel)
+        counts = str(chosen) == "hyperspherical" or isinstance(self.kernel, SmoothedKernel)
         tags.input_tags.positive_only = counts
         return tags
 

@@ -39,7 +39,7 @@ def check_kernels(
             f"these kernels take samples by different maps ({', '.join(sorted(own))}): "
             "give sphere_map, or compute them separately"
         )
-    chosen = parse_sphere_map(sphere_map or own.pop())
+    chosen = parse_sphere_map(own.pop() if sphere_map is None else sphere_map)
     for kernel in kernels:
         _check_kernel(kernel, sides, chosen, product_dtype)
         kernel.prepare()

@@ -286,3 +286,10 @@ def test_both_signatures_have_every_option() -> None:
     parameters = inspect.signature(dhsk.compute_gram).parameters.values()
     own = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
     assert GramOptions.__optional_keys__ == own
+
+
+@pytest.mark.parametrize("odd", [np.zeros(3), "", 1])
+def test_what_is_no_map_is_refused(counts: Any, odd: Any) -> None:
+    """By its value; no map is None."""
+    with pytest.raises(dhsk.InputError, match="there is no map"):
+        dhsk.compute_gram(counts(6, 4), "heat", sphere_map=odd)
