@@ -27,6 +27,8 @@ class Journal:
 
     def put(self, name: str, fits: Sequence[Fit], rest: Any) -> None:
         """Write an entry of fits and a JSON value atomically."""
+        if self._entries.folder is None:
+            return
         numbers = [{k: v for k, v in vars(fit).items() if k not in _ARRAYS} for fit in fits]
         arrays = {
             "support": np.concatenate([np.empty(0, np.int64), *(fit.support for fit in fits)]),
