@@ -100,19 +100,51 @@ def test_results_open_and_have_a_report(old: Path, name: str) -> None:
     assert "<svg" in (old / "report.html").read_text()
 
 
+def numbers(reports: list[dhsk.Progress], stage: str) -> list[int]:
+    """What a stage had done at each of its reports."""
+    return [report.done for report in reports if report.stage == stage]
+
+
 def test_a_killed_training_goes_on(old: Path, values: Any) -> None:
     """From the step that was kept, to the model that it would have had."""
-    X, y = inputs.samples(inputs.KILLED)
+    X, _ = inputs.samples(inputs.KILLED)
     names = {p.name for p in (old / "killed").iterdir()}
-    rest: list[Any] = []
-    model = NystromSVC(60, C=100.0, random_state=0, memory="1GB")
-    model.fit_samples(X, y, rest.append, journal=old / "killed")
-    found = model.decision_function(X)
+    rest: list[dhsk.Progress] = []
+    found = inputs.train_in_steps(rest.append, old / "killed").decision_function(X)
     np.testing.assert_allclose(found, values["killed"], rtol=0, atol=1e-6)
     if {p.name for p in (old / "killed").iterdir()} != names:
         pytest.skip("on this processor the features have other bits, so the step is not theirs")
-    all_steps: list[Any] = []
-    whole = NystromSVC(60, C=100.0, random_state=0, memory="1GB")
-    whole.fit_samples(X, y, all_steps.append)
+    every: list[dhsk.Progress] = []
+    whole = inputs.train_in_steps(every.append, None)
     np.testing.assert_array_equal(found, whole.decision_function(X))
-    assert len(rest) < len(all_steps)
+    stage, step = inputs.AT_STEP
+    assert 1 < step < len(numbers(every, stage))
+    # The report that killed it is that of the step that was kept.
+    assert len(numbers(rest, stage)) == len(numbers(every, stage)) - step
+
+
+def test_a_killed_choice_of_landmarks_goes_on(old: Path, values: Any, tmp_path: Path) -> None:
+    """From the round that was kept, under the name that it has, to the same landmarks."""
+    X, _ = inputs.different_samples()
+    (kept,) = (old / "killed-landmarks").iterdir()
+    inputs.kill(inputs.train_in_rounds, tmp_path / "anew", *inputs.AT_ROUND)
+    (ours,) = (tmp_path / "anew").iterdir()
+    assert ours.name == kept.name
+    with np.load(kept) as one, np.load(ours) as other:
+        np.testing.assert_array_equal(one["pivots"], other["pivots"])
+        same = all(np.array_equal(one[name], other[name]) for name in one.files)
+        chosen = len(one["pivots"])
+    rest: list[dhsk.Progress] = []
+    every: list[dhsk.Progress] = []
+    resumed = inputs.train_in_rounds(rest.append, kept.parent)
+    whole = inputs.train_in_rounds(every.append, None)
+    stage, count = inputs.AT_ROUND
+    assert numbers(every, stage)[0] == 0
+    assert numbers(rest, stage) == numbers(every, stage)[count - 1 :]
+    assert numbers(rest, stage)[0] == chosen < len(resumed.landmark_indices_)
+    found = resumed.decision_function(X)
+    np.testing.assert_array_equal(resumed.landmark_indices_, values["landmark_indices"])
+    np.testing.assert_allclose(found, values["landmarks"], rtol=0, atol=1e-6)
+    if not same:
+        pytest.skip("on this processor the features have other bits than those that were kept")
+    np.testing.assert_array_equal(found, whole.decision_function(X))

@@ -3,23 +3,30 @@
     python tests/compatibility/write.py FOLDER
 
 The folder `2026-11` was written by the first version whose formats are kept: a Gram store, a
-feature store, both models, the journal and results of both cross-validations, a low-rank training
-that was killed half-way, and what was computed from all of them.
+feature store, both models, the journal and results of both cross-validations, two low-rank
+trainings that were killed, one between its steps and one as it chose landmarks, and what
+was computed from all of them. What that version called otherwise was called so for it.
 """
 
 import argparse
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from inputs import GRID, KILLED, LOW_RANK, samples
+from inputs import (
+    AT_ROUND,
+    AT_STEP,
+    GRID,
+    KILLED,
+    LOW_RANK,
+    different_samples,
+    kill,
+    samples,
+    train_in_rounds,
+    train_in_steps,
+)
 
 import dhsk
-
-
-class Killed(BaseException):
-    """The training is ended here."""
 
 
 def write(folder: Path) -> None:
@@ -37,6 +44,9 @@ def write(folder: Path) -> None:
         dhsk.cross_validate(X, y, **options, out=folder / "out").to_json(folder / f"{name}.json")
         (folder / "out" / "fits").rename(folder / f"{name}-journal")
         shutil.rmtree(folder / "out")
+    kill(train_in_steps, folder / "killed", *AT_STEP)
+    kill(train_in_rounds, folder / "killed-landmarks", *AT_ROUND)
+    landmarks = train_in_rounds(None, None)
     np.savez(
         folder / "values.npz",
         gram=np.asarray(dhsk.open_gram(folder / "gram")),
@@ -44,32 +54,10 @@ def write(folder: Path) -> None:
         probability=exact.predict_proba(X),
         low_rank=low_rank.decision_function(X),
         features=features.transform(X),
-        killed=killed(folder / "killed"),
+        killed=train_in_steps(None, None).decision_function(samples(KILLED)[0]),
+        landmark_indices=landmarks.landmark_indices_,
+        landmarks=landmarks.decision_function(different_samples()[0]),
     )
-
-
-def killed(folder: Path) -> Any:
-    """Leave the checkpoint of a training in a folder; decisions of one that ran to its end."""
-    X, y = samples(KILLED)
-
-    def end(progress: dhsk.Progress) -> None:
-        kept = list(folder.glob("newton-*.npz"))
-        if kept:
-            shutil.copytree(folder, folder.with_name("copy"))
-            raise Killed
-
-    def train(progress: Any) -> Any:
-        model = dhsk.NystromSVC(60, C=100.0, random_state=0, memory="1GB")
-        return model.fit_samples(X, y, progress, journal=folder)
-
-    try:
-        train(end)
-    except Killed:
-        shutil.rmtree(folder)
-        folder.with_name("copy").rename(folder)
-    else:
-        raise AssertionError("it ended before a step was kept")
-    return train(None).decision_function(X)
 
 
 if __name__ == "__main__":
