@@ -165,6 +165,11 @@ class GramMatrix(TiledArray):
             check_derivable(self.header, self._store.kernels[0], kernel, computed=self._compute)
         return GramMatrix(self._store, kernel, compute=self._compute, folder=self._folder)
 
+    def stored(self) -> "GramMatrix | None":
+        """Matrix of the stored values that this one is read or derived from, if there are any."""
+        kernel = self.kernel if self.kernel in self._store.kernels else self._store.kernels[0]
+        return None if self._compute else GramMatrix(self._store, kernel, folder=self._folder)
+
     def _stored_norms2(self) -> tuple[Floats, Floats]:
         """Squared norms of the samples, the diagonal of their inner products."""
         stored = TileSource(self.path, [self._store.kernels[0]])

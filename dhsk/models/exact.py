@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from dhsk.models.base import Arrays, TrainedModel, arrays_of, require_shapes
 from dhsk.models.rescaling import kernel_in
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.platt import class_probabilities
-from dhsk.solvers.problems import Pair
+from dhsk.solvers.problems import Pair, pairs_of_classes
 from dhsk.solvers.votes import one_vs_rest, vote
 
 
@@ -191,11 +190,3 @@ class SvcModel(TrainedModel):
         if self.sigmoids is None:
             raise InputError("the model has no probabilities: train it with probability=True")
         return class_probabilities(decisions, self.sigmoids, len(self.classes))
-
-
-def pairs_of_classes(n_classes: int) -> Indices:
-    """Indices of the pairs that each of k classes is in, by the other class, (k, k - 1)."""
-    numbers = np.zeros((n_classes, n_classes), np.intp)
-    for number, (a, b) in enumerate(combinations(range(n_classes), 2)):
-        numbers[a, b] = numbers[b, a] = number
-    return numbers[~np.eye(n_classes, dtype=bool)].reshape(n_classes, n_classes - 1)

@@ -1,7 +1,7 @@
 """Plan of the memory of the fits of a grid."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,6 +46,8 @@ class FitPlan:
     """Whether the matrix of every pair of classes fits in memory."""
     need: MemoryNeed
     """Memory of all processes."""
+    held: bool
+    """Whether each process keeps the stored values of the matrix in memory."""
     split_folds: bool
     """Whether each fold is a task, so that there are enough tasks."""
     resources: Resources
@@ -85,6 +87,8 @@ class FitCounts:
     folds: int
     box_bytes: int
     """Bytes of the bounds of all coefficients."""
+    entries: int
+    """Entries between the samples of each two classes, and of each class."""
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], n: int) -> "FitCounts":
@@ -97,6 +101,7 @@ class FitCounts:
             columns=columns,
             folds=columns // pairs[0].dual.chain,
             box_bytes=sum(pair.dual.boxes.nbytes for pair in pairs),
+            entries=_entries({c: n for pair in pairs for c, n in pair.sizes.items()}.values()),
         )
 
     @classmethod
@@ -110,6 +115,7 @@ class FitCounts:
             columns=columns,
             folds=folds,
             box_bytes=8 * columns * n * (len(sizes) - 1),  # a sample is in k - 1 pairs
+            entries=_entries(sizes),
         )
 
     @property
@@ -150,19 +156,25 @@ def plan_fits(
         if at_once == 1 or room >= smallest:
             break
         at_once -= 1
+    whole = room >= block
+    held = max(1, resources.workers) * counts.entries * dtype.itemsize
+    if not whole or held > available - at_once * (block + vectors + FIT_BASE_BYTES):
+        held = 0
     return FitPlan(
         n=counts.n,
         fits=tasks * counts.columns,
         tasks=tasks * counts.folds if split else tasks,
         at_once=at_once,
         room=room,
-        whole=room >= block,
+        whole=whole,
+        held=held > 0,
         need=MemoryNeed(
             "exact fits",
             {
                 "processes": _processes(resources, at_once),
                 "bounds and products": counts.client_bytes,
                 "matrices": at_once * room,
+                "stored values": held,
                 "vectors": at_once * vectors,
                 "code and tiles": at_once * FIT_BASE_BYTES,
             },
@@ -170,6 +182,12 @@ def plan_fits(
         split_folds=split,
         resources=resources,
     )
+
+
+def _entries(sizes: Iterable[int]) -> int:
+    """Entries of a symmetric matrix, those of each class with itself and with every later one."""
+    counts = list(sizes)
+    return (sum(counts) ** 2 + sum(n**2 for n in counts)) // 2
 
 
 def _processes(resources: Resources, at_once: int) -> int:

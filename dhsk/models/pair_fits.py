@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import combinations, groupby
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.tasks import Executor
 from dhsk.models.journal import Journal
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.pairs import PairTask, solve_pairs
-from dhsk.solvers.problems import Pair, make_pairs
+from dhsk.solvers.held_out import SupportVectors, held_out_decisions
+from dhsk.solvers.pairs import PairTask, solve_pairs, solve_whole
+from dhsk.solvers.problems import Pair, make_pair, make_pairs, members_of_classes
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import Source
 
@@ -44,12 +45,50 @@ class MatrixProblem:
     """Identifies the problems in a checkpoint."""
 
 
-class _Part(NamedTuple):
+class PairPart(NamedTuple):
     """Problems of one task: a pair of classes on some folds, with every C."""
 
     kernel: int
     pair: int
     folds: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedProblems:
+    """Problems of all pairs of classes on some matrices: each process is sent them once."""
+
+    codes: Indices
+    weights: Floats
+    problems: tuple[MatrixProblem, ...]
+    balls: bool
+
+    @cached_value
+    def classes(self) -> list[Indices]:
+        """Samples of each class."""
+        return members_of_classes(self.codes)
+
+    def task(self, part: PairPart) -> PairTask:
+        """Problems of a part, on its matrix."""
+        problem = self.problems[part.kernel]
+        classes = list(combinations(range(len(self.classes)), 2))[part.pair]
+        C = [value * problem.unit for value in problem.C]
+        pair = make_pair(classes, self.classes, self.weights[list(part.folds)], C)
+        ball = self.balls and 0 in part.folds  # the same for every fold
+        return PairTask(part, problem.source, pair, ball)
+
+
+def solve_part(
+    shared: SharedProblems, part: PairPart, tol: float, fine: bool
+) -> tuple[PairPart, list[Fit], float]:
+    """Solve the problems of a part on their whole matrix: the task that workers run."""
+    return solve_whole(shared.task(part), tol, fine)
+
+
+def decide_part(
+    shared: SharedProblems, kernel: int, rows: Indices, found: SupportVectors
+) -> Floats:
+    """Decisions of all pairs for some samples: the task that workers run."""
+    return held_out_decisions(shared.problems[kernel].source, rows, shared.classes, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +139,7 @@ class PairSolver:
 
     def solved(self, wanted: Sequence[int] = (0,)) -> Iterator[tuple[int, PairFits]]:
         """Solve the problems of some kernels; yield each index and its fits once complete."""
-        found: dict[int, dict[_Part, tuple[list[Fit], float]]] = {k: {} for k in wanted}
+        found: dict[int, dict[PairPart, tuple[list[Fit], float]]] = {k: {} for k in wanted}
         missing = []
         for part in (part for k in wanted for part in self._parts(k)):
             kept = self.journal.get(self._name_of(part))
@@ -117,14 +156,31 @@ class PairSolver:
             if self._whole(found, part.kernel):
                 yield part.kernel, self._joined(found.pop(part.kernel), part.kernel)
 
+    def held_out(self, k: int, solved: PairFits, folds: Sequence[Indices]) -> Iterator[Floats]:
+        """Decisions of a kernel's fits for the held-out samples of each fold.
+
+        They are (values of C, samples, pairs), fold by fold.
+        """
+        chain = len(self.problems[k].C)
+        tasks = (
+            (
+                self._shared,
+                k,
+                rows,
+                SupportVectors.of([own[f * chain : (f + 1) * chain] for own in solved.fits]),
+            )
+            for f, rows in enumerate(folds)
+        )
+        yield from self.placement.executor.run(decide_part, tasks, ordered=True)
+
     def forget(self, k: int) -> None:
         """Delete the fits of a kernel from the checkpoint."""
         self.journal.drop([self._name_of(part) for part in self._parts(k)])
 
-    def _parts(self, k: int) -> list[_Part]:
+    def _parts(self, k: int) -> list[PairPart]:
         """Tasks of a kernel."""
         shares = self._shares(k)
-        return [_Part(k, pair, share) for pair in range(self.n_pairs) for share in shares]
+        return [PairPart(k, pair, share) for pair in range(self.n_pairs) for share in shares]
 
     def _shares(self, k: int) -> list[tuple[int, ...]]:
         """Folds of each task of a pair."""
@@ -142,29 +198,34 @@ class PairSolver:
         """Number of samples of the largest pair."""
         return int(np.sort(np.bincount(self.codes[self.codes >= 0]))[-2:].sum())
 
-    def _name_of(self, part: _Part) -> str:
+    def _name_of(self, part: PairPart) -> str:
         return digest_of(self.problems[part.kernel].name, part.pair, list(part.folds))
 
-    def _solve(self, parts: Sequence[_Part]) -> Iterator[tuple[_Part, list[Fit], float]]:
+    @cached_value
+    def _problems(self) -> SharedProblems:
+        return SharedProblems(self.codes, self.weights, tuple(self.problems), self.balls)
+
+    @cached_value
+    def _shared(self) -> Any:
+        """The problems as an argument of tasks."""
+        return self.placement.executor.share(self._problems)
+
+    def _solve(self, parts: Sequence[PairPart]) -> Iterator[tuple[PairPart, list[Fit], float]]:
         """Parts in order of completion; kernel by kernel if some do not fit in memory."""
-        together = all(self._fits(k) for k in {part.kernel for part in parts})
         room, executor = self.placement.room, self.placement.executor
-        for _, own in groupby(parts, key=lambda part: together or part.kernel):
-            tasks = (self._task(part) for part in own)
+        if all(self._fits(k) for k in {part.kernel for part in parts}):
+            own = ((self._shared, part, self.tol, self.fine) for part in parts)
+            yield from executor.run(solve_part, own)
+            return
+        for _, some in groupby(parts, key=lambda part: part.kernel):
+            tasks = map(self._problems.task, some)
             yield from solve_pairs(tasks, self.tol, room, executor, fine=self.fine)
 
-    def _task(self, part: _Part) -> PairTask:
-        pair = self.pairs(part.kernel)[part.pair]
-        if len(part.folds) < len(self.weights):
-            pair = pair.of_folds(part.folds)
-        ball = self.balls and 0 in part.folds  # the same for every fold
-        return PairTask(part, self.problems[part.kernel].source, pair, ball)
-
-    def _whole(self, found: dict[int, dict[_Part, tuple[list[Fit], float]]], k: int) -> bool:
+    def _whole(self, found: dict[int, dict[PairPart, tuple[list[Fit], float]]], k: int) -> bool:
         """Whether every part of a kernel is solved."""
         return len(found[k]) == self.n_pairs * len(self._shares(k))
 
-    def _joined(self, found: dict[_Part, tuple[list[Fit], float]], k: int) -> PairFits:
+    def _joined(self, found: dict[PairPart, tuple[list[Fit], float]], k: int) -> PairFits:
         fits: list[list[Fit]] = [[] for _ in range(self.n_pairs)]
         radii2 = [0.0] * self.n_pairs
         for part in sorted(found):

@@ -1,8 +1,9 @@
 """Kernel matrices for solvers: computed from rows in memory, or a Gram matrix."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +14,12 @@ from dhsk.execution.threads import Threads
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.memory import product_bytes
 from dhsk.gram.row_map import mapped_bytes
+from dhsk.gram.storage.indexing import by_block
 from dhsk.kernels import Kernel
+from dhsk.models.class_blocks import ClassBlocks
 from dhsk.samples import Samples
 from dhsk.solvers.smo import padded
-from dhsk.solvers.sources import repeat_to_padded
+from dhsk.solvers.sources import Panel, repeat_to_padded
 
 _EDGE: Final = 1024
 """Default edge of blocks of kernel values. Measured: 0.30 s for 4,096 samples of 393 features;
@@ -75,6 +78,14 @@ class RowsSource:
             if i != j:
                 out[j] += values.T @ V[i]
         return out
+
+    def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
+        """Entries between some samples and groups of samples."""
+        for number, group in enumerate(groups):
+            for i, j in product(blocks(len(rows), self._edge), blocks(len(group), self._edge)):
+                values = self._kernel.of_rows(self._rows[rows[i]], self._rows[group[j]])
+                places = np.arange(i.start, i.stop), np.arange(j.start, j.stop)
+                yield Panel(places[0], number, places[1], values)
 
     def diagonal(self) -> Floats:
         """Diagonal entries."""
@@ -219,15 +230,22 @@ class ClassesSource(RowsSource):
 
 
 class GramSource:
-    """A symmetric Gram matrix: stored, derived, or computed from its samples on demand."""
+    """A symmetric Gram matrix: stored, derived, or computed from its samples on demand.
 
-    def __init__(self, G: GramMatrix) -> None:
+    `held` are the stored values in memory, if they fit there.
+    """
+
+    def __init__(self, G: GramMatrix, held: ClassBlocks | None = None) -> None:
         self.n = G.shape[0]
         self.dtype = G.dtype
         self.G = G
+        self._held = held
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, read from tiles, or computed if that takes less time."""
+        K = None if self._held is None else self._held.pair(self.G.kernel, members)
+        if K is not None:
+            return K
         if not self._computing_pays(len(members)):
             return self.G.submatrix(members, repeat_to_padded(members))
         rows = RowsSource(self.G.staged_rows(members), self.G.kernel)
@@ -242,6 +260,37 @@ class GramSource:
             return False
         flops = float(count) ** 2 * header.dim
         return flops / MULTIPLY_RATE < self.n**2 / 2 * self.dtype.itemsize / READ_RATE
+
+    def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
+        """Entries between some samples and groups of samples, each of one class."""
+        if self._held is None:
+            yield from self._panels_of_tiles(rows, groups)
+            return
+        columns = [np.arange(len(group)) for group in groups]
+        for places in self._held.by_class(rows):
+            for number, group in enumerate(groups):
+                if len(group):
+                    values = self._held.between(self.G.kernel, rows[places], group)
+                    yield Panel(places, number, columns[number], values)
+
+    def _panels_of_tiles(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
+        """Parts of tiles, each of which is read once."""
+        tiling = self.G.tiling
+        own = by_block(rows, tiling.tile)
+        others = [by_block(group, tiling.tile) for group in groups]
+        for i, j in tiling.tiles():
+            sides = ((i, j), (j, i)) if i != j else ((i, j),)
+            used = [side for side in sides if side[0] in own]
+            if not used:
+                continue
+            (tile,) = self.G.source(((i, j),))
+            for row, column in used:
+                values = tile.values if (row, column) == (i, j) else tile.values.T
+                strip = values[own[row].inside]
+                for number, group in enumerate(others):
+                    if column in group:
+                        part = strip.take(group[column].inside, axis=1)
+                        yield Panel(own[row].place, number, group[column].place, part)
 
     def product(self, V: Floats) -> Floats:
         """Product with V, on the workers of the current client if there is one."""

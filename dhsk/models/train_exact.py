@@ -16,7 +16,7 @@ from dhsk.execution.workers import Workers, computing, resources_of
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
-from dhsk.models.exact import Certificates, Expansion, SvcModel, pairs_of_classes
+from dhsk.models.exact import Certificates, Expansion, SvcModel
 from dhsk.models.exact_plan import plan_exact, share_of_fits
 from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
@@ -26,7 +26,7 @@ from dhsk.models.sources import ClassesSource, GramSource, RowsShape, RowsSource
 from dhsk.progress import OnProgress, Progress, counter
 from dhsk.samples import Samples
 from dhsk.solvers.platt import fit_sigmoid
-from dhsk.solvers.problems import make_pairs
+from dhsk.solvers.problems import make_pairs, pairs_of_classes
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import Source
 

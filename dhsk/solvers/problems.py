@@ -20,6 +20,12 @@ class Pair:
     """Indices of the samples, those of the first class before those of the second."""
     dual: Dual
 
+    @property
+    def sizes(self) -> dict[int, int]:
+        """Number of samples of each class."""
+        first = int((self.dual.sign > 0).sum())
+        return {self.first: first, self.second: len(self.members) - first}
+
     def of_folds(self, folds: Sequence[int]) -> "Pair":
         """The problems of some folds, with all C."""
         chain = self.dual.chain
@@ -33,12 +39,35 @@ def make_pairs(codes: Indices, weights: Floats, values_of_C: Sequence[float]) ->
     codes are the classes of the samples as integers from 0, (N,), and weights the factors of C,
     (folds, N), 0 for test samples. The values of C must ascend.
     """
-    of_class = [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
+    classes = members_of_classes(codes)
+    return [
+        make_pair((a, b), classes, weights, values_of_C)
+        for a, b in combinations(range(len(classes)), 2)
+    ]
+
+
+def make_pair(
+    pair: tuple[int, int],
+    classes: Sequence[Indices],
+    weights: Floats,
+    values_of_C: Sequence[float],
+) -> Pair:
+    """Problems of one pair of classes, as `make_pairs` has them; classes are their samples."""
+    members = np.concatenate([classes[c] for c in pair])
+    sign = np.repeat([1.0, -1.0], [len(classes[c]) for c in pair])
     factors = np.asarray(values_of_C)[:, None]
-    pairs = []
-    for a, b in combinations(range(len(of_class)), 2):
-        members = np.concatenate([of_class[a], of_class[b]])
-        sign = np.where(codes[members] == a, 1.0, -1.0)
-        boxes = np.concatenate([weight[members] * factors for weight in weights])
-        pairs.append(Pair(a, b, members, Dual(sign, boxes, len(factors))))
-    return pairs
+    boxes = np.concatenate([weight[members] * factors for weight in weights])
+    return Pair(*pair, members, Dual(sign, boxes, len(factors)))
+
+
+def members_of_classes(codes: Indices) -> list[Indices]:
+    """Indices of the samples of each class, ascending."""
+    return [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
+
+
+def pairs_of_classes(n_classes: int) -> Indices:
+    """Indices of the pairs that each of k classes is in, by the other class, (k, k - 1)."""
+    numbers = np.zeros((n_classes, n_classes), np.intp)
+    for number, (a, b) in enumerate(combinations(range(n_classes), 2)):
+        numbers[a, b] = numbers[b, a] = number
+    return numbers[~np.eye(n_classes, dtype=bool)].reshape(n_classes, n_classes - 1)

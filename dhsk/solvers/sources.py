@@ -1,7 +1,7 @@
 """Matrices that solvers read in parts: the protocol, and a matrix in memory."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from dhsk.solvers.smo import padded
 _EDGE: Final = 1024
 """Rows that are converted to float64 at a time."""
 
+_PANEL_ROWS: Final = 256
+"""Rows that `ArraySource.panels` reads at a time."""
+
 PRODUCT_BYTES: Final = 1 << 28
 """Bytes of the vectors that are multiplied with the matrix at a time, about."""
 
@@ -19,6 +22,19 @@ COLUMNS: Final = 16
 """Vectors are multiplied in multiples of 16, so that each product has the same bits whatever it is
 computed with. Measured with OpenBLAS 0.3.31 on four kinds of processors, except for parts of seven
 rows or fewer."""
+
+
+class Panel(NamedTuple):
+    """Entries of a matrix between some samples and a group of samples."""
+
+    rows: Indices
+    """Positions among the samples."""
+    group: int
+    """Number of the group."""
+    columns: Indices
+    """Positions in the group."""
+    values: NDArray[Any]
+    """(rows, columns)."""
 
 
 class Source(Protocol):
@@ -31,6 +47,13 @@ class Source(Protocol):
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, (n, padded(n)), as `smo.ascend` takes it."""
+
+    def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator["Panel"]:
+        """Entries between some samples and each group of samples, in parts.
+
+        The samples of a group are of one class. Each entry is in one part, in any order that
+        depends on the arguments alone.
+        """
 
     def product(self, V: Floats) -> Floats:
         """Product of the matrix with V, (N, k)."""
@@ -50,6 +73,14 @@ class ArraySource:
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples."""
         return self._K[members[:, None], repeat_to_padded(members)]
+
+    def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
+        """Entries between some samples and groups of samples."""
+        columns = [np.arange(len(group)) for group in groups]
+        for part in blocks(len(rows), _PANEL_ROWS):
+            strip, places = self._K[rows[part]], np.arange(part.start, part.stop)
+            for number, group in enumerate(groups):
+                yield Panel(places, number, columns[number], strip.take(group, axis=1))
 
     def product(self, V: Floats) -> Floats:
         """Product with V."""

@@ -1,21 +1,19 @@
 """Cells of a grid: the fits of one kernel, and the rows of results that they give."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dhsk.arrays import Floats, blocks
+from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
 from dhsk.models.pair_fits import PairFits
 from dhsk.results.columns import Certificate, KernelColumns, Row, flat
 from dhsk.results.schema import read_rows
 from dhsk.solvers.ball import capacity
-from dhsk.solvers.dual import Fit
 from dhsk.solvers.problems import Pair
-from dhsk.solvers.sources import PRODUCT_BYTES, Source
 from dhsk.validation.grid import Grid
 from dhsk.validation.scores import score, sigmoids_of_folds
 
@@ -38,20 +36,21 @@ class Cells:
 
 
 def rows_of_kernel(
-    source: Source,
+    decisions: Iterable[Floats],
     grid: Grid,
     pairs: Sequence[Pair],
     solved: PairFits,
     names: KernelColumns,
     C_scaled: Sequence[float] | None = None,
 ) -> Cells:
-    """Score the fits of all pairs of classes, solved on `source`, on the samples of each fold.
+    """Score the fits of all pairs of classes on the samples of each fold.
 
-    `names` has the columns of the kernel; `C_scaled` the values of C in units of the spread of the
-    samples, or None. There is one row for each fold and C.
+    `decisions` has those of each fold, (values of C, samples, pairs), `names` the columns of the
+    kernel, `C_scaled` the values of C in units of the spread of the samples, or None. There is one
+    row for each fold and C.
     """
     rows, predicted = [], []
-    held_out: Iterable[Floats] = _held_out(source, grid, pairs, solved)
+    held_out: Iterable[Floats] = (column for fold in decisions for column in fold)
     sigmoids: Sequence[Floats | None] = [None] * grid.columns
     if grid.scoring.probabilities:
         held_out = list(held_out)
@@ -70,18 +69,6 @@ def rows_of_kernel(
     return Cells(rows, predicted)
 
 
-def _held_out(
-    source: Source, grid: Grid, pairs: Sequence[Pair], solved: PairFits
-) -> Iterator[Floats]:
-    """Decisions of all pairs, (n, pairs), for the test samples of each column's fold."""
-    at_once = max(1, PRODUCT_BYTES // (8 * source.n * len(pairs)))
-    for part in blocks(grid.columns, at_once):
-        columns = range(grid.columns)[part]
-        decisions = _decisions(source, pairs, solved.fits, columns)
-        for place, column in enumerate(columns):
-            yield decisions[place][grid.folds[column // len(grid.C)][1]]
-
-
 def _sigmoids(grid: Grid, held_out: Sequence[Floats]) -> list[Floats | None]:
     """Platt's sigmoids of each column, fitted to the decisions of the other folds."""
     found: list[Floats | None] = [None] * grid.columns
@@ -95,21 +82,6 @@ def _sigmoids(grid: Grid, held_out: Sequence[Floats]) -> list[Floats | None]:
         for column, sigmoids in zip(same_C, own, strict=True):
             found[column] = sigmoids
     return found
-
-
-def _decisions(
-    source: Source, pairs: Sequence[Pair], fits: list[list[Fit]], columns: range
-) -> Floats:
-    """Decisions of all pairs for all samples by some columns, (columns, N, pairs), in one pass."""
-    V = np.zeros((source.n, len(columns), len(pairs)))
-    intercepts = np.zeros((len(columns), 1, len(pairs)))
-    for number, (pair, found) in enumerate(zip(pairs, fits, strict=True)):
-        for place, column in enumerate(columns):
-            fit = found[column]
-            V[pair.members[fit.support], place, number] = fit.coef
-            intercepts[place, 0, number] = fit.intercept
-    products = source.product(V.reshape(source.n, -1)).reshape(V.shape)
-    return np.asarray(products.transpose(1, 0, 2) + intercepts)
 
 
 def certificate(pairs: Sequence[Pair], solved: PairFits, column: int) -> Certificate:

@@ -18,6 +18,7 @@ from dhsk.execution.threads import Threads
 from dhsk.execution.workers import executor_of, resources_of
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
+from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.journal import Journal
 from dhsk.models.pair_fits import MatrixProblem, PairSolver, Placement
@@ -110,6 +111,7 @@ class ExactEngine:
         self._resources = resources_of(options.client, options.memory)
         self._journal = Journal(options.journal)
         self._rows: list[Row] = []
+        self._blocks: dict[tuple[Path, Kernel], ClassBlocks] = {}
         self._stale = options.table  # of an earlier grid; it stays if the samples are refused
         tests = [test.tolist() for _, test in grid.folds]
         self._name = _name_of(grid, grid.weights, tests)
@@ -165,9 +167,9 @@ class ExactEngine:
         solver.on_fits((len(problems) - len(missing)) * each)
         missing.sort(key=lambda k: _steepness(matrices[k]))
         for k, fits in solver.solved(missing):
-            source, grid = problems[k].source, replace(self._grid, C=list(problems[k].C))
-            names = matrices[k].names
-            cells = rows_of_kernel(source, grid, solver.pairs(k), fits, names, C_scaled)
+            grid, names = replace(self._grid, C=list(problems[k].C)), matrices[k].names
+            decisions = solver.held_out(k, fits, [test for _, test in grid.folds])
+            cells = rows_of_kernel(decisions, grid, solver.pairs(k), fits, names, C_scaled)
             self._journal.put(problems[k].name, [], cells.checkpoint())
             solver.forget(k)  # the rows take the place of the fits
             yield k, cells
@@ -182,8 +184,23 @@ class ExactEngine:
         if not local:
             executor = executor_of(self._options.client, plan.window)
         placement = Placement(executor, plan.room, plan.split_folds)
+        if plan.held:
+            problems = [self._held(problem) for problem in problems]
         tol = self._grid.tol
         return PairSolver(y, weights, tol, problems, placement, self._journal, balls=True)
+
+    def _held(self, problem: MatrixProblem) -> MatrixProblem:
+        """The same problem, with the stored values of its matrix in memory, if there are any."""
+        source = problem.source
+        if not isinstance(source, GramSource):
+            return problem
+        stored = source.G.stored()
+        if stored is None:
+            return problem
+        key = stored.path, stored.kernel
+        if key not in self._blocks:
+            self._blocks[key] = ClassBlocks(stored, self._grid.y)
+        return replace(problem, source=GramSource(source.G, self._blocks[key]))
 
     def refit(self, winner: TriedMatrix, C: float) -> tuple[Any, Certificate]:
         """Fit one cell on all samples; a precomputed matrix, without samples, raises InputError."""

@@ -17,12 +17,13 @@ from dhsk.errors import InputError
 from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.models import exact as model_module
-from dhsk.models.exact import SvcModel, pairs_of_classes
+from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_model, save_model
 from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
 from dhsk.samples import open_samples
 from dhsk.solvers.platt import fit_sigmoid
+from dhsk.solvers.problems import pairs_of_classes
 
 KERNEL = dhsk.HeatKernel.at_scale(64, 0.5)
 TOL = 1e-9

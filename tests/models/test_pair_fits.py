@@ -11,7 +11,7 @@ from dhsk.execution.threads import Threads
 from dhsk.models.journal import Journal
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.solvers.ball import smallest_ball
-from dhsk.solvers.pairs import BALL_TOLERANCE, solve_block, solve_pairs
+from dhsk.solvers.pairs import BALL_TOLERANCE, solve_block, solve_pairs, solve_whole
 from dhsk.solvers.problems import make_pairs
 from dhsk.solvers.sources import ArraySource
 
@@ -105,7 +105,12 @@ def test_what_the_journal_has_is_not_solved_again(
         solved.extend(given)
         return solve_pairs(given, *args, **options)
 
+    def counting_whole(task: Any, *args: Any) -> Any:
+        solved.append(task)
+        return solve_whole(task, *args)
+
     monkeypatch.setattr("dhsk.models.pair_fits.solve_pairs", counting)
+    monkeypatch.setattr("dhsk.models.pair_fits.solve_whole", counting_whole)
     for k, found in replace(kept).solved([0, 1]):
         assert_same(found, first[k])
     assert len(solved) == 1

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.execution.settings import one_blas_thread
+from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.sources import ClassesSource, GramSource, RowsSource
 from dhsk.samples import open_samples
 from dhsk.solvers.smo import padded
@@ -18,6 +19,9 @@ HEAT = dhsk.HeatKernel.at_scale(40, 0.6)
 LINEAR = dhsk.LinearKernel()
 
 N = 137
+
+CODES = np.where(np.arange(N) % 10 < 9, np.random.default_rng(4).integers(0, 3, N), -1)
+"""Classes of the samples, some left out."""
 
 TOLERANCE = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
 """Entries are sums of 40 products rounded in this type; the heat kernel is as steep as 1 / time."""
@@ -84,6 +88,12 @@ def derived(path: Path) -> tuple[Source, Any]:
     return GramSource(G.with_kernel(HEAT)), rows(path)[1]
 
 
+def held(path: Path) -> tuple[Source, Any]:
+    """The same with the cosines in memory."""
+    G = derived(path)[0].G  # type: ignore[attr-defined]  # it is a `GramSource`
+    return GramSource(G, ClassBlocks(G.stored(), CODES)), rows(path)[1]
+
+
 def on_demand(path: Path) -> tuple[Source, Any]:
     """No tiles at all."""
     G = dhsk.compute_gram(samples(), HEAT, tile=32)
@@ -98,7 +108,7 @@ def linear_tiles(path: Path) -> tuple[Source, Any]:
 
 SOURCES = [
     array, array32, rows, rows32, csr_rows, linear_rows,
-    stored, stored32, derived, on_demand, linear_tiles,
+    stored, stored32, derived, held, on_demand, linear_tiles,
 ]  # fmt: skip
 
 
@@ -134,6 +144,20 @@ def test_block_is_symmetric(source: tuple[Source, Any]) -> None:
     members = np.arange(N)[::2]
     block = source[0].block(members)[:, : len(members)]
     close(block, block.T, source[0].dtype)
+
+
+def test_panels(source: tuple[Source, Any]) -> None:
+    """Every entry between some samples and groups of samples of one class, once."""
+    found, K = source
+    rows = np.flatnonzero(CODES >= 0)[::3]
+    groups = [np.flatnonzero(c == CODES)[:n] for c, n in ((2, 50), (0, 1), (1, 33), (0, 17))]
+    filled = [np.full((len(rows), len(group)), np.nan) for group in groups]
+    for panel in found.panels(rows, groups):
+        part = np.ix_(panel.rows, panel.columns)
+        assert np.isnan(filled[panel.group][part]).all()
+        filled[panel.group][part] = panel.values
+    for values, group in zip(filled, groups, strict=True):
+        close(values, K[np.ix_(rows, group)], found.dtype)
 
 
 def test_product(source: tuple[Source, Any]) -> None:

@@ -38,7 +38,8 @@ def cells(K: Any, y: Any, *, unit: float = 1.0, C_scaled: Any = None, **options:
     placement = Placement(Threads(1), 10**9)
     solver = PairSolver(grid.y, grid.weights, TOL, [matrix], placement, balls=True)
     ((_, solved),) = solver.solved()
-    return rows_of_kernel(source, grid, solver.pairs(), solved, NAMES, C_scaled)
+    held_out = solver.held_out(0, solved, [test for _, test in grid.folds])
+    return rows_of_kernel(held_out, grid, solver.pairs(), solved, NAMES, C_scaled)
 
 
 def fold_fits(K: Any, y: Any) -> Any:
@@ -97,12 +98,12 @@ def test_the_unit_of_the_matrix_changes_no_column(problem: Any) -> None:
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
-def test_columns_are_multiplied_in_the_memory_for_them(
+def test_decisions_are_computed_in_the_memory_for_them(
     problem: Any, scoring: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All at once or one by one, the rows are the same but for rounding."""
+    """All samples of a fold at once or a few, the rows are the same but for rounding."""
     whole = cells(*problem, scoring=scoring)
-    monkeypatch.setattr("dhsk.validation.cells.PRODUCT_BYTES", 1)
+    monkeypatch.setattr("dhsk.solvers.sources._PANEL_ROWS", 7)
     parts = cells(*problem, scoring=scoring)
     assert parts.predicted == whole.predicted
     np.testing.assert_allclose(

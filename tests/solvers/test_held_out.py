@@ -1,0 +1,39 @@
+"""Held-out decisions of all pairs at once, against each pair by itself."""
+
+import numpy as np
+import pytest
+
+from dhsk.solvers.held_out import SupportVectors, held_out_decisions
+from dhsk.solvers.pairs import solve_block
+from dhsk.solvers.problems import make_pairs, members_of_classes
+from dhsk.solvers.smo import padded
+from dhsk.solvers.sources import ArraySource
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_decisions_are_those_of_each_pair(classes: int) -> None:
+    """By fold, C and pair; a class that a fold lacks has no support vectors."""
+    rng = np.random.default_rng(classes)
+    codes = rng.integers(0, classes, 90)
+    X = rng.normal(size=(90, 3)) + codes[:, None]
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    weights = np.stack([np.arange(90) % 3 > 0, (np.arange(90) % 3 > 1) & (codes > 0)]).astype(float)
+    pairs = make_pairs(codes, weights, [0.5, 20.0])
+    fits = [
+        solve_block(np.pad(own, ((0, 0), (0, padded(len(own)) - len(own)))), pair.dual, 1e-6)
+        for pair in pairs
+        for own in [K[np.ix_(pair.members, pair.members)]]
+    ]
+    for fold in (0, 1):
+        own = [found[2 * fold : 2 * fold + 2] for found in fits]
+        rows = np.flatnonzero(weights[fold] == 0)
+        decisions = held_out_decisions(
+            ArraySource(K), rows, members_of_classes(codes), SupportVectors.of(own)
+        )
+        assert decisions.shape == (2, len(rows), len(pairs))
+        for number, pair in enumerate(pairs):
+            for c in range(2):
+                fit = own[number][c]
+                support = pair.members[fit.support]
+                expected = K[np.ix_(rows, support)] @ fit.coef + fit.intercept
+                np.testing.assert_allclose(decisions[c, :, number], expected, atol=1e-12)
