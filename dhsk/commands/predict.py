@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 from numpy.typing import NDArray
 
+from dhsk.arrays import ROWS, Rows
+from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, show_progress
 from dhsk.commands.inputs import check_out, open_samples_of, own_label_column
-from dhsk.commands.options import TableOptions, table_options
+from dhsk.commands.options import ClusterOptions, TableOptions, cluster_options, table_options
 from dhsk.commands.parameters import PathParameter
 from dhsk.errors import InputError
+from dhsk.execution.options import RunOptions
 from dhsk.files import written_beside
-from dhsk.progress import OnProgress
 from dhsk.samples import Samples, read_labels
 from dhsk.samples.names import in_order
 from dhsk.samples.table import usual_id_column
+from dhsk.units import parse_bytes
 
 if TYPE_CHECKING:
     from dhsk.models.exact import SvcModel
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 @click.option("--proba", is_flag=True, help="Write a probability of each class too.")
 @click.option("--decision", is_flag=True, help="Write the values of the decision function too.")
 @table_options
+@cluster_options
 def predict(
     model: Path,
     samples: str,
@@ -42,12 +46,14 @@ def predict(
     proba: bool,
     decision: bool,
     table: TableOptions,
+    cluster: ClusterOptions,
 ) -> None:
     """Write the labels of SAMPLES predicted by a MODEL of `dhsk train`, block by block.
 
-    Features with names may be in any order. Ids of the samples come first where the
-    file has them: AnnData's obs_names, an array of names in an .npz archive, a column of a table
-    (--id-column, else one called id that is no feature).
+    It runs on the cores of this process unless --cluster or --workers is given. Features with names
+    may be in any order. Ids of the samples come first where the file has them: AnnData's obs_names,
+    an array of names in an .npz archive, a column of a table (--id-column, else one called id that
+    is no feature).
     """
     from dhsk.models.exact import SvcModel
     from dhsk.models.files import load_model
@@ -68,8 +74,10 @@ def predict(
             f"{loaded.dim}: give the same features in the same order"
         )
     truth = None if labels is None else _comparable(labels, opened.shape[0], loaded, table)
-    with show_progress() as progress:
-        right = _write_predictions(_Table(loaded, decision, proba), opened, out, truth, progress)
+    memory = None if cluster.memory is None else parse_bytes(cluster.memory)
+    with connected_if_asked(cluster, needed=False) as client, show_progress() as progress:
+        options = RunOptions(memory, client, report=progress)
+        right = _write_predictions(_Table(loaded, decision, proba), opened, out, truth, options)
     if truth is not None:
         say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
     say(f"output: {out}")
@@ -111,37 +119,39 @@ class _Table:
             *(f"probability_{c}" for c in classes if self.proba),
         ]
 
-    def blocks(
-        self, samples: Samples, progress: OnProgress
-    ) -> Iterator[tuple[NDArray[Any], list[NDArray[Any]]]]:
-        """Labels, (rows,), and the columns beside them, block by block."""
-        from dhsk.arrays import ROWS
+    def of_rows(self, rows: Rows) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+        """Labels of mapped samples, (rows,), and the columns beside them."""
+        decisions = self.model.decisions(rows)
+        beside: list[NDArray[Any]] = []
+        if self.decision:
+            beside += list(self.model.scores_of(decisions).reshape(len(decisions), -1).T)
+        if self.proba:
+            beside += list(self.model.probabilities_of(decisions).T)
+        return self.model.labels_of(decisions), beside
 
-        row_map = self.model.row_map
-        for _, rows in row_map.blocks(samples, ROWS, progress):
-            decisions = self.model.decisions(rows)
-            beside: list[NDArray[Any]] = []
-            if self.decision:
-                beside += list(self.model.scores_of(decisions).reshape(len(decisions), -1).T)
-            if self.proba:
-                beside += list(self.model.probabilities_of(decisions).T)
-            yield self.model.labels_of(decisions), beside
-        row_map.warn(samples)
+
+def _predicted(
+    table: _Table, samples: Samples, options: RunOptions
+) -> Iterator[tuple[NDArray[Any], list[NDArray[Any]]]]:
+    """Results of `_Table.of_rows` block by block, and a warning of all-zero samples at the end."""
+    from dhsk.models.predict import Predictor
+
+    model, row_map = table.model, table.model.row_map
+    yield from Predictor(row_map, model.rows, table.of_rows, model.width).blocks(samples, options)
+    row_map.warn(samples)
 
 
 def _write_predictions(
-    table: _Table, samples: Samples, out: Path, truth: NDArray[Any] | None, progress: OnProgress
+    table: _Table, samples: Samples, out: Path, truth: NDArray[Any] | None, options: RunOptions
 ) -> int:
     """Write the table; return the number of right labels, 0 without true labels."""
-    from dhsk.arrays import ROWS
-
     ids = samples.ids(ROWS)
     names = None if ids is None else chain.from_iterable(ids)
     right = first = 0
     with written_beside(out, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.header if names is None else ["id", *table.header])
-        for predicted, beside in table.blocks(samples, progress):
+        for predicted, beside in _predicted(table, samples, options):
             columns: list[Iterable[Any]] = [predicted, *beside]
             if names is not None:
                 columns.insert(0, islice(names, len(predicted)))

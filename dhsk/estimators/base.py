@@ -3,22 +3,24 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from typing import Any, ClassVar, Final, Self
 
-import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from dhsk.arrays import ROWS, SUPPORT, Floats, Rows, blocks
+from dhsk.arrays import SUPPORT, Floats, Rows, blocks
 from dhsk.errors import InputError
 from dhsk.execution.limits import own_room
+from dhsk.execution.options import RunOptions
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel
 from dhsk.kernels.base import positive_parameter
+from dhsk.models.predict import Predictor
 from dhsk.samples import (
     Samples,
     SphereMap,
@@ -153,24 +155,29 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         row_map.warn(samples)
         return rows
 
-    def _by_blocks(self, X: Any, function: Callable[[Rows], Any]) -> NDArray[Any]:
-        """Map samples block by block, apply a function to each block, and concatenate."""
+    def _predicted(
+        self, X: Any, fitted: Rows, function: Callable[[Rows], Any], width: int, row_bytes: int
+    ) -> NDArray[Any]:
+        """Results of a function of samples, see `Predictor`, of row_bytes each."""
         X = self._validated(X, reset=False)
         samples, row_map = open_samples(X), self._fitted_map.anew()
+        options = RunOptions(self._bytes(), self.client)
         with in_scikit_words(self):
-            found = np.concatenate([function(rows) for _, rows in row_map.blocks(samples, ROWS)])
+            predictor = Predictor(row_map, fitted, function, width)
+            found = predictor.whole(samples, options, row_bytes)
         row_map.warn(samples)
         return found
 
     def _sums(self, X: Any, fitted: Rows, coef: Floats, kernel: Kernel | None = None) -> Floats:
         """Products of the kernel matrix of samples and fitted rows with coefficients."""
-        kernel = kernel or self.kernel_
+        function = partial(_sums_of_block, kernel or self.kernel_, fitted, coef)
+        return self._predicted(X, fitted, function, coef.shape[1], 8 * coef.shape[1])
 
-        def of_block(rows: Rows) -> Any:
-            parts = blocks(fitted.shape[0], SUPPORT)
-            return sum(kernel.of_rows(rows, fitted[part]) @ coef[part] for part in parts)
 
-        return self._by_blocks(X, of_block)
+def _sums_of_block(kernel: Kernel, fitted: Rows, coef: Floats, rows: Rows) -> Any:
+    """Products of the kernel matrix of a block and fitted rows with coefficients."""
+    parts = blocks(fitted.shape[0], SUPPORT)
+    return sum(kernel.of_rows(rows, fitted[part]) @ coef[part] for part in parts)
 
 
 def _check_dtype(dtype: object, known: Sequence[str | None]) -> None:

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
@@ -94,7 +94,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         X
             Samples by row, (N, dim).
         """
-        return self._by_blocks(X, self._fitted.predict)
+        model = self._fitted
+        return self._by_blocks(X, model.predict, model.classes.itemsize)
 
     def decision_function(self, X: Any) -> Floats:
         """Decision values of the classes, for `HeatSVC` those of `sklearn.svm.SVC`.
@@ -110,7 +111,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             (N, k); for two classes (N,), above 0 for the second.
         """
         model = self._fitted
-        return self._by_blocks(X, lambda rows: model.scores_of(model.decisions(rows)))
+        return self._by_blocks(X, model.scores, 8 * len(model.classes))
 
     def _has_probabilities(self) -> bool:
         name, needed = self._with_probabilities
@@ -128,10 +129,11 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         X
             Samples by row, (N, dim).
         """
-        if not self._fitted.has_probabilities:
+        model = self._fitted
+        if not model.has_probabilities:
             name, needed = self._with_probabilities
             raise NotFittedError(f"predict_proba needs a fit with {name}={needed!r}")
-        return self._by_blocks(X, self._fitted.probabilities)
+        return self._by_blocks(X, model.probabilities, 8 * len(model.classes))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
     def predict_log_proba(self, X: Any) -> Floats:
@@ -144,6 +146,11 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         """
         logarithms: Floats = np.log(self.predict_proba(X))
         return logarithms
+
+    def _by_blocks(self, X: Any, function: Callable[[Rows], Any], row_bytes: int) -> NDArray[Any]:
+        """Results of a method of the model, of row_bytes each."""
+        model = self._fitted
+        return self._predicted(X, model.rows, function, model.width, row_bytes)
 
     def _fit(
         self,

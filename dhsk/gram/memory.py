@@ -30,19 +30,26 @@ def csr_entry_bytes(dtype: DtypeName) -> int:
 
 
 def product_bytes(
-    edge: int, dim: int, block: float, row_entries: float | None, product_item: int
+    edge: int,
+    dim: int,
+    block: float,
+    row_entries: float | None,
+    product_item: int,
+    columns: int | None = None,
 ) -> int:
-    """Bytes of an inner product of two blocks of `edge` samples, besides its factors and result.
+    """Bytes of an inner product of two blocks of samples, besides its factors and result.
 
-    The fullest block has `block` bytes and on average `row_entries` entries a sample, None for
-    dense samples; an entry of the product has `product_item` bytes.
+    They have `edge` and `columns` samples, None for `edge` too. The fullest block has `block` bytes
+    and on average `row_entries` entries a sample, None for dense samples; an entry of the product
+    has `product_item` bytes.
     """
     if row_entries is None:
         return 0
-    product = SPARSE_COPIES * block + CSR_ENTRY_BYTES * min(DENSE_BYTES // 8, edge**2)
+    columns = edge if columns is None else columns
+    product = SPARSE_COPIES * block + CSR_ENTRY_BYTES * min(DENSE_BYTES // 8, edge * columns)
     # Σ_c f_c² <= Σ_c f_c: if this many multiply-adds are cheaper, no strip is ever dense.
     if not sparse_is_cheaper(row_entries, dim):
-        strips = DENSE_STRIPS * min(DENSE_BYTES, product_item * edge * dim)
+        strips = DENSE_STRIPS * min(DENSE_BYTES, product_item * max(edge, columns) * dim)
         product = max(product, strips)
     return math.ceil(product)
 

@@ -71,8 +71,9 @@ class RowMap:
         report(Progress("reading", 0, total))
         fitting = rows_within(samples, BLOCK_BYTES)
         blocks = samples.blocks(fitting if most_rows is None else min(most_rows, fitting))
-        tasks = ((samples, block, first_row + first) for first, block in _numbered(blocks))
-        for first, rows in _numbered(Threads(threads).run(self._named, tasks, ordered=True)):
+        source = samples.source
+        tasks = ((source, block, first_row + first) for first, block in numbered(blocks))
+        for first, rows in numbered(Threads(threads).run(self.named, tasks, ordered=True)):
             yield first, rows
             report(Progress("reading", first + rows.shape[0], total))
 
@@ -121,14 +122,14 @@ class RowMap:
         try:
             return self.anew()(block[inside], first)
         except InputError:  # it counts rows among these; mapping the whole block names the row
-            return self._named(samples, block, first)[inside]
+            return self.named(samples.source, block, first)[inside]
 
-    def _named(self, samples: Samples, block: Rows, first: int) -> Rows:
-        """Map a block; errors name the source of the samples."""
+    def named(self, source: str, block: Rows, first_row: int) -> Rows:
+        """Map a block as `__call__` does; errors name the source of the samples."""
         try:
-            return self(block, first)
+            return self(block, first_row)
         except InputError as error:
-            raise InputError(f"{samples.source}: {error}") from None
+            raise InputError(f"{source}: {error}") from None
 
     def bytes_of(self, samples: Samples) -> int:
         """Peak memory of `all_of`, in bytes, besides a few blocks."""
@@ -142,7 +143,7 @@ def mapped_bytes(n_samples: int, dim: int, nnz: int | None, itemsize: int) -> in
     return 2 * ((itemsize + 4) * nnz + 4 * n_samples)  # the blocks, and their concatenation
 
 
-def _numbered(blocks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:
+def numbered(blocks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:
     """Blocks with the indices of their first rows."""
     first = 0
     for block in blocks:

@@ -141,6 +141,11 @@ class SvcModel(TrainedModel):
         return model
 
     @property
+    def width(self) -> int:
+        """Number of decision values of a sample: of pairs of classes."""
+        return len(self.expansion.intercepts)
+
+    @property
     def has_probabilities(self) -> bool:
         """Whether the model was trained with probabilities."""
         return self.sigmoids is not None
@@ -149,7 +154,6 @@ class SvcModel(TrainedModel):
         """Decision values of rows from `row_map`, (N, n_pairs), positive for the first class."""
         found = np.tile(self.expansion.intercepts, (rows.shape[0], 1))
         kernel = kernel_in(self.kernel, self.unit)
-        dual_coef = self.expansion.dual_coef * self.unit
         ends = np.cumsum(self.expansion.n_support)
         columns = pairs_of_classes(len(self.classes))
         for some in blocks(self.rows.shape[0], SUPPORT):
@@ -159,9 +163,10 @@ class SvcModel(TrainedModel):
                 for c, end in enumerate(ends):
                     start = max(end - self.expansion.n_support[c], some.start)
                     own = slice(start, max(start, min(end, some.stop)))
-                    coef = dual_coef[:, own]
+                    coef = self.expansion.dual_coef[:, own] * self.unit
                     inside = slice(own.start - some.start, own.stop - some.start)
                     found[part, columns[c]] += K[:, inside] @ coef.T
+                del K  # before the next block
         return found
 
     def predict(self, rows: Rows) -> NDArray[Any]:
@@ -173,6 +178,10 @@ class SvcModel(TrainedModel):
         """Class probabilities of mapped samples, (N, k); see `probabilities_of`."""
         parts = blocks(rows.shape[0], ROWS)
         return np.concatenate([self.probabilities_of(self.decisions(rows[p])) for p in parts])
+
+    def scores(self, rows: Rows) -> Floats:
+        """Scores of mapped samples; see `scores_of`."""
+        return self.scores_of(self.decisions(rows))
 
     def labels_of(self, decisions: Floats) -> NDArray[Any]:
         """Labels, (N,), by votes of decision values, (N, n_pairs)."""

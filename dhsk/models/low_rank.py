@@ -99,6 +99,11 @@ class LowRankModel(TrainedModel):
         return model
 
     @property
+    def width(self) -> int:
+        """Number of decision values of a sample."""
+        return len(self.intercepts)
+
+    @property
     def has_probabilities(self) -> bool:
         """Whether the loss is logistic."""
         return self.certificates.loss == "logistic"
@@ -122,6 +127,10 @@ class LowRankModel(TrainedModel):
     def probabilities(self, rows: Rows) -> Floats:
         """Class probabilities of mapped samples, (N, k); see `probabilities_of`."""
         return self.probabilities_of(self.decisions(rows))
+
+    def scores(self, rows: Rows) -> Floats:
+        """Scores of mapped samples; see `scores_of`."""
+        return self.scores_of(self.decisions(rows))
 
     def labels_of(self, decisions: Floats) -> NDArray[Any]:
         """Labels of the largest decision values, the first of equal ones as `LinearSVC`, (N,)."""

@@ -54,6 +54,11 @@ class ZeroRows:
                 self._numbers = np.union1d(self._numbers, numbers)
 
     @property
+    def numbers(self) -> Indices:
+        """Indices of all-zero samples among all samples, ascending."""
+        return self._numbers
+
+    @property
     def count(self) -> int:
         """Number of all-zero samples."""
         return len(self._numbers)
