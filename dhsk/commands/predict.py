@@ -14,7 +14,13 @@ from dhsk.arrays import ROWS, Rows
 from dhsk.commands.connecting import connected_if_asked
 from dhsk.commands.console import say, show_progress
 from dhsk.commands.inputs import check_out, open_samples_of, own_label_column
-from dhsk.commands.options import ClusterOptions, TableOptions, cluster_options, table_options
+from dhsk.commands.options import (
+    ClusterOptions,
+    TableOptions,
+    cluster_options,
+    gathered,
+    table_options,
+)
 from dhsk.commands.parameters import PathParameter
 from dhsk.errors import InputError
 from dhsk.execution.options import RunOptions
@@ -29,13 +35,28 @@ if TYPE_CHECKING:
     from dhsk.models.low_rank import LowRankModel
 
 
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Columns that are written beside the label."""
+
+    proba: bool
+    decision: bool
+
+
+column_options = gathered(
+    "columns",
+    ColumnOptions,
+    click.option("--proba", is_flag=True, help="Write a probability of each class too."),
+    click.option("--decision", is_flag=True, help="Write the values of the decision function too."),
+)
+
+
 @click.command("predict")
 @click.argument("model", type=PathParameter())
 @click.argument("samples")
 @click.option("--out", type=PathParameter(), required=True, help="CSV of the labels.")
 @click.option("--labels", help="FILE or FILE:COLUMN, to print the accuracy.")
-@click.option("--proba", is_flag=True, help="Write a probability of each class too.")
-@click.option("--decision", is_flag=True, help="Write the values of the decision function too.")
+@column_options
 @table_options
 @cluster_options
 def predict(
@@ -43,8 +64,7 @@ def predict(
     samples: str,
     out: Path,
     labels: str | None,
-    proba: bool,
-    decision: bool,
+    columns: ColumnOptions,
     table: TableOptions,
     cluster: ClusterOptions,
 ) -> None:
@@ -60,7 +80,7 @@ def predict(
 
     check_out(out, model, samples, labels)
     loaded = load_model(model)
-    if proba and not loaded.has_probabilities:
+    if columns.proba and not loaded.has_probabilities:
         option = "--probability" if isinstance(loaded, SvcModel) else "--loss logistic"
         raise InputError(f"{model} has no probabilities: train it with {option}")
     if table.id_column is None and loaded.feature_names is not None:
@@ -77,7 +97,7 @@ def predict(
     memory = None if cluster.memory is None else parse_bytes(cluster.memory)
     with connected_if_asked(cluster, needed=False) as client, show_progress() as progress:
         options = RunOptions(memory, client, report=progress)
-        right = _write_predictions(_Table(loaded, decision, proba), opened, out, truth, options)
+        right = _write_predictions(_Table(loaded, columns), opened, out, truth, options)
     if truth is not None:
         say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
     say(f"output: {out}")
@@ -103,10 +123,7 @@ class _Table:
     """Columns that are written for each sample beside its id."""
 
     model: "SvcModel | LowRankModel"
-    decision: bool
-    """Whether decisions follow the label."""
-    proba: bool
-    """Whether probabilities follow."""
+    columns: ColumnOptions
 
     @property
     def header(self) -> list[str]:
@@ -115,17 +132,17 @@ class _Table:
         decided = classes[1:] if len(classes) == 2 else classes  # of two, one: above 0 the second
         return [
             "label",
-            *(f"decision_{c}" for c in decided if self.decision),
-            *(f"probability_{c}" for c in classes if self.proba),
+            *(f"decision_{c}" for c in decided if self.columns.decision),
+            *(f"probability_{c}" for c in classes if self.columns.proba),
         ]
 
     def of_rows(self, rows: Rows) -> tuple[NDArray[Any], list[NDArray[Any]]]:
         """Labels of mapped samples, (rows,), and the columns beside them."""
         decisions = self.model.decisions(rows)
         beside: list[NDArray[Any]] = []
-        if self.decision:
+        if self.columns.decision:
             beside += list(self.model.scores_of(decisions).reshape(len(decisions), -1).T)
-        if self.proba:
+        if self.columns.proba:
             beside += list(self.model.probabilities_of(decisions).T)
         return self.model.labels_of(decisions), beside
 
