@@ -226,7 +226,7 @@ def cross_validate(
         facts = engine.facts(winner)
         on_all = {}
         if refit or held_out is not None:
-            on_all = _refit(engine, winner, scores["best"].C, grid, held_out)
+            on_all = _refit(engine, winner, scores["best"].C, grid, held_out, options)
         prepared = engine.prepared
     ended = perf_counter()
     return CvResult(
@@ -321,11 +321,18 @@ def _scores(
 
 
 def _refit(
-    engine: Engine, winner: TriedKernel, C: float, grid: Grid, held_out: HeldOutSamples | None
+    engine: Engine,
+    winner: TriedKernel,
+    C: float,
+    grid: Grid,
+    held_out: HeldOutSamples | None,
+    options: CvOptions,
 ) -> dict[str, Any]:
     """The best cell on all samples: model, certificate, and score on samples held out."""
     model, proof = engine.refit(winner, C)
-    score = None if held_out is None else score_held_out(model, held_out, grid, engine.rule)
+    score = None
+    if held_out is not None:
+        score = score_held_out(model, held_out, grid, engine.rule, options)
     return {"model_": model, "refit": proof, "test": score}
 
 

@@ -6,10 +6,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dhsk.arrays import ROWS, Floats, Indices, Rows
+from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
+from dhsk.execution.options import RunOptions
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.row_map import RowMap
+from dhsk.models.predict import Predictor
 from dhsk.results.parts import HeldOutScore
 from dhsk.samples import Samples, check_labels, open_samples
 from dhsk.samples.names import in_order
@@ -32,6 +34,14 @@ class Decider(Protocol):
     @property
     def row_map(self) -> RowMap:
         """Maps samples to rows."""
+
+    @property
+    def rows(self) -> Rows:
+        """Support vectors or landmarks, mapped."""
+
+    @property
+    def width(self) -> int:
+        """Number of decisions of a sample."""
 
     def decisions(self, rows: Rows) -> Floats:
         """Decisions of mapped samples, one row each."""
@@ -73,13 +83,19 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOutS
 
 
 def score_held_out(
-    model: Decider, held_out: HeldOutSamples, grid: Grid, rule: type[Decided]
+    model: Decider,
+    held_out: HeldOutSamples,
+    grid: Grid,
+    rule: type[Decided],
+    options: RunOptions,
 ) -> HeldOutScore:
     """Score a model on test samples, block by block; count by true and predicted class."""
     begin, k = perf_counter(), len(grid.classes)
     row_map = model.row_map
-    mapped = row_map.blocks(held_out.samples, ROWS)
-    decisions = np.concatenate([model.decisions(rows) for _, rows in mapped])
+    # The limit of memory is not for this last step: a refusal would lose the whole grid.
+    options = RunOptions(client=options.client, report=options.report)
+    predictor = Predictor(row_map, model.rows, model.decisions, model.width)
+    decisions = predictor.whole(held_out.samples, options, 8 * model.width)
     row_map.warn(held_out.samples)
     found, guess = score(grid.scoring, decisions, np.arange(k), grid.classes, held_out.y, rule)
     confusion = np.zeros((k, k), dtype=np.int64)
