@@ -10,16 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.execution.limits import core_count
 from dhsk.execution.threads import Threads
-from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.memory import product_bytes
 from dhsk.gram.row_map import mapped_bytes
-from dhsk.gram.storage.indexing import by_block
 from dhsk.kernels import Kernel
-from dhsk.models.class_blocks import ClassBlocks
 from dhsk.samples import Samples
 from dhsk.solvers.smo import padded
-from dhsk.solvers.sources import Panel, repeat_to_padded
+from dhsk.solvers.sources import Combination, Panel, gathered
 
 _EDGE: Final = 1024
 """Default edge of blocks of kernel values. Measured: 0.30 s for 4,096 samples of 393 features;
@@ -32,15 +30,15 @@ ten times as long."""
 _BLOCK_SHARE: Final = 16
 """Divisor of the allowed memory: the share of a block, at most."""
 
+COMBINED_ROWS: Final = 1024
+COMBINED_COLUMNS: Final = 1024
+"""Block of kernel values that are combined at a time."""
+
+KEEP_COLUMNS: Final = 0.5
+"""Share of a class's columns, added up over its pairs, from which on its matrix is kept."""
+
 MOST_THREADS: Final = 8
 """Most concurrent blocks: with those that wait they take 72 MB."""
-
-MULTIPLY_RATE: Final = 2.5e10
-"""Assumed float64 operations of a core in a second. Measured on one core, the others idle: 45e9."""
-
-READ_RATE: Final = 1.5e9
-"""Assumed bytes of tiles that a core reads and evaluates in a second. Measured on one core, on
-WebKB's cosines in the page cache: 2.6e9."""
 
 
 class RowsSource:
@@ -49,6 +47,8 @@ class RowsSource:
     Rows are mapped samples, (N, dim); float32 computes in float32. The values are the same bits
     with any number of threads, but may change with the edge of the blocks, see `edge_for`.
     """
+
+    computes = True
 
     def __init__(
         self, rows: Rows, kernel: Kernel, threads: int = 1, edge: int | None = None
@@ -86,6 +86,30 @@ class RowsSource:
                 values = self._kernel.of_rows(self._rows[rows[i]], self._rows[group[j]])
                 places = np.arange(i.start, i.stop), np.arange(j.start, j.stop)
                 yield Panel(places[0], number, places[1], values)
+
+    def combine(self, parts: Sequence[Combination]) -> list[Floats]:
+        """Combinations of columns, on all cores."""
+        out = [np.empty((len(part.rows), part.coef.shape[1])) for part in parts]
+        tasks = (
+            (number, part, some)
+            for number, part in enumerate(parts)
+            for some in blocks(len(part.rows), COMBINED_ROWS)
+        )
+        for number, some, found in Threads(core_count()).run(self._combined, tasks):
+            out[number][some] = found
+        return out
+
+    def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
+        """Combinations at some rows: the task of a thread."""
+        rows = self._rows[part.rows[some]]
+        found = np.zeros((rows.shape[0], part.coef.shape[1]))
+        for own in blocks(len(part.columns), COMBINED_COLUMNS):
+            values = self._kernel.of_rows(rows, self._rows[part.columns[own]])
+            found += values.astype(np.float64, copy=False) @ part.coef[own]
+        return number, some, found
+
+    def expect_columns(self, share: float) -> None:
+        """Nothing to prepare."""
 
     def diagonal(self) -> Floats:
         """Diagonal entries."""
@@ -179,10 +203,11 @@ def edge_for(rows: RowsShape, allowed: int | None) -> int:
 
 
 class ClassesSource(RowsSource):
-    """A `RowsSource` that computes the matrix of each class once and keeps it in memory.
+    """A `RowsSource` that can compute the matrix of each class once and keep it in memory.
 
     Each class is in a pair with every other: with ten classes, this takes a tenth of the bytes of
-    the whole matrix and saves almost half of the products. codes are classes from 0, (N,).
+    the whole matrix and saves almost half of the products. It does so for matrices of whole classes,
+    and once many columns are expected. codes are classes from 0, (N,).
     """
 
     def __init__(
@@ -196,30 +221,56 @@ class ClassesSource(RowsSource):
         super().__init__(rows, kernel, threads, edge)
         self._codes = codes
         self._of_class = [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
+        self._place = np.zeros(len(codes), np.intp)
+        for own in self._of_class:
+            self._place[own] = np.arange(len(own))
         self._kept: dict[int, NDArray[Any]] = {}
+        self._keeps = False
 
     @staticmethod
     def bytes_of(sizes: Iterable[int], itemsize: int) -> int:
         """Bytes of the matrices of classes of these sizes."""
         return sum(n * padded(n) for n in sizes) * itemsize
 
+    def expect_columns(self, share: float) -> None:
+        """Keep the matrices of classes if their columns are read about as often as that costs."""
+        self._keeps |= share * (len(self._of_class) - 1) > KEEP_COLUMNS
+
     def block(self, members: Indices) -> NDArray[Any]:
-        """Matrix of some samples; that of two whole classes uses the matrices in memory."""
-        a, b = (int(self._codes[members[end]]) for end in (0, -1))
-        first, second = self._of_class[a], self._of_class[b]
-        if a == b or len(members) != len(first) + len(second):
+        """Matrix of some samples, class by class."""
+        ends = np.flatnonzero(np.diff(self._codes[members], append=-1)) + 1
+        runs = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+        if not self._keeps and any(not self._is_whole(members[run]) for run in runs):
             return super().block(members)
-        cut, end = len(first), len(members)
-        K = np.zeros((end, padded(end)), self.dtype)
-        K[:cut, :cut] = self._square(a)
-        K[cut:, cut:end] = self._square(b)
-        above, left = self._rows[first], self._rows[second]
-        down, across = blocks(cut, self._edge), list(blocks(len(second), self._edge))
+        K = np.zeros((len(members), padded(len(members))), self.dtype)
+        for number, run in enumerate(runs):
+            self._fill_within(K[run, run], members[run])
+            for other in runs[number + 1 :]:
+                self._fill_between(K, members, run, other)
+        return K
+
+    def _class(self, members: Indices) -> int:
+        return int(self._codes[members[0]])
+
+    def _is_whole(self, members: Indices) -> bool:
+        """Whether some samples of one class are all of it."""
+        return len(members) == len(self._of_class[self._class(members)])
+
+    def _fill_within(self, K: NDArray[Any], members: Indices) -> None:
+        """Copy the values between some samples of one class."""
+        own = self._place[members]
+        gathered(self._square(self._class(members)), own, own, K.dtype, K)
+
+    def _fill_between(self, K: NDArray[Any], members: Indices, run: slice, other: slice) -> None:
+        """Compute the values between two classes, above and below the diagonal."""
+        above, left = self._rows[members[run]], self._rows[members[other]]
+        down, across = blocks(above.shape[0], self._edge), list(blocks(left.shape[0], self._edge))
         parts = ((above, i, left, j) for i in down for j in across)
         for i, j, values in self._executor.run(self._values, parts):
-            K[i, cut + j.start : cut + j.stop] = values
-            K[cut + j.start : cut + j.stop, i] = values.T
-        return K
+            rows = slice(run.start + i.start, run.start + i.stop)
+            columns = slice(other.start + j.start, other.start + j.stop)
+            K[rows, columns] = values
+            K[columns, rows] = values.T
 
     def _square(self, c: int) -> NDArray[Any]:
         """Matrix of a class."""
@@ -228,74 +279,11 @@ class ClassesSource(RowsSource):
             self._kept[c] = super().block(members)
         return self._kept[c][:, : len(members)]
 
-
-class GramSource:
-    """A symmetric Gram matrix: stored, derived, or computed from its samples on demand.
-
-    `held` are the stored values in memory, if they fit there.
-    """
-
-    def __init__(self, G: GramMatrix, held: ClassBlocks | None = None) -> None:
-        self.n = G.shape[0]
-        self.dtype = G.dtype
-        self.G = G
-        self._held = held
-
-    def block(self, members: Indices) -> NDArray[Any]:
-        """Matrix of some samples, read from tiles, or computed if that takes less time."""
-        K = None if self._held is None else self._held.pair(self.G.kernel, members)
-        if K is not None:
-            return K
-        if not self._computing_pays(len(members)):
-            return self.G.submatrix(members, repeat_to_padded(members))
-        rows = RowsSource(self.G.staged_rows(members), self.G.kernel)
-        return rows.block(np.arange(rows.n)).astype(self.dtype, copy=False)
-
-    def _computing_pays(self, count: int) -> bool:
-        """Whether multiplying samples takes less time than reading the tiles of their entries."""
-        header = self.G.header
-        if self.G.computed:
-            return True
-        if header.nnz[0] is not None:  # the cost of sparse products is not known here
-            return False
-        flops = float(count) ** 2 * header.dim
-        return flops / MULTIPLY_RATE < self.n**2 / 2 * self.dtype.itemsize / READ_RATE
-
-    def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
-        """Entries between some samples and groups of samples, each of one class."""
-        if self._held is None:
-            yield from self._panels_of_tiles(rows, groups)
-            return
-        columns = [np.arange(len(group)) for group in groups]
-        for places in self._held.by_class(rows):
-            for number, group in enumerate(groups):
-                if len(group):
-                    values = self._held.between(self.G.kernel, rows[places], group)
-                    yield Panel(places, number, columns[number], values)
-
-    def _panels_of_tiles(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
-        """Parts of tiles, each of which is read once."""
-        tiling = self.G.tiling
-        own = by_block(rows, tiling.tile)
-        others = [by_block(group, tiling.tile) for group in groups]
-        for i, j in tiling.tiles():
-            sides = ((i, j), (j, i)) if i != j else ((i, j),)
-            used = [side for side in sides if side[0] in own]
-            if not used:
-                continue
-            (tile,) = self.G.source(((i, j),))
-            for row, column in used:
-                values = tile.values if (row, column) == (i, j) else tile.values.T
-                strip = values[own[row].inside]
-                for number, group in enumerate(others):
-                    if column in group:
-                        part = strip.take(group[column].inside, axis=1)
-                        yield Panel(own[row].place, number, group[column].place, part)
-
-    def product(self, V: Floats) -> Floats:
-        """Product with V, on the workers of the current client if there is one."""
-        return self.G @ V
-
-    def diagonal(self) -> Floats:
-        """Diagonal entries."""
-        return self.G.diagonal().astype(np.float64)
+    def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
+        """Combinations at some rows, from the matrix of their class if it is kept."""
+        own = self._class(part.rows)
+        samples = np.concatenate([part.rows[some], part.columns])
+        if not self._keeps or (self._codes[samples] != own).any():
+            return super()._combined(number, part, some)
+        rows, columns = self._place[part.rows[some]], self._place[part.columns]
+        return number, some, gathered(self._square(own), rows, columns, np.float64) @ part.coef

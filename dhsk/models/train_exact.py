@@ -19,10 +19,11 @@ from dhsk.gram.row_map import RowMap
 from dhsk.models.exact import Certificates, Expansion, SvcModel
 from dhsk.models.exact_plan import plan_exact, share_of_fits
 from dhsk.models.fit_plan import FitCounts, plan_fits
+from dhsk.models.gram_source import GramSource
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, unit_for
-from dhsk.models.sources import ClassesSource, GramSource, RowsShape, RowsSource
+from dhsk.models.sources import ClassesSource, RowsShape, RowsSource
 from dhsk.progress import OnProgress, Progress, counter
 from dhsk.samples import Samples
 from dhsk.solvers.platt import fit_sigmoid

@@ -1,6 +1,6 @@
 """Problems of pairs of classes, solved on whole matrices if they fit in memory, else in rounds."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.ball import balls_about_means, smallest_ball
+from dhsk.solvers.decomposition import Decomposition
 from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve, unfinished
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.rounds import solve_in_rounds
@@ -69,14 +70,47 @@ def solve_pairs(
 
     def small() -> Iterator[tuple[PairTask, float, bool]]:
         for task in tasks:
-            if matrix_bytes(len(task.pair.members), task.source.dtype) <= room:
+            if _is_small(task, room):
                 yield task, tol, fine
             else:
                 large.setdefault(id(task.source), []).append(task)
 
     yield from executor.run(solve_whole, small())
     for own in large.values():
-        yield from _solve_in_rounds(own, tol, room, executor)
+        left = own
+        if own[0].source.computes and not any(task.ball for task in own):
+            left = yield from _solve_on_working_sets(own, tol, room, executor)
+        fitting = [task for task in left if _fits(task, room)]
+        yield from executor.run(solve_whole, ((task, tol, fine) for task in fitting))
+        others = [task for task in left if not _fits(task, room)]
+        if others:
+            yield from _solve_in_rounds(others, tol, room, executor)
+
+
+def _fits(task: PairTask, room: int) -> bool:
+    """Whether the whole matrix of a pair fits in some room."""
+    return matrix_bytes(len(task.pair.members), task.source.dtype) <= room
+
+
+def _is_small(task: PairTask, room: int) -> bool:
+    """Whether the matrix is best read as a whole, whatever the number of support vectors."""
+    computed = task.source.computes and not task.ball
+    return _fits(task, room) and (not computed or len(task.pair.members) <= FINE_SAMPLES)
+
+
+def _solve_on_working_sets(
+    tasks: Sequence[PairTask], tol: float, room: int, executor: Executor
+) -> Generator[Solved, None, list[PairTask]]:
+    """Solve pairs on the same matrix; return those that are left."""
+    source = tasks[0].source
+    pairs = {number: task.pair for number, task in enumerate(tasks)}
+    largest = largest_block(room, source.dtype)
+    whole = all(_fits(task, room) for task in tasks)
+    found = Decomposition(tol, largest, whole).solve(source, pairs, executor)
+    for number, fits in found.items():
+        if fits is not None:
+            yield tasks[number].key, fits, 0.0
+    return [task for number, task in enumerate(tasks) if found[number] is None]
 
 
 def _solve_in_rounds(

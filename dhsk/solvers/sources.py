@@ -1,8 +1,10 @@
 """Matrices that solvers read in parts: the protocol, and a matrix in memory."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,6 +39,28 @@ class Panel(NamedTuple):
     """(rows, columns)."""
 
 
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """A linear combination of some columns of a matrix, wanted at some rows: K[rows, columns] coef.
+
+    Attributes
+    ----------
+    rows, columns
+        Samples, ascending, (a,) and (b,).
+    coef
+        Coefficients of one or several combinations, (b, k).
+    """
+
+    rows: Indices
+    columns: Indices
+    coef: Floats
+
+    @property
+    def entries(self) -> int:
+        """Number of entries of the matrix that are read."""
+        return len(self.rows) * len(self.columns)
+
+
 class Source(Protocol):
     """A symmetric matrix of N samples that is read in parts."""
 
@@ -44,6 +68,8 @@ class Source(Protocol):
     """Number of samples."""
     dtype: "np.dtype[Any]"
     """Type of the entries."""
+    computes: bool
+    """Whether entries are computed when they are read: a few columns then cost less than all."""
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, (n, padded(n)), as `smo.ascend` takes it."""
@@ -58,12 +84,20 @@ class Source(Protocol):
     def product(self, V: Floats) -> Floats:
         """Product of the matrix with V, (N, k)."""
 
+    def combine(self, parts: Sequence[Combination]) -> list[Floats]:
+        """Combinations of columns, each (a, k)."""
+
+    def expect_columns(self, share: float) -> None:
+        """Prepare for reading about this share of all columns."""
+
     def diagonal(self) -> Floats:
         """Diagonal entries, (N,)."""
 
 
 class ArraySource:
     """A symmetric matrix in memory, or memory-mapped, (N, N)."""
+
+    computes = False
 
     def __init__(self, K: NDArray[Any]) -> None:
         self.n = len(K)
@@ -89,6 +123,16 @@ class ArraySource:
             out[part] = self._K[part].astype(np.float64, copy=False) @ V
         return out
 
+    def combine(self, parts: Sequence[Combination]) -> list[Floats]:
+        """Combinations of columns."""
+        return [
+            self._K[np.ix_(part.rows, part.columns)].astype(np.float64, copy=False) @ part.coef
+            for part in parts
+        ]
+
+    def expect_columns(self, share: float) -> None:
+        """Nothing to prepare."""
+
     def diagonal(self) -> Floats:
         """Diagonal entries."""
         return np.diagonal(self._K).astype(np.float64)
@@ -113,3 +157,23 @@ def products(source: Source, vectors: Sequence[tuple[Indices, Floats]]) -> Itera
 def repeat_to_padded(members: Indices) -> Indices:
     """Pad indices with the first one to the solver's length; it never reads those columns."""
     return np.concatenate([members, np.repeat(members[:1], padded(len(members)) - len(members))])
+
+
+def gathered(
+    K: NDArray[Any], rows: Indices, columns: Indices, dtype: Any, out: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Entries of a matrix in memory at some rows and columns, in a type.
+
+    Measured on 2,300 of 6,000 rows and columns: a sixth of the time of numpy's indexing.
+    """
+    found = np.empty((len(rows), len(columns)), dtype) if out is None else out
+    _gather(K, rows, columns, found)
+    return found
+
+
+@numba.njit(nogil=True, cache=True)
+def _gather(K: NDArray[Any], rows: Indices, columns: Indices, out: NDArray[Any]) -> None:
+    for i in range(len(rows)):
+        row = K[rows[i]]
+        for j in range(len(columns)):
+            out[i, j] = row[columns[j]]

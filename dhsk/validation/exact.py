@@ -20,10 +20,10 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.fit_plan import FitCounts, plan_fits
+from dhsk.models.gram_source import GramSource
 from dhsk.models.journal import Journal
 from dhsk.models.pair_fits import MatrixProblem, PairSolver, Placement
 from dhsk.models.rescaling import matrix_in_units
-from dhsk.models.sources import GramSource
 from dhsk.models.train_exact import fit_models
 from dhsk.progress import Progress, counter
 from dhsk.results.columns import Certificate, Row

@@ -1,0 +1,115 @@
+"""A Gram matrix for solvers: read from tiles, or computed from its samples where that pays."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices
+from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.storage.indexing import by_block
+from dhsk.models.class_blocks import ClassBlocks
+from dhsk.models.sources import RowsSource
+from dhsk.solvers.sources import Combination, Panel, repeat_to_padded
+
+MULTIPLY_RATE: Final = 2.5e10
+"""Assumed float64 operations of a core in a second. Measured on one core, the others idle: 45e9."""
+
+READ_RATE: Final = 1.5e9
+"""Assumed bytes of tiles that a core reads and evaluates in a second. Measured on one core, on
+WebKB's cosines in the page cache: 2.6e9."""
+
+
+class GramSource:
+    """A symmetric Gram matrix: stored, derived, or computed from its samples on demand.
+
+    `held` are the stored values in memory, if they fit there.
+    """
+
+    def __init__(self, G: GramMatrix, held: ClassBlocks | None = None) -> None:
+        self.n = G.shape[0]
+        self.dtype = G.dtype
+        self.G = G
+        self._held = held
+
+    @property
+    def computes(self) -> bool:
+        """Whether entries are computed when they are read."""
+        return self.G.computed
+
+    def block(self, members: Indices) -> NDArray[Any]:
+        """Matrix of some samples, read from tiles, or computed if that takes less time."""
+        K = None if self._held is None else self._held.pair(self.G.kernel, members)
+        if K is not None:
+            return K
+        if not self._computing_pays(len(members)):
+            return self.G.submatrix(members, repeat_to_padded(members))
+        rows = RowsSource(self.G.staged_rows(members), self.G.kernel)
+        return rows.block(np.arange(rows.n)).astype(self.dtype, copy=False)
+
+    def _computing_pays(self, count: int) -> bool:
+        """Whether multiplying samples takes less time than reading the tiles of their entries."""
+        header = self.G.header
+        if self.G.computed:
+            return True
+        if header.nnz[0] is not None:  # the cost of sparse products is not known here
+            return False
+        flops = float(count) ** 2 * header.dim
+        return flops / MULTIPLY_RATE < self.n**2 / 2 * self.dtype.itemsize / READ_RATE
+
+    def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
+        """Entries between some samples and groups of samples, each of one class."""
+        if self._held is None:
+            yield from self._panels_of_tiles(rows, groups)
+            return
+        columns = [np.arange(len(group)) for group in groups]
+        for places in self._held.by_class(rows):
+            for number, group in enumerate(groups):
+                if len(group):
+                    values = self._held.between(self.G.kernel, rows[places], group)
+                    yield Panel(places, number, columns[number], values)
+
+    def _panels_of_tiles(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
+        """Parts of tiles, each of which is read once."""
+        tiling = self.G.tiling
+        own = by_block(rows, tiling.tile)
+        others = [by_block(group, tiling.tile) for group in groups]
+        for i, j in tiling.tiles():
+            sides = ((i, j), (j, i)) if i != j else ((i, j),)
+            used = [side for side in sides if side[0] in own]
+            if not used:
+                continue
+            (tile,) = self.G.source(((i, j),))
+            for row, column in used:
+                values = tile.values if (row, column) == (i, j) else tile.values.T
+                strip = values[own[row].inside]
+                for number, group in enumerate(others):
+                    if column in group:
+                        part = strip.take(group[column].inside, axis=1)
+                        yield Panel(own[row].place, number, group[column].place, part)
+
+    def product(self, V: Floats) -> Floats:
+        """Product with V, on the workers of the current client if there is one."""
+        return self.G @ V
+
+    def combine(self, parts: Sequence[Combination]) -> list[Floats]:
+        """Combinations of columns, on the workers of the current client if there is one."""
+        with current_executor() as executor:
+            shared = executor.share([(self.G.staged_rows(p.columns), p.coef) for p in parts])
+            found = [np.empty((len(part.rows), part.coef.shape[1])) for part in parts]
+            tasks = ((self, span, places, shared) for span, places in self._spans(parts))
+            for places, values in executor.run(_combine_span, tasks):
+                for out, place, own in zip(found, places, values, strict=True):
+                    out[place] = own
+        return found
+
+    def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Indices, list[slice]]]:
+        """Samples of each task, and which rows of each part they have."""
+
+    def expect_columns(self, share: float) -> None:
+        """Nothing to prepare."""
+
+    def diagonal(self) -> Floats:
+        """Diagonal entries."""
+        return self.G.diagonal().astype(np.float64)

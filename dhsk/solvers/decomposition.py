@@ -1,0 +1,218 @@
+"""Problems whose matrix is computed on demand, solved on working sets of samples.
+
+A subproblem is solved on a set of samples, whose matrix is in memory. The gradients of all others
+follow from the columns of the support vectors alone; those that violate the optimality conditions
+join the set, until there are none [1]_. So about two columns of the matrix are computed for each
+support vector. All pairs, folds and C share the columns of a round.
+
+References
+----------
+.. [1] E. Osuna, R. Freund and F. Girosi, "An improved training algorithm for support vector
+   machines", Neural Networks for Signal Processing VII (1997).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dhsk.arrays import Floats, Indices
+from dhsk.execution.tasks import Executor
+from dhsk.solvers.dual import Fit, certify, gradient, improve
+from dhsk.solvers.problems import Pair
+from dhsk.solvers.sources import Combination, Source
+from dhsk.solvers.working_set import WorkingSet
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is known after a round.
+
+    Attributes
+    ----------
+    pairs, ended
+        Number of pairs of classes, and of those that are solved or left to other solvers.
+    support
+        Support vectors so far, summed over the pairs.
+    violation
+        Largest KKT violation among the samples that were looked at.
+    entries
+        Entries of columns computed so far.
+    """
+
+    pairs: int
+    ended: int
+    support: int
+    violation: float
+    entries: int
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """How pairs are solved on working sets.
+
+    Attributes
+    ----------
+    tol
+        Tolerance of the KKT violation.
+    largest
+        Most samples of a set.
+    whole
+        Whether whole matrices fit in memory, so that pairs of many support vectors are left.
+    """
+
+    tol: float
+    largest: int
+    whole: bool = False
+
+    def solve(
+        self,
+        source: Source,
+        pairs: dict[int, Pair],
+        executor: Executor,
+        on_round: Callable[[Round], None] = lambda _: None,
+    ) -> dict[int, list[Fit] | None]:
+        """Solve numbered pairs; the fits of each, or None for a pair that is left to others."""
+        entry = float(np.abs(source.diagonal()).max())
+        states = {
+            k: WorkingSet(pair, self.tol, entry, self.largest, whole=self.whole)
+            for k, pair in pairs.items()
+        }
+        entries = 0
+        while any(not state.ended for state in states.values()):
+            some = {k: state for k, state in states.items() if not state.ended}
+            _solve_on_sets(source, some, self.tol, executor)
+            entries += _look(source, list(some.values()))
+            for state in some.values():
+                state.judge()
+            source.expect_columns(_share(states.values()))
+            on_round(_round(states.values(), entries))
+        return {k: self._fits(state) for k, state in states.items()}
+
+    def _fits(self, state: WorkingSet) -> list[Fit] | None:
+        if state.for_others:
+            return None
+        return certify(state.pair.dual, state.b, state.f, state.work, self.tol)
+
+
+def _share(states: Iterable[WorkingSet]) -> float:
+    """Share of the samples that are in working sets, over all pairs."""
+    members = sum(len(state.members) for state in states)
+    return members / sum(len(state.pair.members) for state in states)
+
+
+def _round(states: Iterable[WorkingSet], entries: int) -> Round:
+    own = list(states)
+    return Round(
+        pairs=len(own),
+        ended=sum(state.ended for state in own),
+        support=sum(int(np.count_nonzero(state.b.any(axis=0))) for state in own),
+        violation=max(state.violation for state in own),
+        entries=entries,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SetTask:
+    """Subproblems of a pair on its working set, from some coefficients, (columns, m)."""
+
+    number: int
+    source: Source
+    pair: Pair
+    members: Indices
+    b: Floats
+
+
+def _solve_on_sets(
+    source: Source, states: dict[int, WorkingSet], tol: float, executor: Executor
+) -> None:
+    """Solve the subproblems of all pairs whose set has changed."""
+    tasks = (
+        (SetTask(k, source, s.pair, s.members, s.b[:, s.members]), s.left, tol / 2)
+        for k, s in states.items()
+        if not s.solved
+    )
+    for k, b, f, work in executor.run(solve_on_set, tasks):
+        states[k].take(b, f, work)
+
+
+def solve_on_set(
+    task: SetTask, columns: list[int], tol: float
+) -> tuple[int, Floats, Floats, Floats]:
+    """Solve some columns on a working set: the task that workers run.
+
+    Returns the number of the pair, coefficients and gradients of the members, (columns, m), and
+    steps and seconds, (2, columns).
+    """
+    K = task.source.block(task.pair.members[task.members])
+    dual = task.pair.dual.part(task.members)
+    b = task.b.copy()  # the arrays of a task may be read-only
+    if b.any():
+        dual = replace(dual, chain=1)  # each column starts from its own coefficients
+    f = gradient(K, dual, b)
+    work = improve(K, dual, b, f, columns, tol)
+    return task.number, b, gradient(K, dual, b), work
+
+
+# Gradients
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """Samples of one class to look at, and support vectors of one class, both of one pair."""
+
+    state: WorkingSet
+    rows: Indices
+    support: Indices
+
+
+def _look(source: Source, states: Sequence[WorkingSet]) -> int:
+    """Compute the gradients of the samples to look at; return the number of entries computed.
+
+    Pairs that share a class share the columns of its support vectors at its own samples.
+    """
+    groups: dict[tuple[int, int], list[_Side]] = {}
+    for state in states:
+        rows, support = state.unknown, state.support
+        state.note(rows)
+        state.f[np.ix_(state.left, rows)] = state.pair.dual.sign[rows]
+        for own, some in _by_class(state.pair, rows):
+            for other, vectors in _by_class(state.pair, support):
+                groups.setdefault((own, other), []).append(_Side(state, some, vectors))
+    parts = [_combination(sides) for sides in groups.values()]
+    for part, sides, found in zip(parts, groups.values(), source.combine(parts), strict=True):
+        _subtract(part, sides, found)
+    return sum(part.entries for part in parts)
+
+
+def _by_class(pair: Pair, samples: Indices) -> list[tuple[int, Indices]]:
+    """Each class of a pair with its own of some samples, if there are any."""
+    first = pair.dual.sign[samples] > 0
+    sides = (pair.first, samples[first]), (pair.second, samples[~first])
+    return [(number, own) for number, own in sides if len(own)]
+
+
+def _combination(sides: Sequence[_Side]) -> Combination:
+    """What several pairs need of the same two classes."""
+    rows, columns = (
+        np.unique(np.concatenate([side.state.pair.members[own(side)] for side in sides]))
+        for own in (lambda side: side.rows, lambda side: side.support)
+    )
+    coef = np.zeros((len(columns), sum(len(side.state.left) for side in sides)))
+    for side, place in zip(sides, _places(sides), strict=True):
+        at = np.searchsorted(columns, side.state.pair.members[side.support])
+        coef[at, place] = side.state.b[np.ix_(side.state.left, side.support)].T
+    return Combination(rows, columns, coef)
+
+
+def _subtract(part: Combination, sides: Sequence[_Side], found: Floats) -> None:
+    """Subtract combinations from the gradients of all sides."""
+    for side, place in zip(sides, _places(sides), strict=True):
+        at = np.searchsorted(part.rows, side.state.pair.members[side.rows])
+        side.state.f[np.ix_(side.state.left, side.rows)] -= found[at, place].T
+
+
+def _places(sides: Sequence[_Side]) -> list[slice]:
+    """Combinations of each side, one for each of its columns that is left."""
+    ends = np.cumsum([len(side.state.left) for side in sides])
+    return [slice(end - len(side.state.left), end) for side, end in zip(sides, ends, strict=True)]
