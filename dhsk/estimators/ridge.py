@@ -19,8 +19,9 @@ from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
+from dhsk.models.gram_source import GramSource
 from dhsk.models.problem import sample_factors
-from dhsk.models.sources import GramSource, RowsSource
+from dhsk.models.sources import RowsSource
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.solvers.ridge import RidgeSolution, solve_ridge
 from dhsk.solvers.smo import padded

@@ -6,11 +6,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.execution.workers import current_executor
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.storage.indexing import by_block
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.sources import RowsSource
+from dhsk.models.sources import COMBINED_ROWS, RowsSource, combined
 from dhsk.solvers.sources import Combination, Panel, repeat_to_padded
 
 MULTIPLY_RATE: Final = 2.5e10
@@ -19,6 +20,10 @@ MULTIPLY_RATE: Final = 2.5e10
 READ_RATE: Final = 1.5e9
 """Assumed bytes of tiles that a core reads and evaluates in a second. Measured on one core, on
 WebKB's cosines in the page cache: 2.6e9."""
+
+
+SPAN_BYTES: Final = 32 * 2**20
+"""Bytes of the samples that a task reads to combine columns."""
 
 
 class GramSource:
@@ -95,17 +100,28 @@ class GramSource:
 
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns, on the workers of the current client if there is one."""
+        found = [np.empty((len(part.rows), part.coef.shape[1])) for part in parts]
         with current_executor() as executor:
-            shared = executor.share([(self.G.staged_rows(p.columns), p.coef) for p in parts])
-            found = [np.empty((len(part.rows), part.coef.shape[1])) for part in parts]
-            tasks = ((self, span, places, shared) for span, places in self._spans(parts))
-            for places, values in executor.run(_combine_span, tasks):
-                for out, place, own in zip(found, places, values, strict=True):
-                    out[place] = own
+            columns = [self.G.staged_rows(part.columns) for part in parts]
+            shared = executor.share([(c, p.coef) for c, p in zip(columns, parts, strict=True)])
+            tasks = ((self.G, rows, own, shared) for rows, own in self._spans(parts))
+            for rows, values in executor.run(combine_span, tasks):
+                for out, part, own in zip(found, parts, values, strict=True):
+                    first = int(np.searchsorted(part.rows, rows[0]))
+                    out[first : first + len(own)] = own
         return found
 
-    def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Indices, list[slice]]]:
-        """Samples of each task, and which rows of each part they have."""
+    def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Indices, list[Indices]]]:
+        """Rows of each task, and places among them of the rows of each part."""
+        rows = np.unique(np.concatenate([part.rows for part in parts]))
+        each = max(COMBINED_ROWS, SPAN_BYTES // (self.dtype.itemsize * self.G.dim))
+        for some in blocks(len(rows), each):
+            span = rows[some]
+            own = [
+                part.rows[slice(*np.searchsorted(part.rows, [span[0], span[-1] + 1]))]
+                for part in parts
+            ]
+            yield span, [np.searchsorted(span, wanted) for wanted in own]
 
     def expect_columns(self, share: float) -> None:
         """Nothing to prepare."""
@@ -113,3 +129,24 @@ class GramSource:
     def diagonal(self) -> Floats:
         """Diagonal entries."""
         return self.G.diagonal().astype(np.float64)
+
+
+def combine_span(
+    G: GramMatrix, span: Indices, places: list[Indices], shared: list[tuple[Rows, Floats]]
+) -> tuple[Indices, list[Floats]]:
+    """Combinations at some samples: the task that workers run.
+
+    places are those of each part's rows in the span, and shared has the columns' samples and
+    coefficients of each part.
+    """
+    rows = G.staged_rows(span)
+    return span, [
+        np.concatenate(
+            [np.empty((0, coef.shape[1]))]
+            + [
+                combined(G.kernel, rows[own[some]], columns, coef)
+                for some in blocks(len(own), COMBINED_ROWS)
+            ]
+        )
+        for own, (columns, coef) in zip(places, shared, strict=True)
+    ]

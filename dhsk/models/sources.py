@@ -101,12 +101,8 @@ class RowsSource:
 
     def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
         """Combinations at some rows: the task of a thread."""
-        rows = self._rows[part.rows[some]]
-        found = np.zeros((rows.shape[0], part.coef.shape[1]))
-        for own in blocks(len(part.columns), COMBINED_COLUMNS):
-            values = self._kernel.of_rows(rows, self._rows[part.columns[own]])
-            found += values.astype(np.float64, copy=False) @ part.coef[own]
-        return number, some, found
+        rows, columns = self._rows[part.rows[some]], self._rows[part.columns]
+        return number, some, combined(self._kernel, rows, columns, part.coef)
 
     def expect_columns(self, share: float) -> None:
         """Nothing to prepare."""
@@ -202,12 +198,21 @@ def edge_for(rows: RowsShape, allowed: int | None) -> int:
     return edge
 
 
+def combined(kernel: Kernel, rows: Rows, columns: Rows, coef: Floats) -> Floats:
+    """Kernel values of rows and columns, times coefficients of the columns, (a, k)."""
+    found = np.zeros((rows.shape[0], coef.shape[1]))
+    for own in blocks(columns.shape[0], COMBINED_COLUMNS):
+        values = kernel.of_rows(rows, columns[own])
+        found += values.astype(np.float64, copy=False) @ coef[own]
+    return found
+
+
 class ClassesSource(RowsSource):
     """A `RowsSource` that can compute the matrix of each class once and keep it in memory.
 
     Each class is in a pair with every other: with ten classes, this takes a tenth of the bytes of
-    the whole matrix and saves almost half of the products. It does so for matrices of whole classes,
-    and once many columns are expected. codes are classes from 0, (N,).
+    the whole matrix and saves almost half of the products. Matrices of two whole classes use them,
+    and all others do once many columns are expected. codes are classes from 0, (N,).
     """
 
     def __init__(

@@ -18,7 +18,7 @@ import numpy as np
 
 from dhsk.arrays import Floats, Indices
 from dhsk.execution.tasks import Executor
-from dhsk.solvers.dual import Fit, certify, gradient, improve
+from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.sources import Combination, Source
 from dhsk.solvers.working_set import WorkingSet
@@ -118,8 +118,10 @@ class SetTask:
 
     number: int
     source: Source
-    pair: Pair
-    members: Indices
+    samples: Indices
+    """Samples of the set, among all."""
+    dual: Dual
+    """Problems of the set."""
     b: Floats
 
 
@@ -128,12 +130,20 @@ def _solve_on_sets(
 ) -> None:
     """Solve the subproblems of all pairs whose set has changed."""
     tasks = (
-        (SetTask(k, source, s.pair, s.members, s.b[:, s.members]), s.left, tol / 2)
-        for k, s in states.items()
-        if not s.solved
+        (_task(k, source, state), state.left, tol / 2)
+        for k, state in states.items()
+        if not state.solved
     )
     for k, b, f, work in executor.run(solve_on_set, tasks):
         states[k].take(b, f, work)
+
+
+def _task(number: int, source: Source, state: WorkingSet) -> SetTask:
+    pair, members = state.pair, state.members
+    dual = pair.dual.part(members)
+    if state.b.any():
+        dual = replace(dual, chain=1)  # each column starts from its own coefficients
+    return SetTask(number, source, pair.members[members], dual, state.b[:, members])
 
 
 def solve_on_set(
@@ -144,14 +154,11 @@ def solve_on_set(
     Returns the number of the pair, coefficients and gradients of the members, (columns, m), and
     steps and seconds, (2, columns).
     """
-    K = task.source.block(task.pair.members[task.members])
-    dual = task.pair.dual.part(task.members)
+    K = task.source.block(task.samples)
     b = task.b.copy()  # the arrays of a task may be read-only
-    if b.any():
-        dual = replace(dual, chain=1)  # each column starts from its own coefficients
-    f = gradient(K, dual, b)
-    work = improve(K, dual, b, f, columns, tol)
-    return task.number, b, gradient(K, dual, b), work
+    f = gradient(K, task.dual, b)
+    work = improve(K, task.dual, b, f, columns, tol)
+    return task.number, b, gradient(K, task.dual, b), work
 
 
 # Gradients
@@ -175,7 +182,7 @@ def _look(source: Source, states: Sequence[WorkingSet]) -> int:
     for state in states:
         rows, support = state.unknown, state.support
         state.note(rows)
-        state.f[np.ix_(state.left, rows)] = state.pair.dual.sign[rows]
+        state.f[np.ix_(state.columns, rows)] = state.pair.dual.sign[rows]
         for own, some in _by_class(state.pair, rows):
             for other, vectors in _by_class(state.pair, support):
                 groups.setdefault((own, other), []).append(_Side(state, some, vectors))
@@ -194,14 +201,12 @@ def _by_class(pair: Pair, samples: Indices) -> list[tuple[int, Indices]]:
 
 def _combination(sides: Sequence[_Side]) -> Combination:
     """What several pairs need of the same two classes."""
-    rows, columns = (
-        np.unique(np.concatenate([side.state.pair.members[own(side)] for side in sides]))
-        for own in (lambda side: side.rows, lambda side: side.support)
-    )
+    rows = np.unique(np.concatenate([side.state.pair.members[side.rows] for side in sides]))
+    columns = np.unique(np.concatenate([side.state.pair.members[side.support] for side in sides]))
     coef = np.zeros((len(columns), sum(len(side.state.left) for side in sides)))
     for side, place in zip(sides, _places(sides), strict=True):
         at = np.searchsorted(columns, side.state.pair.members[side.support])
-        coef[at, place] = side.state.b[np.ix_(side.state.left, side.support)].T
+        coef[at, place] = side.state.b[np.ix_(side.state.columns, side.support)].T
     return Combination(rows, columns, coef)
 
 
@@ -209,7 +214,7 @@ def _subtract(part: Combination, sides: Sequence[_Side], found: Floats) -> None:
     """Subtract combinations from the gradients of all sides."""
     for side, place in zip(sides, _places(sides), strict=True):
         at = np.searchsorted(part.rows, side.state.pair.members[side.rows])
-        side.state.f[np.ix_(side.state.left, side.rows)] -= found[at, place].T
+        side.state.f[np.ix_(side.state.columns, side.rows)] -= found[at, place].T
 
 
 def _places(sides: Sequence[_Side]) -> list[slice]:

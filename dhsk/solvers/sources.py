@@ -68,8 +68,10 @@ class Source(Protocol):
     """Number of samples."""
     dtype: "np.dtype[Any]"
     """Type of the entries."""
-    computes: bool
-    """Whether entries are computed when they are read: a few columns then cost less than all."""
+
+    @property
+    def computes(self) -> bool:
+        """Whether entries are computed when they are read: few columns then cost less than all."""
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, (n, padded(n)), as `smo.ascend` takes it."""

@@ -83,6 +83,11 @@ class WorkingSet:
         self.rows = self._stages.pop(0) if self._stages else self.members
 
     @property
+    def columns(self) -> Indices:
+        """Columns that are left, as an array."""
+        return np.array(self.left, dtype=np.intp)
+
+    @property
     def support(self) -> Indices:
         """Samples with a coefficient in a column that is left."""
         return np.flatnonzero(self.b[self.left].any(axis=0))
@@ -99,7 +104,7 @@ class WorkingSet:
     def take(self, b: Floats, f: Floats, work: Floats) -> None:
         """Take coefficients and gradients of the members, (columns, m), from the solution."""
         # Columns that are not left may have support vectors outside of the set.
-        here = np.ix_(self.left, self.members)
+        here = np.ix_(self.columns, self.members)
         self._moved = bool((self.b[here] != b[self.left]).any())
         self.b[here] = b[self.left]
         self.f[here] = f[self.left]

@@ -15,7 +15,7 @@ from dhsk.gram.compute import compute_gram
 from dhsk.gram.derive import product_kernel
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
-from dhsk.models.sources import GramSource
+from dhsk.models.gram_source import GramSource
 from dhsk.results.columns import KernelColumns
 from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.sources import ArraySource, Source

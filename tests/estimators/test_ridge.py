@@ -18,7 +18,7 @@ from dhsk.errors import InputError
 from dhsk.estimators.ridge import HeatKernelRidge
 from dhsk.execution.workers import current_client
 from dhsk.models import sources
-from dhsk.models.sources import GramSource
+from dhsk.models.gram_source import GramSource
 
 TIGHT = 1e-13
 """Tolerance at which fits in another order of sums agree to `SAME`."""

@@ -9,7 +9,7 @@ import pytest
 
 import dhsk
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.sources import GramSource
+from dhsk.models.gram_source import GramSource
 from dhsk.solvers.problems import make_pairs
 
 N = 150

@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 import dhsk
 from dhsk.execution.settings import one_blas_thread
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.sources import ClassesSource, GramSource, RowsSource
+from dhsk.models.gram_source import GramSource
+from dhsk.models.sources import ClassesSource, RowsSource
 from dhsk.samples import open_samples
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import ArraySource, Source

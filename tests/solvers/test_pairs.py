@@ -1,6 +1,7 @@
 """The whole engine against LIBSVM: same predictions, an objective at least as good, a certificate.
 
-Each problem is solved on its whole matrix, in a tenth of its bytes, and in parts of 64 samples.
+Each problem is solved on its whole matrix, in a tenth of its bytes, in parts of 64 samples, and on
+working sets.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from sklearn.svm import SVC
 
 import dhsk
 from dhsk.execution.threads import Threads
+from dhsk.solvers.decomposition import Decomposition
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, largest_block, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
@@ -134,11 +136,23 @@ def fits_of(source: Any, pairs: list[Pair], tol: float, room: int, threads: int 
     return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, Threads(threads))}
 
 
-def solve(made: Problem, weighting: str, room: int) -> tuple[list[Pair], list[list[Fit]]]:
+def solve(made: Problem, weighting: str, room: str) -> tuple[list[Pair], list[list[Fit]]]:
     """Pairs, and their fits for each C."""
     pairs = make_pairs(made.y, factors(made, weighting)[None], VALUES_OF_C)
-    found = fits_of(ArraySource(made.K), pairs, TOL, room, 1)
+    source = ArraySource(made.K)
+    if room == "working sets":
+        numbered = dict(enumerate(pairs))
+        found: Any = Decomposition(TOL, len(made.K)).solve(source, numbered, Threads(1))
+    else:
+        found = fits_of(source, pairs, TOL, ROOMS[room](made.K), 1)
     return pairs, [found[k] for k in range(len(pairs))]
+
+
+@pytest.fixture(autouse=True)
+def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Working sets begin with few of the samples of these problems, and grow by few."""
+    for name, count in (("FIRST", 32), ("SPARE", 8), ("JOINING", 16)):
+        monkeypatch.setattr(f"dhsk.solvers.working_set.{name}", count)
 
 
 ROOMS = {
@@ -149,7 +163,7 @@ ROOMS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", [*ROOMS, "working sets"])
 @pytest.mark.parametrize(
     ("dtype", "weighting"),
     [
@@ -166,7 +180,7 @@ def test_predictions_and_objectives_are_those_of_libsvm(
     """For every C, pair and sample, of the training part and held out."""
     made = problem(name, dtype)
     K, boxes = made.K.astype(np.float64), factors(made, weighting)
-    pairs, fits = solve(made, weighting, ROOMS[room](made.K))
+    pairs, fits = solve(made, weighting, room)
     differing = 0
     for column, C in enumerate(VALUES_OF_C):
         predicted, theirs, intercepts = libsvm(name, dtype, weighting, C)

@@ -1,0 +1,222 @@
+"""Working sets: the solutions of whole matrices from few of their entries."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dhsk.arrays import Floats, Indices
+from dhsk.execution.threads import Threads
+from dhsk.solvers.decomposition import Decomposition, Round
+from dhsk.solvers.dual import Fit
+from dhsk.solvers.pairs import PairTask, solve_pairs
+from dhsk.solvers.problems import Pair, make_pairs
+from dhsk.solvers.sources import ArraySource, Combination
+
+TOL = 1e-5
+
+PLENTY = 10**9
+
+ROUNDING = 1e-12
+"""Sums of some thousand changes in float64, relative to the sum of the coefficients."""
+
+
+class Computed(ArraySource):
+    """Stands for a matrix whose entries are computed when they are read; counts them."""
+
+    computes = True
+
+    def __init__(self, K: Any) -> None:
+        super().__init__(K)
+        self.entries = 0
+        self.blocks: list[int] = []
+
+    def block(self, members: Indices) -> Any:
+        """Entries between some samples."""
+        self.blocks.append(len(members))
+        self.entries += len(members) ** 2
+        return super().block(members)
+
+    def combine(self, parts: Sequence[Combination]) -> list[Floats]:
+        """Combinations of columns."""
+        self.entries += sum(part.entries for part in parts)
+        return super().combine(parts)
+
+
+@pytest.fixture(autouse=True)
+def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets begin with few samples, and small problems use them too."""
+    for name, count in (("FIRST", 64), ("SPARE", 16), ("JOINING", 32)):
+        monkeypatch.setattr(f"dhsk.solvers.working_set.{name}", count)
+    monkeypatch.setattr("dhsk.solvers.pairs.FINE_SAMPLES", 64)
+
+
+def separated(seed: int, n: int, classes: int = 2, noise: float = 0.0) -> tuple[Any, Any]:
+    """Gaussian kernel of classes side by side, of which few samples are near a border."""
+    rng = np.random.default_rng(seed)
+    y = np.sort(rng.integers(0, classes, n))  # as files often have them
+    X = rng.normal(size=(n, 2)) * 0.5
+    X[:, 0] += 3.0 * y
+    y = np.where(rng.random(n) < noise, rng.integers(0, classes, n), y)
+    return np.exp(-((X[:, None] - X) ** 2).sum(-1) / 4), y
+
+
+def solve(source: ArraySource, pairs: list[Pair], largest: int = 10**6, threads: int = 1) -> Any:
+    """Fits of all pairs, None of those left to others."""
+    numbered = dict(enumerate(pairs))
+    return Decomposition(TOL, largest).solve(source, numbered, Threads(threads))
+
+
+def whole(K: Any, pairs: list[Pair]) -> dict[int, list[Fit]]:
+    """Fits on the whole matrix."""
+    tasks = (PairTask(k, ArraySource(K), pair) for k, pair in enumerate(pairs))
+    return {k: fits for k, fits, _ in solve_pairs(tasks, TOL, PLENTY, Threads(1))}
+
+
+def assert_solved(K: Any, pairs: list[Pair], found: Any) -> None:
+    """Feasible, with the violation it says, and the objective of the whole matrix."""
+    expected = whole(K, pairs)
+    for k, pair in enumerate(pairs):
+        square = K[np.ix_(pair.members, pair.members)]
+        for column, (fit, best) in enumerate(zip(found[k], expected[k], strict=True)):
+            b = np.zeros(len(pair.members))
+            b[fit.support] = fit.coef
+            lower, upper = pair.dual.bounds(column)
+            size = np.abs(b).sum()
+            assert ((lower <= b) & (b <= upper)).all()
+            assert abs(b.sum()) <= ROUNDING * size
+            f = pair.dual.sign - square @ b
+            highest, lowest = f[b < upper].max(initial=-np.inf), f[b > lower].min(initial=np.inf)
+            violation = 0.0 if pair.dual.trivial(column) else max(0.0, highest - lowest)
+            assert fit.violation == pytest.approx(violation, abs=ROUNDING * (1 + size))
+            assert fit.converged
+            assert fit.violation <= TOL
+            cost = TOL * max(size, np.abs(best.coef).sum())
+            assert fit.objective == pytest.approx(best.objective, abs=cost + ROUNDING)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_solutions_are_those_of_the_whole_matrix(classes: int, noise: float) -> None:
+    """Of all pairs, folds and C, with labels in order and some of them wrong."""
+    K, y = separated(0, 600, classes, noise)
+    fold = np.random.default_rng(1).integers(0, 3, len(y))
+    weights = np.array([(fold != k) * 1.0 for k in range(3)])
+    pairs = make_pairs(y, weights, [0.1, 10.0, 1000.0])
+    assert_solved(K, pairs, solve(ArraySource(K), pairs))
+
+
+@pytest.mark.slow
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(4, 60), log_C=st.floats(-2, 4))
+def test_any_problem(seed: int, n: int, log_C: float) -> None:
+    """Weights that leave out samples, or all of a class, equal samples, few or many of a class."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, (n, 2)).astype(float)
+    y = (rng.random(n) < rng.random()).astype(int)
+    y[:2] = 0, 1
+    K = np.exp(-((X[:, None] - X) ** 2).sum(-1) / 4)
+    pairs = make_pairs(y, rng.choice([0.0, 1.0, 2.0], (2, n)), [10.0**log_C, 20.0**log_C + 10])
+    with pytest.MonkeyPatch.context() as patch:
+        for name, count in (("FIRST", 4), ("SPARE", 1), ("JOINING", 1), ("GROWTH", 2.0)):
+            patch.setattr(f"dhsk.solvers.working_set.{name}", count)
+        assert_solved(K, pairs, solve(ArraySource(K), pairs))
+
+
+def test_entries_follow_the_support_vectors() -> None:
+    """About three columns for each support vector, where all are hundreds of times as many."""
+    K, y = separated(2, 3000)
+    pairs = make_pairs(y, np.ones((1, len(y))), [10.0])
+    source = Computed(K)
+    ((fit,),) = solve(source, pairs).values()
+    columns = source.entries / len(y)
+    assert columns < 4 * len(fit.support) + max(source.blocks)
+    assert columns < len(y) / 20
+
+
+def test_pairs_share_columns() -> None:
+    """Together pairs read less than each alone."""
+    K, y = separated(3, 2000, 5)
+    pairs = make_pairs(y, np.ones((1, len(y))), [10.0])
+    together, alone = Computed(K), Computed(K)
+    solve(together, pairs)
+    for pair in pairs:
+        solve(alone, [pair])
+    assert together.entries < 0.9 * alone.entries
+
+
+def test_bits_do_not_depend_on_threads() -> None:
+    """Two threads give the bits of one."""
+    K, y = separated(4, 900, 4, 0.05)
+    pairs = make_pairs(y, np.ones((1, len(y))), [1.0, 10.0])
+    one, two = (solve(ArraySource(K), pairs, threads=threads) for threads in (1, 2))
+    for k in one:
+        for a, b in zip(one[k], two[k], strict=True):
+            np.testing.assert_array_equal(a.support, b.support)
+            np.testing.assert_array_equal(a.coef, b.coef)
+            assert replace(a, support=0, coef=0, seconds=0) == replace(
+                b, support=0, coef=0, seconds=0
+            )
+
+
+def test_too_many_support_vectors_are_left_to_others() -> None:
+    """A pair whose support vectors do not fit is None; the others are solved."""
+    K, y = separated(5, 900, 3)
+    rng = np.random.default_rng(0)
+    y[y > 0] = rng.integers(1, 3, (y > 0).sum())  # the last two classes are one
+    pairs = make_pairs(y, np.ones((1, len(y))), [1.0])
+    source = Computed(K)
+    found = solve(source, pairs, largest=150)
+    assert found[2] is None
+    assert max(source.blocks) <= 150
+    assert_solved(K, pairs[:2], {0: found[0], 1: found[1]})
+    tasks = (PairTask(k, source, pair) for k, pair in enumerate(pairs))
+    joined = {k: fits for k, fits, _ in solve_pairs(tasks, TOL, 150**2 * 8, Threads(1))}
+    assert_solved(K, pairs, joined)
+
+
+def test_a_wrong_start_is_left_early() -> None:
+    """Where most samples become support vectors the whole matrix is read, and little before."""
+    K, y = separated(6, 3000, noise=0.9)
+    pairs = make_pairs(y, np.ones((1, len(y))), [1.0])
+    source = Computed(K)
+    tasks = [PairTask(0, source, pairs[0])]
+    ((_, (fit,), _),) = solve_pairs(tasks, TOL, PLENTY, Threads(1))
+    assert len(fit.support) > 0.6 * len(y)
+    assert max(source.blocks) == len(y)
+    assert source.entries - len(y) ** 2 < 0.1 * len(y) ** 2
+
+
+def test_rounds_are_reported() -> None:
+    """What is known grows with the rounds, and the last one has the solution."""
+    K, y = separated(7, 2000, 3)
+    pairs = make_pairs(y, np.ones((1, len(y))), [10.0])
+    source = Computed(K)
+    seen: list[Round] = []
+    found = Decomposition(TOL, 10**6).solve(source, dict(enumerate(pairs)), Threads(1), seen.append)
+    assert [one.pairs for one in seen] == [3] * len(seen)
+    assert seen[-1].ended == 3
+    assert seen[-1].violation <= TOL
+    assert seen[-1].support == sum(len(fit.support) for (fit,) in found.values())
+    blocks = sum(size**2 for size in source.blocks)
+    assert seen[-1].entries == source.entries - blocks
+    assert sorted(one.entries for one in seen) == [one.entries for one in seen]
+
+
+def test_rounding_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no steps reach is given up, as close as rounding lets it, and says so."""
+    K, y = separated(8, 400, noise=0.2)
+    pairs = make_pairs(y, np.ones((1, len(y))), [1000.0])
+    ((fit,),) = (
+        Decomposition(1e-300, 10**6)
+        .solve(ArraySource(K), dict(enumerate(pairs)), Threads(1))
+        .values()
+    )  # type: ignore[misc]
+    assert not fit.converged
+    assert fit.violation <= 1e-15 * (4 + 4 * np.abs(fit.coef).sum())
+    monkeypatch.setattr("dhsk.solvers.working_set.MAX_ROUNDS", 1)
+    (left,) = solve(ArraySource(K), pairs).values()
+    assert left is None
