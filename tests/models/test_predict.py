@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client
 from scipy.sparse import csr_array
 
 import dhsk
@@ -132,7 +133,8 @@ def test_a_client_computes_unless_there_is_little_to_do(
     expected = model.predict(samples_of(N))
     assert asked == [client]
     model.predict(X[:50])
-    client.close()
+    with Client(client.scheduler.address, set_as_default=False) as other:
+        model.set_params(client=other)
     np.testing.assert_array_equal(model.predict(samples_of(N)), expected)
     assert asked == [client]
 
