@@ -73,9 +73,10 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Factors of C by label, or "balanced"; None for 1. A sample has the factor of its own class
         in the problems of all classes; in `LinearSVC` it has 1 in those of the other classes.
     dtype
-        Type of inner products, kernel values and features: "float32" or "float64". Only spherical
-        and linear kernels take "float32". None for "float32" if the kernel takes it and there are
-        more than four million feature values, else for "float64". Sums and factorizations are in
+        Type of inner products, kernel values and features: "float32" or "float64". Spherical and
+        linear kernels take "float32", and Gaussian kernels on samples near the origin, see
+        `GaussianKernel`. None for "float32" if the kernel is spherical or linear and there are more
+        than four million feature values, else for "float64". Sums and factorizations are in
         float64.
     memory
         Upper bound on the memory of this process, or of all workers of `client`: a number of

@@ -60,8 +60,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
         takes up to five more fits on the same matrix. As in `sklearn.svm.SVC`, the most probable
         class may differ from that of `predict`.
     dtype
-        Type of inner products and kernel values: "float64", or "float32" for spherical and linear
-        kernels.
+        Type of inner products and kernel values: "float64", or "float32" for spherical, linear and
+        Gaussian kernels. For a Gaussian kernel in "float32", samples far from the origin are
+        refused: see `GaussianKernel`.
     memory
         Upper bound on the memory of this process, or of all workers of `client`: a number of
         bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.

@@ -108,9 +108,10 @@ def compute_gram(
     dtype
         Type of the entries, "float64" or "float32".
     product_dtype
-        Type of the mapped samples and inner products. "float32", for spherical and linear kernels,
-        halves the time of a product. The error of cosines is then about 1e-7, and that of entries
-        this times the slope of the kernel, which is about 1/(2 time) near cosine 1.
+        Type of the mapped samples and inner products. "float32", for spherical, linear and Gaussian
+        kernels, halves the time of a product. The error of cosines is then about 1e-7, and that of
+        entries this times the slope of the kernel, which is about 1/(2 time) near cosine 1. For a
+        Gaussian kernel, samples far from the origin are refused: see `GaussianKernel`.
     tile
         Number of rows and columns of a tile; None chooses by the memory.
     memory
@@ -197,7 +198,8 @@ def compute_gram(
         if is_occupied(path):
             sides = in_order_of(GramStore.open(path), sides)
         narrow = "float32" if "float32" in (dtype, product_dtype) else "float64"
-        scans = _scan(sides, kernels, chosen_map, zero_rows, narrow, report)
+        types = narrow, product_dtype
+        scans = _scan(sides, kernels, chosen_map, zero_rows, types, report)
         header = _header(plan, kernels, chosen_map, scans, sides[0].feature_names)
         stack.enter_context(_removed_if_samples_change(path))
         opened = GramStore.create(path, header, sides[0].feature_names)
@@ -239,15 +241,18 @@ def _scan(
     kernels: Sequence[Kernel],
     sphere_map: SphereMap,
     zero_rows: ZeroRule | ZeroRows,
-    dtype: str,
+    types: tuple[str, str],
     report: OnProgress,
 ) -> list[Scan]:
-    """Check and fingerprint all samples; warn of all-zero ones unless the caller does."""
+    """Check and fingerprint all samples; warn of all-zero ones unless the caller does.
+
+    `types` are those of the values and of the products.
+    """
     if isinstance(zero_rows, ZeroRows):
-        return [scan_side(side, kernels, sphere_map, report, zero_rows, dtype) for side in sides]
+        return [scan_side(side, kernels, sphere_map, report, zero_rows, *types) for side in sides]
     zeros = [ZeroRows(zero_rows) for _ in sides]
     pairs = list(zip(sides, zeros, strict=True))
-    scans = [scan_side(side, kernels, sphere_map, report, zero, dtype) for side, zero in pairs]
+    scans = [scan_side(side, kernels, sphere_map, report, zero, *types) for side, zero in pairs]
     warn_of_zero_rows([(side.source, zero.count, side.shape[0]) for side, zero in pairs])
     return scans
 

@@ -2,7 +2,7 @@
 
 from dhsk.errors import InputError
 from dhsk.gram.storage.header import Header
-from dhsk.kernels import CosineKernel, Kernel, LinearKernel, RowKernel
+from dhsk.kernels import CosineKernel, GaussianKernel, Kernel, LinearKernel, RowKernel
 
 
 def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed: bool) -> None:
@@ -18,6 +18,12 @@ def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed:
     dim, needed = kernel.row_length, product_kernel(kernel).name
     if dim is not None and dim != header.dim:
         raise InputError(f"the kernel is for dim {dim}, the samples have dim {header.dim}")
+    single = computed and header.product_dtype == "float32"
+    if single and isinstance(kernel, GaussianKernel) and not _is_at_most(stored, kernel):
+        raise InputError(
+            f"the samples of this matrix are in float32 and were not checked for the {kernel.label}"
+            " kernel: compute its matrix with compute_gram"
+        )
     if computed:
         if isinstance(stored, RowKernel) or kernel.spherical != stored.spherical:
             raise InputError(
@@ -34,6 +40,14 @@ def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed:
             "only the stored inner products of samples with themselves determine distances: "
             f"compute the {kernel.name} kernel directly"
         )
+
+
+def _is_at_most(stored: Kernel, kernel: GaussianKernel) -> bool:
+    """Whether rows that were checked for a Gaussian kernel will do for another in float32.
+
+    The check of a stretched kernel is made again, by `dhsk.models.rescaling`.
+    """
+    return isinstance(stored, GaussianKernel) and stored.sigma <= kernel.sigma
 
 
 def product_kernel(kernel: Kernel) -> Kernel:

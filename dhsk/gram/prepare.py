@@ -6,13 +6,14 @@ from typing import Any
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
-from dhsk.kernels import Kernel, RowKernel
+from dhsk.kernels import GaussianKernel, Kernel, PolynomialKernel, RowKernel
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import (
     Samples,
     Scan,
     SphereMap,
     ZeroRows,
+    apply_map,
     open_samples,
     parse_sphere_map,
     scan,
@@ -47,18 +48,33 @@ def check_kernels(
 
 
 def takes_float32(kernel: Kernel) -> bool:
-    """Whether a kernel is accurate enough with inner products in float32."""
+    """Whether a kernel is accurate enough with inner products in float32 of any rows."""
     return kernel.spherical or kernel.name == "linear"
+
+
+def _refuse_float32(kernel: Kernel) -> None:
+    """Refuse kernels that take no inner products in float32; a Gaussian one checks its rows."""
+    if takes_float32(kernel) or isinstance(kernel, GaussianKernel):
+        return
+    reason = "it is computed in float64"
+    if isinstance(kernel, RowKernel):
+        reason = "it is computed from the samples themselves, in float64"
+    if isinstance(kernel, PolynomialKernel):
+        reason = (
+            f"a power of {kernel.degree} makes rounding as many times as large, and float32 has "
+            "seven digits for values of all sizes"
+        )
+    raise InputError(
+        f"a {kernel.name} kernel takes no float32, as {reason}: leave dtype and product_dtype at "
+        "float64"
+    )
 
 
 def _check_kernel(
     kernel: Kernel, sides: list[Samples], chosen: SphereMap, product_dtype: str
 ) -> None:
-    if product_dtype == "float32" and not takes_float32(kernel):
-        raise InputError(
-            f"a {kernel.name} kernel loses too many digits in float32: "
-            "leave product_dtype at float64"
-        )
+    if product_dtype == "float32":
+        _refuse_float32(kernel)
     if isinstance(kernel, RowKernel) and chosen != "identity":
         raise InputError(
             f"a {kernel.name} kernel takes samples as they are, not mapped to a sphere: leave out "
@@ -93,17 +109,23 @@ def scan_side(
     report: OnProgress,
     zero_rows: ZeroRows | None = None,
     dtype: str = "float64",
+    product_dtype: str = "float64",
 ) -> Scan:
     """Read all samples once: check each row for map and kernels, and compute their fingerprint.
 
     Unmapped samples of spherical kernels must be unit vectors, and kernel values in the range of
-    `dtype`. `zero_rows` counts all-zero samples; None maps them to the centre.
+    `dtype` and determined by products of `product_dtype`. `zero_rows` counts all-zero samples; None
+    maps them to the centre.
     """
     strict = [k for k in kernels if isinstance(k, RowKernel) or k.largest_norm2() < math.inf]
 
     def check(block: Rows, first: int) -> None:
         for kernel in strict:
             kernel.check_rows(block, first, dtype=dtype)
+        if product_dtype == "float32" and not all(takes_float32(kernel) for kernel in kernels):
+            rows = apply_map(sphere_map, block, first, ZeroRows())
+            for kernel in kernels:
+                kernel.check_products(rows, first, dtype=product_dtype)
 
     return scan(
         side,

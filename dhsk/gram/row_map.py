@@ -31,6 +31,8 @@ class RowMap:
     """Type of the rows, "float64" or "float32"."""
     zero_rows: ZeroRows = field(default_factory=ZeroRows)
     """Rule for all-zero samples, and their count."""
+    new: bool = False
+    """Whether the rows only meet others that were checked, as in predictions."""
 
     def anew(self) -> Self:
         """The same map, with a new count of all-zero samples."""
@@ -49,6 +51,8 @@ class RowMap:
         """
         rows = apply_map(self.sphere_map, block, first_row, self.zero_rows)
         self.kernel.check_rows(rows, first_row, dtype=self.dtype)
+        if not self.new:
+            self.kernel.check_products(rows, first_row, dtype=self.dtype)
         if self.kernel.spherical and self.sphere_map == "identity":
             require_unit_rows(squared_norms(rows), "X", first_row)
         return rows.astype(self.dtype, copy=False)  # type: ignore[return-value]

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from dhsk.errors import InputError
 from dhsk.kernels.base import Kernel
-from dhsk.kernels.euclidean import CosineKernel, GaussianKernel, LinearKernel, PolynomialKernel
+from dhsk.kernels.euclidean import CosineKernel, LinearKernel, PolynomialKernel
+from dhsk.kernels.gaussian import GaussianKernel
 from dhsk.kernels.heat import TIME_SCALES, HeatKernel, time_at_scale
 from dhsk.kernels.hyperbolic import HyperbolicHeatKernel
 from dhsk.kernels.parametrix import ParametrixKernel

@@ -148,8 +148,8 @@ class Kernel(ABC):
         Parameters
         ----------
         rows
-            Samples by row, (a, dim), that were checked. Spherical and linear kernels compute in
-            float32 if the rows are float32.
+            Samples by row, (a, dim), that were checked. Spherical, linear and Gaussian kernels
+            compute in float32 if the rows are float32.
         columns
             Samples by row, (b, dim); None means `rows`.
         out
@@ -223,6 +223,24 @@ class Kernel(ABC):
             with np.errstate(over="ignore"):
                 norms2 = squared_norms(rows)
             self.check_norms2(norms2, largest, what, first_row, dtype)
+
+    def check_products(  # noqa: B027  # most kernels take the products of any rows
+        self, rows: Rows, first_row: int = 0, what: str = "X", dtype: str = "float64"
+    ) -> None:
+        """Refuse rows whose inner products in a type do not determine values to enough digits.
+
+        Parameters
+        ----------
+        rows, first_row, what
+            As for `check_rows`.
+        dtype
+            Type of the inner products.
+
+        Raises
+        ------
+        InputError
+            There is such a row; the message names the first.
+        """
 
     def check_norms2(
         self, norms2: Floats, largest: float, what: str, first_row: int, dtype: str = "float64"

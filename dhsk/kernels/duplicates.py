@@ -1,4 +1,4 @@
-"""Hashes of rows, which find equal rows, so that their cosine is exactly 1.
+"""Hashes of rows, which find equal rows, so that their kernel value is exactly 1.
 
 The computed inner product of a unit row with itself is off 1 by up to 60 eps at 10,000 columns, as
 equal terms round with a bias. A tolerance cannot distinguish equal rows from near ones: when tried,
@@ -17,14 +17,25 @@ from dhsk.kernels.certified.evaluate import Reals
 
 _Marks = NDArray[np.uint64]
 
-_NEAR_ONE: Final = 1e-2
-"""Rows with equal hashes whose cosine is farther from 1 are different."""
+_NEAR: Final = 1e-2
+"""Rows with equal hashes whose product is relatively farther from their squared norm differ."""
 
 
 def set_cosines_of_equal_rows(product: Reals, rows: Rows, columns: Rows) -> None:
     """Set the cosine of equal unit rows to 1 in `product`, (a, b), in place.
 
     If `columns` is `rows` itself, the diagonal is not set.
+    """
+    set_products_of_equal_rows(product, rows, columns, np.ones(1, product.dtype))
+
+
+def set_products_of_equal_rows(
+    product: Reals, rows: Rows, columns: Rows, row_norms2: Reals
+) -> None:
+    """Set the inner product of equal rows to their squared norm in `product`, (a, b), in place.
+
+    `row_norms2` are the squared norms of `rows`, (a,), or one of all, (1,). If `columns` is `rows`
+    itself, the diagonal is not set.
     """
     row_marks = row_hashes(rows)
     column_marks = row_marks if columns is rows else row_hashes(columns)
@@ -35,9 +46,11 @@ def set_cosines_of_equal_rows(product: Reals, rows: Rows, columns: Rows) -> None
         both = _repeated(np.concatenate([row_marks, column_marks]))
         repeated = np.intersect1d(row_marks, column_marks) if both.size else both
     for mark in repeated:
-        equal = np.ix_(row_marks == mark, column_marks == mark)
-        cosines = product[equal]
-        product[equal] = np.where(np.abs(cosines - 1.0) < _NEAR_ONE, 1.0, cosines)
+        chosen = row_marks == mark
+        equal = np.ix_(chosen, column_marks == mark)
+        found = product[equal]
+        expected = row_norms2[chosen, None] if len(row_norms2) > 1 else row_norms2
+        product[equal] = np.where(np.abs(found - expected) < _NEAR * expected, expected, found)
 
 
 def _repeated(marks: _Marks) -> _Marks:

@@ -1,7 +1,5 @@
-"""Kernels of plain inner products: linear, polynomial, Gaussian and cosine."""
+"""Kernels of plain inner products: linear, polynomial and cosine."""
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +10,6 @@ from dhsk.errors import InputError
 from dhsk.kernels.base import (
     Kernel,
     largest_of,
-    positive_parameter,
     real_parameter,
     strips,
     whole_parameter,
@@ -127,106 +124,3 @@ class PolynomialKernel(Kernel):
             flat[part] += self.offset
             np.power(flat[part], self.degree, out=flat[part])
         return values
-
-
-@dataclass(frozen=True)
-class GaussianKernel(Kernel):
-    """Gaussian of the distance, exp(-|x - y|²/(2 sigma²)).
-
-    Squared distances are computed from norms and inner products, with an absolute error of about
-    eps (|x|² + |y|²); negative ones are set to 0. Centre samples that are far from the origin.
-
-    Parameters
-    ----------
-    sigma
-        Width, above 0; scikit-learn's gamma is 1/(2 sigma²).
-
-    Raises
-    ------
-    InputError
-        If sigma is not a finite number above 0 whose square is in the range of float64.
-
-    Examples
-    --------
-    >>> import dhsk
-    >>> dhsk.GaussianKernel(sigma=5.0)([[0.0, 0.0], [3.0, 4.0]]).round(4)
-    array([[1.    , 0.6065],
-           [0.6065, 1.    ]])
-    """
-
-    name: ClassVar[str] = "gaussian"
-    unit_diagonal: ClassVar[bool] = True
-
-    sigma: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", positive_parameter("sigma", self.sigma))
-        if not 0.0 < self._twice_variance < math.inf:
-            raise InputError(
-                f"sigma² is out of the range of float64 at sigma={self.sigma!r}:"
-                " rescale the samples and sigma together"
-            )
-
-    @property
-    def _twice_variance(self) -> float:
-        return 2.0 * self.sigma * self.sigma
-
-    @property
-    def label(self) -> str:
-        """Short name with the width."""
-        return f"gaussian sigma={self.sigma:.4g}"
-
-    def largest_norm2(self, dtype: str = "float64") -> float:
-        """Largest value of float64, in which squared distances are computed."""
-        del dtype
-        return largest_of("float64")
-
-    def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
-        """Gaussians of the distances (a, b); overwrites `product` and returns it."""
-        values = np.ascontiguousarray(product, dtype=np.float64)
-        for strip in self._exponents(values, row_norms2, col_norms2):
-            np.exp(strip, out=strip)
-        return values
-
-    def of_product_less_one(
-        self,
-        product: Floats,
-        row_norms2: Floats,
-        col_norms2: Floats,
-        scale: float = 1.0,
-        shift: float = 0.0,
-    ) -> Floats:
-        """Values of scale (K - 1) + shift, (a, b), without cancellation where K is nearly 1.
-
-        Parameters
-        ----------
-        product, row_norms2, col_norms2
-            As for `of_product`.
-        scale, shift
-            Factor of K - 1, and constant added to the product.
-
-        Returns
-        -------
-        Floats
-            (a, b), in place if `product` is C-ordered float64.
-        """
-        values = np.ascontiguousarray(product, dtype=np.float64)
-        for strip in self._exponents(values, row_norms2, col_norms2):
-            np.expm1(strip, out=strip)
-            np.multiply(strip, scale, out=strip)
-            np.add(strip, shift, out=strip)
-        return values
-
-    def _exponents(
-        self, products: Floats, row_norms2: Floats, col_norms2: Floats
-    ) -> Iterator[Floats]:
-        """Strips of inner products, each replaced with -|x - y|²/(2 sigma²) in place."""
-        for part in strips(*products.shape):
-            strip = products[part]
-            strip *= -2.0
-            strip += row_norms2[part, None]
-            strip += col_norms2[None, :]
-            np.maximum(strip, 0.0, out=strip)
-            with np.errstate(over="ignore"):  # far away: exp(-inf) = 0 is the limit
-                strip /= -self._twice_variance
-            yield strip

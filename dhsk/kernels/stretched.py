@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Rows
 from dhsk.kernels.base import Kernel, positive_parameter
 from dhsk.kernels.certified.evaluate import Reals
-from dhsk.kernels.euclidean import GaussianKernel
+from dhsk.kernels.gaussian import GaussianKernel
 from dhsk.kernels.smoothed import SmoothedKernel
 from dhsk.kernels.spherical import SphericalKernel, WrappedKernel
 
@@ -72,6 +72,9 @@ class StretchedGaussianKernel(GaussianKernel):
     def label(self) -> str:
         """Short name with the width and the spread."""
         return f"{super().label} spread={self.spread:.4g}"
+
+    def _errors_in_single(self, rows: Rows) -> Floats:
+        return super()._errors_in_single(rows) / self.spread
 
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
         """Stretched Gaussians of the distances (a, b); overwrites `product` and returns it."""

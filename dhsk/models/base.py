@@ -51,7 +51,7 @@ class TrainedModel(ABC):
     def row_map(self) -> RowMap:
         """Map of samples to rows, as in training."""
         zero_rows = ZeroRows(self.zero_rows)
-        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name, zero_rows)
+        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name, zero_rows, new=True)
 
     @abstractmethod
     def to_arrays(self) -> tuple[dict[str, Any], Arrays]:

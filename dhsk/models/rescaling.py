@@ -33,11 +33,15 @@ def sample_of(n: int) -> Indices:
 def unit_for(kernel: Kernel, n: int, rows_of: Callable[[Indices], Rows]) -> float:
     """Unit of a kernel on n samples: a power of two near the mean of 1 - K if this is small, or 1.
 
-    rows_of gives the mapped rows of some samples.
+    rows_of gives the mapped rows of some samples. Raises InputError if these have too few digits
+    for differences as small as those of the kernel.
     """
     if stretched(kernel, 1.0) is None:
         return 1.0
-    return unit_of(kernel, rows_of(sample_of(n))) or 1.0
+    rows = rows_of(sample_of(n))
+    unit = unit_of(kernel, rows) or 1.0
+    kernel_in(kernel, unit).check_products(rows, what="a few samples", dtype=rows.dtype.name)
+    return unit
 
 
 def kernel_in(kernel: Kernel, unit: float) -> Kernel:

@@ -213,8 +213,8 @@ def test_bad_parameters_are_refused_before_any_work(parameters: dict[str, Any], 
         ({"sphere_map": "flat"}, "there is no map 'flat'"),
         ({"kernel": dhsk.HeatKernel(5, 0.1)}, "dim 5 but X has 15 features"),
         (
-            {"kernel": dhsk.GaussianKernel(sigma=1.0), "dtype": "float32"},
-            "loses too many digits in float32",
+            {"kernel": dhsk.PolynomialKernel(2, 1.0), "dtype": "float32"},
+            "polynomial kernel takes no float32",
         ),
     ],
 )

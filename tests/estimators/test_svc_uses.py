@@ -144,7 +144,10 @@ def test_wrong_parameters_are_refused_before_any_work(options: Any, message: str
     ("options", "message"),
     [
         ({"kernel": dhsk.HeatKernel(5, 0.1)}, "kernel is for dim 5 but X has 64 features"),
-        ({"kernel": dhsk.GaussianKernel(1.0), "dtype": "float32"}, "too many digits in float32"),
+        (
+            {"kernel": dhsk.GaussianKernel(1.0), "dtype": "float32"},
+            "take a larger sigma, or use float64",
+        ),
         (
             {
                 "kernel": dhsk.SmoothedKernel(dhsk.HeatKernel(64, 0.1), 1.0),

@@ -89,7 +89,7 @@ SINGLE: Final = Arithmetic(
 )  # fmt: skip
 
 
-def _polynomial(coefficients: Sequence[Vector], y: Vector) -> Vector:
+def polynomial(coefficients: Sequence[Vector], y: Vector) -> Vector:
     """Horner's rule."""
     value = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
@@ -108,7 +108,7 @@ def _kernel_values(
     floor, lowest, left, offset = islice(form, 4)
     p, q, slopes, starts = (list(islice(form, size)) for size in (*sizes, sizes[-1]))
     y, _, rest, shifted = _exponent(c, left, offset, p, q, arithmetic, constant)
-    power = _polynomial([constant(e) for e in arithmetic.exp2.tolist()], rest)
+    power = polynomial([constant(e) for e in arithmetic.exp2.tolist()], rest)
     for slope, start in zip(slopes, starts, strict=True):
         power = power * y.times_plus(slope, start)
     value = power.times_power_of_2(shifted, arithmetic.mantissa_bits)
@@ -131,7 +131,7 @@ def _differences(
     _, d, rest, shifted = _exponent(c, left, offset, p, q, arithmetic, constant)
     one = constant(1.0)
     whole = one.times_power_of_2(shifted, arithmetic.mantissa_bits)
-    below = _polynomial([constant(e) for e in arithmetic.exp2.tolist()[1:]], rest) * rest
+    below = polynomial([constant(e) for e in arithmetic.exp2.tolist()[1:]], rest) * rest
     below = below.times_plus(whole, whole - one)
     if slopes:
         product = d * slopes[0]
@@ -155,9 +155,9 @@ def _exponent(
     c = left.where(c < left, c)
     c = c.where(c < one, one)
     y, d = c - left, c - one
-    quotient = _polynomial(p, y)
+    quotient = polynomial(p, y)
     if q:
-        quotient = quotient / _polynomial([*q, one], y)
+        quotient = quotient / polynomial([*q, one], y)
     exponent = d * (quotient + offset)
     shifted = exponent + shifter
     return y, d, exponent - (shifted - shifter), shifted
