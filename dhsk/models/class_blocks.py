@@ -5,8 +5,9 @@ fits in memory each process reads the tiles once. The block of a class with itse
 that the class is in, and a kernel is evaluated only at the entries that a task needs.
 """
 
+from collections.abc import Iterator, Sequence
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,10 @@ from dhsk.solvers.smo import padded
 
 _Blocks: TypeAlias = dict[tuple[int, int], NDArray[Any]]
 """Stored values between the classes a <= b, (samples of a, samples of b)."""
+
+
+KERNELS: Final = 2
+"""Kernels whose matrices of single classes are kept: one ends while the next one begins."""
 
 
 class ClassBlocks:
@@ -37,6 +42,7 @@ class ClassBlocks:
             self._place[members] = np.arange(len(members))
         self._lock = Lock()
         self._found: tuple[_Blocks, Floats] | None = None
+        self._squares: dict[Kernel, dict[int, NDArray[Any]]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Where the tiles are, without their values."""
@@ -50,28 +56,66 @@ class ClassBlocks:
         a, b = (int(self._codes[members[end]]) for end in (0, -1))
         if not 0 <= a < b or len(members) != len(self._classes[a]) + len(self._classes[b]):
             return None
-        blocks, _ = self._values()
         n, cut = len(members), len(self._classes[a])
-        K = np.empty((n, padded(n)))
-        K[:cut, :cut], K[:cut, cut:n] = blocks[a, a], blocks[a, b]
-        K[cut:, :cut], K[cut:, cut:n] = blocks[a, b].T, blocks[b, b]
+        K = np.empty((n, padded(n)), self._stored.dtype)
+        K[:cut, :cut], K[cut:, cut:n] = self._square(kernel, a), self._square(kernel, b)
+        products = np.array(self._values()[0][a, b])  # a kernel is evaluated in place
+        K[:cut, cut:n] = self._of_products(kernel, products, members[:cut], members[cut:])
+        K[cut:, :cut] = K[:cut, cut:n].T
         K[:, n:] = K[:, :1]
-        columns = np.concatenate([members, np.repeat(members[:1], padded(n) - n)])
-        return self._of_products(kernel, K, members, columns)
+        return K
 
-    def between(self, kernel: Kernel, rows: Indices, columns: Indices) -> NDArray[Any]:
-        """Kernel values between some samples of one class and some of another, or of the same."""
-        blocks, _ = self._values()
+    def panels(
+        self, kernel: Kernel, rows: Indices, groups: Sequence[Indices]
+    ) -> Iterator[tuple[Indices, int, NDArray[Any]]]:
+        """Values between some samples and groups of samples, each group of one class.
+
+        They come as positions among the rows, number of the group, and values, which are valid
+        until the next ones.
+        """
+        codes = self._codes[rows]
+        own = [np.flatnonzero(codes == c) for c in np.unique(codes)]
+        most = max(map(len, own)) * max(map(len, self._classes))
+        # Fresh memory of each panel takes longer than the panel.
+        scratch = np.empty((2, most), self._stored.dtype)
+        for places in own:
+            for number, group in enumerate(groups):
+                if len(group):
+                    yield places, number, self._between(kernel, rows[places], group, scratch)
+
+    def _between(
+        self, kernel: Kernel, rows: Indices, columns: Indices, scratch: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Values between some samples of one class and some of another, or of the same."""
         a, b = int(self._codes[rows[0]]), int(self._codes[columns[0]])
-        if a > b:
-            return self.between(kernel, columns, rows).T
-        products = blocks[a, b][self._place[rows]].take(self._place[columns], axis=1)
-        return self._of_products(kernel, products, rows, columns)
+        own, others = self._place[rows], self._place[columns]
+        # The rows come first, as they are fewer. With other modes `out` is buffered.
+        if a <= b:
+            block = self._values()[0][a, b]
+            strip = scratch[0, : len(rows) * block.shape[1]].reshape(len(rows), -1)
+            products = scratch[1, : len(rows) * len(columns)].reshape(len(rows), -1)
+            np.take(block, own, axis=0, out=strip, mode="clip")
+            np.take(strip, others, axis=1, out=products, mode="clip")
+            return self._of_products(kernel, products, rows, columns)
+        block = self._values()[0][b, a]
+        strip = scratch[0, : len(rows) * len(block)].reshape(-1, len(rows))
+        products = scratch[1, : len(rows) * len(columns)].reshape(-1, len(rows))
+        np.take(block, own, axis=1, out=strip, mode="clip")
+        np.take(strip, others, axis=0, out=products, mode="clip")
+        return self._of_products(kernel, products, columns, rows).T
 
-    def by_class(self, samples: Indices) -> list[Indices]:
-        """Positions of some samples in each of the classes that they are of."""
-        codes = self._codes[samples]
-        return [np.flatnonzero(codes == c) for c in np.unique(codes)]
+    def _square(self, kernel: Kernel, c: int) -> NDArray[Any]:
+        """Values of a class, which serve all pairs that it is in, for the last kernels."""
+        squares = self._squares.get(kernel)
+        if squares is None:
+            with self._lock:
+                while len(self._squares) >= KERNELS:
+                    self._squares.pop(next(iter(self._squares)), None)
+                squares = self._squares.setdefault(kernel, {})
+        if c not in squares:  # two threads may both compute it: the same values
+            products, members = np.array(self._values()[0][c, c]), self._classes[c]
+            squares[c] = self._of_products(kernel, products, members, members)
+        return squares[c]
 
     def _values(self) -> tuple[_Blocks, Floats]:
         """Blocks, and the diagonal of the matrix, (N,)."""
@@ -93,7 +137,7 @@ class ClassBlocks:
     def _of_products(
         self, kernel: Kernel, products: NDArray[Any], rows: Indices, columns: Indices
     ) -> NDArray[Any]:
-        """Values of a kernel as `TileSource` derives them from stored ones."""
+        """Values of a kernel as `TileSource` derives them from stored ones, which may change."""
         dtype = self._stored.dtype
         if kernel == self._stored.kernel:
             return products.astype(dtype, copy=False)

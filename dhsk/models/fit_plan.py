@@ -1,7 +1,7 @@
 """Plan of the memory of the fits of a grid."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from dhsk.errors import BudgetError
 from dhsk.execution.limits import share_memory
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
+from dhsk.models.class_blocks import KERNELS
 from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.smo import matrix_bytes
@@ -89,11 +90,15 @@ class FitCounts:
     """Bytes of the bounds of all coefficients."""
     entries: int
     """Entries between the samples of each two classes, and of each class."""
+    squares: int
+    """Entries of each class with itself."""
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], n: int) -> "FitCounts":
         """Count problems on n samples."""
         columns = pairs[0].dual.shape[0]
+        sizes = {c: count for pair in pairs for c, count in pair.sizes.items()}.values()
+        squares = sum(count**2 for count in sizes)
         return cls(
             n=n,
             pairs=len(pairs),
@@ -101,13 +106,15 @@ class FitCounts:
             columns=columns,
             folds=columns // pairs[0].dual.chain,
             box_bytes=sum(pair.dual.boxes.nbytes for pair in pairs),
-            entries=_entries({c: n for pair in pairs for c, n in pair.sizes.items()}.values()),
+            entries=(sum(sizes) ** 2 + squares) // 2,
+            squares=squares,
         )
 
     @classmethod
     def of_classes(cls, sizes: Sequence[int], folds: int = 1, values_of_C: int = 1) -> "FitCounts":
         """Count the problems of classes of these sizes, with every sample in all folds."""
         n, columns = sum(sizes), folds * values_of_C
+        squares = sum(count**2 for count in sizes)
         return cls(
             n=n,
             pairs=math.comb(len(sizes), 2),
@@ -115,7 +122,8 @@ class FitCounts:
             columns=columns,
             folds=folds,
             box_bytes=8 * columns * n * (len(sizes) - 1),  # a sample is in k - 1 pairs
-            entries=_entries(sizes),
+            entries=(n**2 + squares) // 2,
+            squares=squares,
         )
 
     @property
@@ -157,7 +165,7 @@ def plan_fits(
             break
         at_once -= 1
     whole = room >= block
-    held = max(1, resources.workers) * counts.entries * dtype.itemsize
+    held = max(1, resources.workers) * (counts.entries + KERNELS * counts.squares) * dtype.itemsize
     if not whole or held > available - at_once * (block + vectors + FIT_BASE_BYTES):
         held = 0
     return FitPlan(
@@ -182,12 +190,6 @@ def plan_fits(
         split_folds=split,
         resources=resources,
     )
-
-
-def _entries(sizes: Iterable[int]) -> int:
-    """Entries of a symmetric matrix, those of each class with itself and with every later one."""
-    counts = list(sizes)
-    return (sum(counts) ** 2 + sum(n**2 for n in counts)) // 2
 
 
 def _processes(resources: Resources, at_once: int) -> int:

@@ -69,11 +69,8 @@ class GramSource:
             yield from self._panels_of_tiles(rows, groups)
             return
         columns = [np.arange(len(group)) for group in groups]
-        for places in self._held.by_class(rows):
-            for number, group in enumerate(groups):
-                if len(group):
-                    values = self._held.between(self.G.kernel, rows[places], group)
-                    yield Panel(places, number, columns[number], values)
+        for places, number, values in self._held.panels(self.G.kernel, rows, groups):
+            yield Panel(places, number, columns[number], values)
 
     def _panels_of_tiles(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
         """Parts of tiles, each of which is read once."""

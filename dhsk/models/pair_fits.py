@@ -193,6 +193,10 @@ class PairSolver:
         """Whether the matrix of every pair fits in the memory of a task."""
         return matrix_bytes(self._most, self.problems[k].source.dtype) <= self.placement.room
 
+    def _reads_whole(self, k: int) -> bool:
+        """Whether every pair is solved on its whole matrix: it fits, and nothing is computed."""
+        return self._fits(k) and not self.problems[k].source.computes
+
     @cached_value
     def _most(self) -> int:
         """Number of samples of the largest pair."""
@@ -211,13 +215,13 @@ class PairSolver:
         return self.placement.executor.share(self._problems)
 
     def _solve(self, parts: Sequence[PairPart]) -> Iterator[tuple[PairPart, list[Fit], float]]:
-        """Parts in order of completion; kernel by kernel if some do not fit in memory."""
+        """Parts in order of completion: on whole matrices, and then the others by kernel."""
         room, executor = self.placement.room, self.placement.executor
-        if all(self._fits(k) for k in {part.kernel for part in parts}):
-            own = ((self._shared, part, self.tol, self.fine) for part in parts)
-            yield from executor.run(solve_part, own)
-            return
-        for _, some in groupby(parts, key=lambda part: part.kernel):
+        whole = [part for part in parts if self._reads_whole(part.kernel)]
+        own = ((self._shared, part, self.tol, self.fine) for part in whole)
+        yield from executor.run(solve_part, own)
+        others = (part for part in parts if not self._reads_whole(part.kernel))
+        for _, some in groupby(others, key=lambda part: part.kernel):
             tasks = map(self._problems.task, some)
             yield from solve_pairs(tasks, self.tol, room, executor, fine=self.fine)
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, blocks
+from dhsk.caching import cached_value
 from dhsk.solvers.smo import ascend, rounding_of
 
 MAX_STEPS: Final = 10_000_000
@@ -52,10 +53,15 @@ class Dual:
         signed = self.sign * self.boxes[column]
         return np.minimum(signed, 0.0), np.maximum(signed, 0.0)
 
+    @cached_value
+    def counts(self) -> Indices:
+        """Training samples of each class in each column, (columns, 2)."""
+        sides = np.stack([self.sign > 0, self.sign < 0], axis=1)
+        return np.asarray((self.boxes > 0).astype(np.intp) @ sides.astype(np.intp))
+
     def trivial(self, column: int) -> bool:
         """Whether a class has no training samples, so that b = 0."""
-        allowed = self.boxes[column] > 0
-        return not (allowed & (self.sign > 0)).any() or not (allowed & (self.sign < 0)).any()
+        return not self.counts[column].all()
 
     def part(self, chosen: Indices) -> "Dual":
         """Restrict the problems to some variables."""
@@ -152,9 +158,12 @@ def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
     n = dual.shape[1]
     f = np.broadcast_to(dual.sign, b.shape).copy()
     used = np.flatnonzero(b.any(axis=0))
+    buffer = np.empty((min(_ROWS, len(used)), K.shape[1]), K.dtype)
     for part in blocks(len(used), _ROWS):
         rows = used[part]
-        f -= b[:, rows] @ K[rows, :n].astype(np.float64, copy=False)
+        # With other modes `out` is buffered.
+        strip = np.take(K, rows, axis=0, out=buffer[: len(rows)], mode="clip")
+        f -= b[:, rows] @ strip[:, :n].astype(np.float64, copy=False)
     return f
 
 

@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from dhsk.arrays import Floats, blocks
+from dhsk.execution.tasks import Executor
 from dhsk.solvers.sources import ArraySource, Source
 
 SMALL: Final = 1000
@@ -38,12 +39,15 @@ def bytes_of(n: int) -> int:
     return read + 3 * PASSES * block
 
 
-def leading_eigenvalues(source: Source, count: int | None = None) -> tuple[Floats, bool]:
+def leading_eigenvalues(
+    source: Source, count: int | None = None, executor: Executor | None = None
+) -> tuple[Floats, bool]:
     """Largest eigenvalues of a symmetric matrix, descending; whether they are exact to rounding.
 
     With more than `SMALL` samples they are the Ritz values of a block Krylov space [1]_, which are
     at most the true values, and agree with them to many digits where the spectrum decays. The
-    default count is `usual_count`.
+    default count is `usual_count`. A matrix that fits in memory is multiplied on `executor`, if
+    there is one, in this process.
 
     References
     ----------
@@ -55,7 +59,8 @@ def leading_eigenvalues(source: Source, count: int | None = None) -> tuple[Float
         K = source.block(np.arange(source.n))[:, : source.n].astype(np.float64, copy=False)
         return np.ascontiguousarray(np.linalg.eigvalsh(K)[::-1][:count]), True
     if 8 * source.n**2 <= MOST_BYTES:
-        source = ArraySource(source.block(np.arange(source.n))[:, : source.n])
+        whole = source.block(np.arange(source.n))[:, : source.n]
+        source = ArraySource(whole, executor)
     # A fixed seed: the same matrix gives the same digits.
     V = np.random.default_rng(0).standard_normal((source.n, count + OVERSAMPLING))
     krylov = []

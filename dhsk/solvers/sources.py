@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, blocks
+from dhsk.execution.tasks import Executor
 from dhsk.solvers.smo import padded
 
 _EDGE: Final = 1024
@@ -36,7 +37,7 @@ class Panel(NamedTuple):
     columns: Indices
     """Positions in the group."""
     values: NDArray[Any]
-    """(rows, columns)."""
+    """(rows, columns), valid until the next part."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +98,15 @@ class Source(Protocol):
 
 
 class ArraySource:
-    """A symmetric matrix in memory, or memory-mapped, (N, N)."""
+    """A symmetric matrix in memory, or memory-mapped, (N, N).
+
+    The tasks of a product run on `executor`, by default one after the other: with the same bits.
+    """
 
     computes = False
 
-    def __init__(self, K: NDArray[Any]) -> None:
+    def __init__(self, K: NDArray[Any], executor: Executor | None = None) -> None:
+        self._executor = executor
         self.n = len(K)
         self.dtype = K.dtype
         self._K = K
@@ -120,10 +125,13 @@ class ArraySource:
 
     def product(self, V: Floats) -> Floats:
         """Product with V."""
-        out = np.empty((self.n, V.shape[1]))
-        for part in blocks(self.n, _EDGE):
-            out[part] = self._K[part].astype(np.float64, copy=False) @ V
-        return out
+        parts = ((part, V) for part in blocks(self.n, _EDGE))
+        if self._executor is None:
+            return np.concatenate([self._rows_times(*part) for part in parts])
+        return np.concatenate(list(self._executor.run(self._rows_times, parts, ordered=True)))
+
+    def _rows_times(self, part: slice, V: Floats) -> Floats:
+        return np.asarray(self._K[part].astype(np.float64, copy=False) @ V)
 
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns."""

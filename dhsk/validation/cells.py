@@ -89,7 +89,7 @@ def certificate(pairs: Sequence[Pair], solved: PairFits, column: int) -> Certifi
     fits = [own[column] for own in solved.fits]
     support = [pair.members[fit.support] for pair, fit in zip(pairs, fits, strict=True)]
     capacities = [
-        capacity(fit.norm2, radius2, int((pair.dual.boxes[column] > 0).sum()))
+        capacity(fit.norm2, radius2, int(pair.dual.counts[column].sum()))
         for pair, fit, radius2 in zip(pairs, fits, solved.radii2, strict=True)
         if not pair.dual.trivial(column)
     ]

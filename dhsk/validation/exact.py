@@ -12,6 +12,7 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.limits import core_count
 from dhsk.execution.options import RunOptions
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
@@ -227,7 +228,7 @@ class ExactEngine:
         """Samples, plan, leading eigenvalues and trace of the winner's matrix."""
         source, made = winner.matrix.source, self._matrices.made
         self._options.report(Progress("eigenvalues", 0, 1))
-        values, exact = leading_eigenvalues(source)
+        values, exact = leading_eigenvalues(source, executor=Threads(core_count()))
         self._options.report(Progress("eigenvalues", 1, 1))
         gram = gram_plan(made or self._matrices.square, self._resources)
         return RunFacts(
