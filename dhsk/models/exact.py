@@ -152,22 +152,30 @@ class SvcModel(TrainedModel):
 
     def decisions(self, rows: Rows) -> Floats:
         """Decision values of rows from `row_map`, (N, n_pairs), positive for the first class."""
-        found = np.tile(self.expansion.intercepts, (rows.shape[0], 1))
+        n, n_sv = rows.shape[0], self.rows.shape[0]
+        # By pair: sums into a few rows of this array take half the time of sums into columns.
+        found = np.repeat(self.expansion.intercepts[:, None], n, axis=1)
         kernel = kernel_in(self.kernel, self.unit)
         ends = np.cumsum(self.expansion.n_support)
-        columns = pairs_of_classes(len(self.classes))
-        for some in blocks(self.rows.shape[0], SUPPORT):
+        pairs = pairs_of_classes(len(self.classes))
+        room = np.empty(min(n, ROWS) * min(n_sv, SUPPORT), self.rows.dtype)
+        wide = np.empty(0 if room.dtype == np.float64 else room.size)
+        for some in blocks(n_sv, SUPPORT):
             support = self.rows[some]
-            for part in blocks(rows.shape[0], ROWS):
-                K = kernel.of_rows(rows[part], support).astype(np.float64, copy=False)
+            for part in blocks(n, ROWS):
+                shape = part.stop - part.start, some.stop - some.start
+                size = shape[0] * shape[1]
+                K = kernel.of_rows(rows[part], support, room[:size].reshape(shape))
+                if wide.size:
+                    wide[:size] = K.reshape(-1)
+                    K = wide[:size].reshape(shape)
                 for c, end in enumerate(ends):
                     start = max(end - self.expansion.n_support[c], some.start)
                     own = slice(start, max(start, min(end, some.stop)))
                     coef = self.expansion.dual_coef[:, own] * self.unit
                     inside = slice(own.start - some.start, own.stop - some.start)
-                    found[part, columns[c]] += K[:, inside] @ coef.T
-                del K  # before the next block
-        return found
+                    found[pairs[c], part] += coef @ K[:, inside].T
+        return found.T
 
     def predict(self, rows: Rows) -> NDArray[Any]:
         """Labels of mapped samples, by votes, (N,)."""

@@ -107,9 +107,9 @@ def test_decisions_do_not_hold_the_whole_kernel_matrix(
     shapes = []
     compute = dhsk.HeatKernel.of_rows
 
-    def watched(kernel: Any, rows: Any, columns: Any) -> Any:
+    def watched(kernel: Any, rows: Any, columns: Any, out: Any) -> Any:
         shapes.append((rows.shape[0], columns.shape[0]))
-        return compute(kernel, rows, columns)
+        return compute(kernel, rows, columns, out)
 
     monkeypatch.setattr(dhsk.HeatKernel, "of_rows", watched)
     three.decisions(rows)
