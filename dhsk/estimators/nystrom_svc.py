@@ -82,7 +82,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Upper bound on the memory of this process, or of all workers of `client`: a number of
         bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
     client
-        Dask client whose workers fit the model. Clones share it, and it is not pickled.
+        Dask client whose workers fit the model, and predict many samples as long as it is open.
+        Clones share it, and it is not pickled.
     random_state
         Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same model.
 

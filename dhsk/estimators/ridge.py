@@ -63,8 +63,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         Upper bound on the memory of this process, or of all workers of `client`: a number of
         bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
     client
-        Dask client whose workers compute the matrix if it does not fit in memory. Clones share it,
-        and it is not pickled.
+        Dask client whose workers compute the matrix if it does not fit in memory, and predict many
+        samples as long as it is open. Clones share it, and it is not pickled.
     store
         Folder for the matrix, which is computed if it is not yet there, and read in each pass.
     max_passes

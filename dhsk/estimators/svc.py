@@ -67,7 +67,8 @@ class HeatSVC(HeatClassifier[SvcModel]):
         Upper bound on the memory of this process, or of all workers of `client`: a number of
         bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
     client
-        Dask client whose workers fit the model. Clones share it, and it is not pickled.
+        Dask client whose workers fit the model, and predict many samples as long as it is open.
+        Clones share it, and it is not pickled.
     store
         Folder for the Gram matrix of one fit, which is read if the same fit is repeated. With
         neither this nor a client the mapped samples are in memory, and nothing is stored.
