@@ -12,13 +12,16 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Rows, blocks
 from dhsk.kernels.certified.evaluate import Reals
 
 _Marks = NDArray[np.uint64]
 
 _NEAR: Final = 1e-2
 """Rows with equal hashes whose product is relatively farther from their squared norm differ."""
+
+_PAIRS: Final = 1 << 16
+"""Pairs of equal rows whose products are set at a time."""
 
 
 def set_cosines_of_equal_rows(product: Reals, rows: Rows, columns: Rows) -> None:
@@ -39,24 +42,30 @@ def set_products_of_equal_rows(
     """
     row_marks = row_hashes(rows)
     column_marks = row_marks if columns is rows else row_hashes(columns)
+    # Usually none is repeated, which this finds in a quarter of the time of what follows.
+    marks = row_marks if columns is rows else np.concatenate([row_marks, column_marks])
+    if not _has_repeated(marks):
+        return
+    order = np.argsort(column_marks, kind="stable")
+    ascending = column_marks[order]
+    first = np.searchsorted(ascending, row_marks, side="left")
+    counts = np.searchsorted(ascending, row_marks, side="right") - first
     if columns is rows:
-        repeated = _repeated(row_marks)
-    else:
-        # Usually there are none, which this finds in a quarter of the time of an intersection.
-        both = _repeated(np.concatenate([row_marks, column_marks]))
-        repeated = np.intersect1d(row_marks, column_marks) if both.size else both
-    for mark in repeated:
-        chosen = row_marks == mark
-        equal = np.ix_(chosen, column_marks == mark)
-        found = product[equal]
-        expected = row_norms2[chosen, None] if len(row_norms2) > 1 else row_norms2
-        product[equal] = np.where(np.abs(found - expected) < _NEAR * expected, expected, found)
+        counts[counts == 1] = 0  # the row itself
+    ends = np.cumsum(counts)
+    for part in blocks(int(counts.sum()), _PAIRS):
+        pair = np.arange(part.start, part.stop)
+        i = np.searchsorted(ends, pair, side="right")
+        j = order[first[i] + pair - (ends[i] - counts[i])]
+        expected: Any = row_norms2[i if len(row_norms2) > 1 else np.zeros_like(i)]
+        near = np.abs(product[i, j] - expected) < _NEAR * expected
+        product[i[near], j[near]] = expected[near]
 
 
-def _repeated(marks: _Marks) -> _Marks:
-    """Hashes that occur more than once."""
-    found, counts = np.unique(marks, return_counts=True)
-    return np.asarray(found[counts > 1])
+def _has_repeated(marks: _Marks) -> bool:
+    """Whether a hash occurs more than once."""
+    ascending = np.sort(marks)
+    return bool((ascending[1:] == ascending[:-1]).any())
 
 
 def row_hashes(rows: Rows) -> _Marks:
