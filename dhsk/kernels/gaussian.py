@@ -123,10 +123,12 @@ class GaussianKernel(Kernel):
 
     def norms2(self, rows: Rows) -> Floats:
         """Squared norms of rows, (a,), of their type; those of float32 are rounded once."""
-        if rows.dtype == np.float32:
-            rounded: Any = squared_norms(rows.astype(np.float64)).astype(np.float32)
-            return np.asarray(rounded)
-        return squared_norms(rows)
+        if rows.dtype != np.float32:
+            return squared_norms(rows)
+        rounded: Any = np.empty(rows.shape[0], np.float32)
+        for part in strips(*rows.shape):
+            rounded[part] = squared_norms(rows[part].astype(np.float64))
+        return np.asarray(rounded)
 
     def _between(self, rows: Rows, columns: Rows, out: Reals | None) -> Floats:
         product = self.product(rows, columns, out)
