@@ -1,5 +1,6 @@
 """Kernels whose values follow from those in a store."""
 
+from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.gram.storage.header import Header
 from dhsk.kernels import CosineKernel, GaussianKernel, Kernel, LinearKernel, RowKernel
@@ -40,6 +41,17 @@ def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed:
             "only the stored inner products of samples with themselves determine distances: "
             f"compute the {kernel.name} kernel directly"
         )
+
+
+def check_digits(header: Header, kernel: Kernel, norms2: Floats) -> None:
+    """Check that stored inner products determine the distances of a Gaussian kernel.
+
+    `norms2` are the squared norms of the samples, (n,). Raises InputError if values may be off by
+    too much, as products are in float32 and samples far from the origin.
+    """
+    if isinstance(kernel, GaussianKernel) and "float32" in (header.dtype, header.product_dtype):
+        summed = header.dim if header.product_dtype == "float32" else 0
+        kernel.check_single(summed, norms2, "the samples")
 
 
 def _is_at_most(stored: Kernel, kernel: GaussianKernel) -> bool:

@@ -16,7 +16,7 @@ from dhsk.errors import IncompleteStoreError, InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.files import parse_path
 from dhsk.gram.array import TiledArray
-from dhsk.gram.derive import check_derivable
+from dhsk.gram.derive import check_derivable, check_digits
 from dhsk.gram.gather import gather
 from dhsk.gram.passes import diagonal, multiply
 from dhsk.gram.storage.indexing import Selector, to_indices
@@ -174,6 +174,7 @@ class GramMatrix(TiledArray):
         """Squared norms of the samples, the diagonal of their inner products."""
         stored = TileSource(self.path, [self._store.kernels[0]])
         norms2 = diagonal(stored, self.tiling).astype(np.float64)
+        check_digits(self.header, self.kernel, norms2)
         return norms2, norms2
 
     def _tile(self, i: int, j: int) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
@@ -92,33 +93,56 @@ class GaussianKernel(Kernel):
         """
         if dtype != "float32":
             return
+        full: Any = (
+            np.count_nonzero(rows, axis=1) if isinstance(rows, np.ndarray) else np.diff(rows.indptr)
+        )
         with np.errstate(over="ignore"):
-            errors = self._errors_in_single(rows)
+            norms2 = squared_norms(rows.astype(np.float64, copy=False))
+        self.check_single(full, norms2, what, first_row)
+
+    def check_single(
+        self, full: NDArray[np.intp] | int, norms2: Floats, what: str, first_row: int = 0
+    ) -> None:
+        """Refuse rows, by their squared norms, (a,), whose values in float32 are off by too much.
+
+        Parameters
+        ----------
+        full
+            Number of entries of each row that are not 0, (a,), or of all rows; 0 if products were
+            computed in float64 and rounded to float32.
+        norms2
+            Squared norms, (a,).
+        what, first_row
+            As for `check_rows`.
+
+        Raises
+        ------
+        InputError
+            There is such a row; the message names the first.
+        """
+        errors = self.single_errors(full, norms2)
         wrong = np.flatnonzero(~(errors <= SINGLE_TOLERANCE))
         if wrong.size:
             row = wrong[0]
-            norm = math.sqrt(float(squared_norms(rows[row : row + 1].astype(np.float64))[0]))
             raise InputError(
-                f"row {first_row + row} of {what} (counted from 0) has norm {norm:.3g}, at which "
-                f"values of the {self.label} kernel from float32 products are off by up to "
-                f"{errors[row]:.1g}, and at most {SINGLE_TOLERANCE:g} is allowed: centre the "
-                "samples (X - X.mean(axis=0)), take a larger sigma, or use float64"
+                f"row {first_row + row} of {what} (counted from 0) has norm "
+                f"{math.sqrt(norms2[row]):.3g}, at which values of the {self.label} kernel from "
+                f"float32 products are off by up to {errors[row]:.1g}, and at most "
+                f"{SINGLE_TOLERANCE:g} is allowed: centre the samples (X - X.mean(axis=0)), take a "
+                "larger sigma, or use float64"
             )
 
-    def _errors_in_single(self, rows: Rows) -> Floats:
+    def single_errors(self, full: NDArray[np.intp] | int, norms2: Floats) -> Floats:
         """Bound on the error of values between rows as long as these, and as full, (a,).
 
         Of the exponent -|x - y|²/(2 sigma²), the inner product adds `_DEVIATIONS` √n u R² and the
         norms and their sum 2 u R². Rounding of the rows moves the distance by 2 u R sigma, and so
         K by 1.3 u R or 4 u R². A row farther out than R, where K is smaller, adds 0.7 R to R².
         """
-        full: Any = (
-            np.count_nonzero(rows, axis=1) if isinstance(rows, np.ndarray) else np.diff(rows.indptr)
-        )
-        R = np.sqrt(squared_norms(rows.astype(np.float64, copy=False))) / self.sigma
-        errors: Floats = (
-            (_DEVIATIONS * np.sqrt(full) + 2.0) * (R * R + np.minimum(R, R * R)) * SINGLE.unit
-        )
+        with np.errstate(over="ignore"):
+            R = np.sqrt(norms2) / self.sigma
+            unit = (R * R + np.minimum(R, R * R)) * SINGLE.unit
+            errors: Floats = (_DEVIATIONS * np.sqrt(full) + 2.0) * unit
         return errors
 
     def norms2(self, rows: Rows) -> Floats:

@@ -73,8 +73,9 @@ class StretchedGaussianKernel(GaussianKernel):
         """Short name with the width and the spread."""
         return f"{super().label} spread={self.spread:.4g}"
 
-    def _errors_in_single(self, rows: Rows) -> Floats:
-        return super()._errors_in_single(rows) / self.spread
+    def single_errors(self, full: NDArray[np.intp] | int, norms2: Floats) -> Floats:
+        """Bound on the error of values, (a,), which the spread magnifies."""
+        return super().single_errors(full, norms2) / self.spread
 
     def of_product(self, product: Floats, row_norms2: Floats, col_norms2: Floats) -> Floats:
         """Stretched Gaussians of the distances (a, b); overwrites `product` and returns it."""

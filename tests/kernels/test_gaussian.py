@@ -92,12 +92,18 @@ def kinds(dim: int, kind: str, rng: np.random.Generator) -> np.ndarray:
     return X
 
 
+def bound_of(kernel: GaussianKernel, X: np.ndarray) -> float:
+    """Bound on the error of all values in float32."""
+    norms2 = np.square(X).sum(axis=1)
+    return float(kernel.single_errors(np.count_nonzero(X, axis=1), norms2).max())
+
+
 def smallest_sigma(X: np.ndarray) -> float:
     """Width at which the bound of the error is just below the tolerance."""
     low, high = 1e-6, 1e6
     for _ in range(60):
         middle = math.sqrt(low * high)
-        refused = (GaussianKernel(middle)._errors_in_single(X) > SINGLE_TOLERANCE).any()
+        refused = bound_of(GaussianKernel(middle), X) > SINGLE_TOLERANCE
         low, high = (middle, high) if refused else (low, middle)
     return high
 
@@ -113,7 +119,7 @@ def test_values_in_float32_are_within_the_bound(dim, kind, form, wider):
     kernel.check_products(form(X), dtype="float32")
     rows = form(X).astype(np.float32)
     exact = np.exp(-cdist(X, X, "sqeuclidean") / (2 * kernel.sigma**2))
-    bound = kernel._errors_in_single(X).max() + 4 * EPS32
+    bound = bound_of(kernel, X) + 4 * EPS32
     assert bound <= SINGLE_TOLERANCE + 4 * EPS32
     for found in (kernel.of_rows(rows), kernel.of_rows(rows, rows.copy())):
         assert found.dtype == np.float32
@@ -141,7 +147,7 @@ def test_no_eigenvalue_in_float32_is_below_rounding(kind):
     kernel = GaussianKernel(2 * smallest_sigma(X))
     found = kernel.of_rows(X.astype(np.float32)).astype(np.float64)
     assert (found == found.T).all()
-    bound = float(kernel._errors_in_single(X).max())
+    bound = bound_of(kernel, X)
     assert np.linalg.eigvalsh(found).min() >= -math.sqrt(len(X)) * bound
 
 
@@ -191,7 +197,7 @@ def test_classifiers_in_float32_agree_with_float64(labelled, form):
     kernel = GaussianKernel(3.0)
     double = dhsk.HeatSVC(C=1.0, kernel=kernel, tol=1e-6).fit(form(X), y)
     single = dhsk.HeatSVC(C=1.0, kernel=kernel, tol=1e-6, dtype="float32").fit(form(X), y)
-    error = float(kernel._errors_in_single(X).max())
+    error = bound_of(kernel, X)
     apart = np.abs(double.decision_function(X) - single.decision_function(X)).max()
     assert 0.0 < apart <= np.abs(double.dual_coef_).sum() * error
 
@@ -231,6 +237,22 @@ def test_a_narrower_kernel_is_not_derived_from_float32(labelled):
     np.testing.assert_allclose(np.asarray(wider), np.asarray(exact), rtol=0, atol=1e-5)
     with pytest.raises(dhsk.InputError, match="were not checked for the gaussian sigma=1 kernel"):
         G.with_kernel(GaussianKernel(1.0))
+
+
+@pytest.mark.parametrize("types", [("float32", "float32"), ("float32", "float64")])
+def test_stored_products_in_float32_determine_near_rows_only(labelled, types, tmp_path):
+    """A Gaussian kernel of stored inner products is refused if they lack its digits."""
+    X, kernel = labelled[0], GaussianKernel(3.0)
+    options = dict(zip(("dtype", "product_dtype"), types, strict=True))
+    near = dhsk.compute_gram(X, "linear", store=tmp_path / "near", **options)
+    exact = np.asarray(dhsk.compute_gram(X, kernel))
+    bound = bound_of(kernel, X)
+    assert 0.0 < np.abs(near.with_kernel(kernel)[:, :] - exact).max() <= bound
+    far = dhsk.compute_gram(X + 100.0, "linear", store=tmp_path / "far", **options)
+    with pytest.raises(dhsk.InputError, match=r"row 0 of the samples .* float32 products are off"):
+        far.with_kernel(kernel)[:, :]
+    linear = dhsk.compute_gram(X + 100.0, "linear", store=tmp_path / "double")
+    np.testing.assert_allclose(linear.with_kernel(kernel)[:, :], exact, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(
