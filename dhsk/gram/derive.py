@@ -43,15 +43,17 @@ def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed:
         )
 
 
-def check_digits(header: Header, kernel: Kernel, norms2: Floats) -> None:
-    """Check that stored inner products determine the distances of a Gaussian kernel.
+def check_digits(header: Header, kernel: Kernel, norms2: Floats) -> Floats:
+    """Return squared norms of samples, (n,), if stored products determine a kernel's distances.
 
-    `norms2` are the squared norms of the samples, (n,). Raises InputError if values may be off by
-    too much, as products are in float32 and samples far from the origin.
+    Raises InputError if values may be off by
+    too much, as products are in float32 and samples far from the origin,
+    for a Gaussian kernel.
     """
     if isinstance(kernel, GaussianKernel) and "float32" in (header.dtype, header.product_dtype):
         summed = header.dim if header.product_dtype == "float32" else 0
         kernel.check_single(summed, norms2, "the samples")
+    return norms2
 
 
 def _is_at_most(stored: Kernel, kernel: GaussianKernel) -> bool:

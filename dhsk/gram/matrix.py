@@ -172,10 +172,9 @@ class GramMatrix(TiledArray):
 
     def _stored_norms2(self) -> tuple[Floats, Floats]:
         """Squared norms of the samples, the diagonal of their inner products."""
-        stored = TileSource(self.path, [self._store.kernels[0]])
+        stored = TileSource(self.path, self._store.kernels[:1])
         norms2 = diagonal(stored, self.tiling).astype(np.float64)
-        check_digits(self.header, self.kernel, norms2)
-        return norms2, norms2
+        return (check_digits(self.header, self.kernel, norms2),) * 2
 
     def _tile(self, i: int, j: int) -> NDArray[Any]:
         """Tile (i, j) of the kernel values; i <= j if the matrix is symmetric."""
