@@ -1,7 +1,7 @@
 """Progress as typed events: long computations report them, and the caller shows them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 
@@ -17,6 +17,8 @@ class Progress:
         Number of finished units.
     total
         Number of units; the stage has ended when `done` is `total`.
+    detail
+        What else is known, for people.
 
     Examples
     --------
@@ -31,6 +33,7 @@ class Progress:
     stage: str
     done: int
     total: int
+    detail: str = field(default="", repr=False)
 
 
 OnProgress: TypeAlias = Callable[[Progress], None]

@@ -29,14 +29,16 @@ def show_progress() -> Iterator[OnProgress]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[detail]}"),
     )
     with Bars(*columns, console=Console(stderr=True)) as bars:
         rows: dict[str, Any] = {}
 
         def show(event: Progress) -> None:
             if event.stage not in rows:
-                rows[event.stage] = bars.add_task(event.stage)
-            bars.update(rows[event.stage], completed=event.done, total=event.total)
+                rows[event.stage] = bars.add_task(event.stage, detail="")
+            task = rows[event.stage]
+            bars.update(task, completed=event.done, total=event.total, detail=event.detail)
 
         yield show
 
@@ -59,7 +61,7 @@ class PlainLines:
             share = 100 * event.done // max(event.total, 1)
             print(  # noqa: T201
                 f"{event.stage}: {event.done:,} of {event.total:,} ({share} %), "
-                f"{now - self.begin:.0f} s",
+                f"{now - self.begin:.0f} s{event.detail and ', '}{event.detail}",
                 file=sys.stderr,
                 flush=True,
             )

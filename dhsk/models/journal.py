@@ -15,11 +15,11 @@ _ARRAYS = ("support", "coef")
 class Journal:
     """Finished fits on disk, by name; without a folder nothing is written.
 
-    Names are from `digest_of`.
+    Names are from `digest_of`; `prefix` begins those of the files.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._entries = Checkpoint(folder)
+    def __init__(self, folder: Path | None = None, prefix: str = "") -> None:
+        self._entries = Checkpoint(folder, prefix)
 
     def get(self, name: str) -> tuple[list[Fit], Any] | None:
         """Fits of a name, and the JSON value stored with them; None without a complete entry."""

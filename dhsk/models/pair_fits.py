@@ -1,7 +1,7 @@
 """Fits of all pairs of classes on kernel matrices: from the checkpoint, whole, or in rounds."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby
 from math import comb
 from typing import Any, NamedTuple
@@ -15,7 +15,8 @@ from dhsk.execution.tasks import Executor
 from dhsk.models.journal import Journal
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.held_out import SupportVectors, held_out_decisions
-from dhsk.solvers.pairs import PairTask, solve_pairs, solve_whole
+from dhsk.solvers.decomposition import RoundWatch
+from dhsk.solvers.pairs import PairTask, is_small, solve_pairs, solve_whole
 from dhsk.solvers.problems import Pair, make_pair, make_pairs, members_of_classes
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import Source
@@ -123,6 +124,8 @@ class PairSolver:
     """Whether to compute the balls that contain the samples of the pairs."""
     on_fits: Callable[[int], None] = lambda _: None
     """Called with numbers of finished fits."""
+    watch: RoundWatch = field(default_factory=RoundWatch)
+    """Told of rounds on working sets."""
     _made: dict[tuple[float, ...], list[Pair]] = field(default_factory=dict, init=False)
 
     @cached_value
@@ -142,7 +145,7 @@ class PairSolver:
         found: dict[int, dict[PairPart, tuple[list[Fit], float]]] = {k: {} for k in wanted}
         missing = []
         for part in (part for k in wanted for part in self._parts(k)):
-            kept = self.journal.get(self._name_of(part))
+            kept = self.journal.get(self._name_of(part)) if self._alone(part.kernel) else None
             if kept is None:
                 missing.append(part)
             else:
@@ -150,7 +153,8 @@ class PairSolver:
                 self.on_fits(len(kept[0]))
         yield from ((k, self._joined(found.pop(k), k)) for k in wanted if self._whole(found, k))
         for part, fits, radius2 in self._solve(missing):
-            self.journal.put(self._name_of(part), fits, radius2)
+            if self._alone(part.kernel):
+                self.journal.put(self._name_of(part), fits, radius2)
             found[part.kernel][part] = fits, radius2
             self.on_fits(len(fits))
             if self._whole(found, part.kernel):
@@ -193,9 +197,14 @@ class PairSolver:
         """Whether the matrix of every pair fits in the memory of a task."""
         return matrix_bytes(self._most, self.problems[k].source.dtype) <= self.placement.room
 
-    def _reads_whole(self, k: int) -> bool:
-        """Whether every pair is solved on its whole matrix: it fits, and nothing is computed."""
-        return self._fits(k) and not self.problems[k].source.computes
+    def _alone(self, k: int) -> bool:
+        """Whether pairs are resumed one by one: on working sets they share the rounds' checkpoint."""
+        return self._small(k) or not self.problems[k].source.computes or self.balls
+
+    def _small(self, k: int) -> bool:
+        """Whether the matrix of every pair is read as a whole."""
+        source = self.problems[k].source
+        return is_small(source, self._most, self.placement.room, ball=self.balls)
 
     @cached_value
     def _most(self) -> int:
@@ -217,13 +226,21 @@ class PairSolver:
     def _solve(self, parts: Sequence[PairPart]) -> Iterator[tuple[PairPart, list[Fit], float]]:
         """Parts in order of completion: on whole matrices, and then the others by kernel."""
         room, executor = self.placement.room, self.placement.executor
-        whole = [part for part in parts if self._reads_whole(part.kernel)]
-        own = ((self._shared, part, self.tol, self.fine) for part in whole)
+        small = [part for part in parts if self._small(part.kernel)]
+        own = ((self._shared, part, self.tol, self.fine) for part in small)
         yield from executor.run(solve_part, own)
-        others = (part for part in parts if not self._reads_whole(part.kernel))
+        others = (part for part in parts if not self._small(part.kernel))
         for _, some in groupby(others, key=lambda part: part.kernel):
-            tasks = map(self._problems.task, some)
-            yield from solve_pairs(tasks, self.tol, room, executor, fine=self.fine)
+            group = list(some)
+            name = digest_of([self._name_of(part) for part in group])
+            yield from solve_pairs(
+                map(self._problems.task, group),
+                self.tol,
+                room,
+                executor,
+                fine=self.fine,
+                watch=replace(self.watch, name=name),
+            )
 
     def _whole(self, found: dict[int, dict[PairPart, tuple[list[Fit], float]]], k: int) -> bool:
         """Whether every part of a kernel is solved."""

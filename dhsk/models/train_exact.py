@@ -46,8 +46,10 @@ class _Training:
 def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions) -> SvcModel:
     """Train an exact SVM; its certificates say which pairs did not converge.
 
-    Without client and store, mapped samples are in memory and kernel values are computed from them
-    when the solver needs them. Otherwise the Gram matrix is computed first.
+    Kernel values are computed when the solver needs them, without a client from mapped samples in
+    memory. With `options.store` the Gram matrix is computed first. With a checkpoint folder in
+    `options.journal`, the same call resumes after an interruption and gives the same model; the
+    caller removes the folder.
 
     Raises InputError if samples, kernel and map do not match, or a row cannot be used, and
     BudgetError if memory or disk do not suffice.
@@ -66,8 +68,10 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunO
             problem.tol,
             [training.matrix],
             training.placement,
+            Journal(options.journal, PAIRS),
             fine=True,
             on_fits=counter(options.report, "pairs of classes", counts.pairs, counts.columns),
+            watch=_watch(options, len(problem.codes)),
         )
         solver.on_fits(0)
         models, _ = fit_models(problem, row_map, solver, training.rows_of)

@@ -12,7 +12,7 @@ References
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dhsk.arrays import Floats, Indices
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve
 from dhsk.solvers.problems import Pair
+from dhsk.solvers.round_checkpoint import RoundCheckpoint
 from dhsk.solvers.sources import Combination, Source
 from dhsk.solvers.working_set import WorkingSet
 
@@ -48,6 +49,16 @@ class Round:
 
 
 @dataclass(frozen=True)
+class RoundWatch:
+    """Who is told of each round, and where its state is kept."""
+
+    on_round: Callable[[Round], None] = lambda _: None
+    checkpoint: RoundCheckpoint = field(default_factory=RoundCheckpoint)
+    name: str = ""
+    """Name of the checkpoint's entry, which differs for different problems."""
+
+
+@dataclass(frozen=True)
 class Decomposition:
     """How pairs are solved on working sets.
 
@@ -70,23 +81,32 @@ class Decomposition:
         source: Source,
         pairs: dict[int, Pair],
         executor: Executor,
-        on_round: Callable[[Round], None] = lambda _: None,
+        watch: RoundWatch | None = None,
     ) -> dict[int, list[Fit] | None]:
-        """Solve numbered pairs; the fits of each, or None for a pair that is left to others."""
+        """Solve numbered pairs; the fits of each, or None for a pair that is left to others.
+
+        The entry of the checkpoint stays, for a call that is killed later.
+        """
+        watch = watch or RoundWatch()
         entry = float(np.abs(source.diagonal()).max())
         states = {
             k: WorkingSet(pair, self.tol, entry, self.largest, whole=self.whole)
             for k, pair in pairs.items()
         }
-        entries = 0
-        while any(not state.ended for state in states.values()):
-            some = {k: state for k, state in states.items() if not state.ended}
+        kept = watch.checkpoint.resume(watch.name, list(states.values()))
+        entries, share = kept.get("entries", 0), kept.get("share", 0.0)
+        while some := {k: state for k, state in states.items() if not state.ended}:
+            source.expect_columns(share)
             _solve_on_sets(source, some, self.tol, executor)
             entries += _look(source, list(some.values()))
             for state in some.values():
                 state.judge()
-            source.expect_columns(_share(states.values()))
-            on_round(_round(states.values(), entries))
+            share = max(share, _share(states.values()))
+            shared = {"entries": entries, "share": share}
+            last = all(state.ended for state in states.values())
+            watch.checkpoint.put(watch.name, list(states.values()), shared, last=last)
+            watch.on_round(_round(states.values(), entries))
+        source.expect_columns(share)  # for those who go on, also in a call that resumes here
         return {k: self._fits(state) for k, state in states.items()}
 
     def _fits(self, state: WorkingSet) -> list[Fit] | None:

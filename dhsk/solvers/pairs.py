@@ -1,4 +1,4 @@
-"""Problems of pairs of classes, solved on whole matrices if they fit in memory, else in rounds."""
+"""Problems of pairs of classes, solved on whole matrices, on working sets, or in rounds."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.ball import balls_about_means, smallest_ball
-from dhsk.solvers.decomposition import Decomposition
+from dhsk.solvers.decomposition import Decomposition, RoundWatch
 from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve, unfinished
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.rounds import solve_in_rounds
@@ -59,12 +59,19 @@ Solved: TypeAlias = tuple[Any, list[Fit], float]
 
 
 def solve_pairs(
-    tasks: Iterable[PairTask], tol: float, room: int, executor: Executor, *, fine: bool = False
+    tasks: Iterable[PairTask],
+    tol: float,
+    room: int,
+    executor: Executor,
+    *,
+    fine: bool = False,
+    watch: RoundWatch | None = None,
 ) -> Iterator[Solved]:
     """Solve pairs of classes to a KKT violation of tol, in order of completion.
 
-    A pair whose matrix takes more than room bytes is solved in rounds, after all others. The option
-    `fine` is for `solve_block`.
+    Small matrices are read as a whole. Larger ones that are computed on demand are solved on working
+    sets, see `dhsk.solvers.decomposition`, and what these leave on the whole matrix, if it takes at
+    most room bytes, or else in rounds. The option `fine` is for `solve_block`.
     """
     large: dict[int, list[PairTask]] = {}
 
@@ -79,7 +86,7 @@ def solve_pairs(
     for own in large.values():
         left = own
         if own[0].source.computes and not any(task.ball for task in own):
-            left = yield from _solve_on_working_sets(own, tol, room, executor)
+            left = yield from _solve_on_working_sets(own, tol, room, executor, watch)
         fitting = [task for task in left if _fits(task, room)]
         yield from executor.run(solve_whole, ((task, tol, fine) for task in fitting))
         others = [task for task in left if not _fits(task, room)]
@@ -93,20 +100,29 @@ def _fits(task: PairTask, room: int) -> bool:
 
 
 def _is_small(task: PairTask, room: int) -> bool:
-    """Whether the matrix is best read as a whole, whatever the number of support vectors."""
-    computed = task.source.computes and not task.ball
-    return _fits(task, room) and (not computed or len(task.pair.members) <= FINE_SAMPLES)
+    n = len(task.pair.members)
+    return is_small(task.source, n, room, ball=task.ball)
+
+
+def is_small(source: Source, n: int, room: int, *, ball: bool) -> bool:
+    """Whether the matrix of n samples is read as a whole, whatever the number of support vectors."""
+    computed = source.computes and not ball
+    return matrix_bytes(n, source.dtype) <= room and (not computed or n <= FINE_SAMPLES)
 
 
 def _solve_on_working_sets(
-    tasks: Sequence[PairTask], tol: float, room: int, executor: Executor
+    tasks: Sequence[PairTask],
+    tol: float,
+    room: int,
+    executor: Executor,
+    watch: RoundWatch | None,
 ) -> Generator[Solved, None, list[PairTask]]:
     """Solve pairs on the same matrix; return those that are left."""
     source = tasks[0].source
     pairs = {number: task.pair for number, task in enumerate(tasks)}
     largest = largest_block(room, source.dtype)
     whole = all(_fits(task, room) for task in tasks)
-    found = Decomposition(tol, largest, whole).solve(source, pairs, executor)
+    found = Decomposition(tol, largest, whole).solve(source, pairs, executor, watch)
     for number, fits in found.items():
         if fits is not None:
             yield tasks[number].key, fits, 0.0

@@ -7,9 +7,10 @@ conditions. Passes over all samples so begin with coefficients that are nearly r
 """
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.solvers.dual import least_violation, violation_and_intercept
@@ -64,6 +65,13 @@ class WorkingSet:
         whole matrix costs less.
     """
 
+    ARRAYS: Final = ("b", "f", "work", "members", "rows", "_is_stale")
+    """Names of the arrays of a checkpoint."""
+
+    _VALUES: Final = (
+        "left", "ended", "for_others", "violation", "solved", "_moved", "_rounds",
+    )  # fmt: skip
+
     def __init__(self, pair: Pair, tol: float, entry: float, largest: int, *, whole: bool) -> None:
         dual = pair.dual
         self.pair = pair
@@ -72,7 +80,7 @@ class WorkingSet:
         self.work = np.zeros((2, len(self.b)))
         self.left = [c for c in range(len(self.b)) if not dual.trivial(c)]
         self.ended, self.for_others = not self.left, False
-        self.violation = math.inf
+        self.violation = 0.0 if self.ended else math.inf
         self.solved = self._moved = False
         self._rounds = 0
         self._is_stale = np.ones(dual.shape[1], dtype=bool)
@@ -142,6 +150,22 @@ class WorkingSet:
             self.rows = self._nearest(known, excess)
         elif self._stages:
             self._look_further()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays of a checkpoint."""
+        return {name: getattr(self, name) for name in self.ARRAYS}
+
+    def values(self) -> dict[str, Any]:
+        """JSON values of a checkpoint."""
+        return {name: getattr(self, name) for name in self._VALUES} | {"stages": len(self._stages)}
+
+    def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        for name in self.ARRAYS:
+            setattr(self, name, arrays[name])
+        for name in self._VALUES:
+            setattr(self, name, values[name])
+        self._stages = self._stages[len(self._stages) - values["stages"] :]
 
     def _look_further(self) -> None:
         """Look at the samples of the next stage, or at all."""

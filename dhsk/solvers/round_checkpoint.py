@@ -1,0 +1,60 @@
+"""Checkpoint of the rounds of a decomposition."""
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any, Final
+
+from dhsk.execution.checkpoint import Checkpoint
+from dhsk.solvers.working_set import WorkingSet
+
+PREFIX: Final = "sets-"
+"""Begins the names of these files."""
+
+_QUIET: Final = 20.0
+"""Time between two entries, as a multiple of the time that one takes to write."""
+
+
+class RoundCheckpoint:
+    """The state of pairs between two rounds, on disk; without a folder nothing is written.
+
+    Pairs that share columns are resumed together, as the blocks in which kernel values are computed
+    decide their last bits.
+    """
+
+    def __init__(self, checkpoint: Checkpoint | None = None) -> None:
+        self._entries = checkpoint or Checkpoint(None)
+        self._next = 0.0
+
+    def resume(self, name: str, states: Sequence[WorkingSet]) -> dict[str, Any]:
+        """Restore the states of pairs; return the values stored with them, or none."""
+
+        def restored(kept: dict[str, Any]) -> dict[str, Any]:
+            if len(kept["states"]) != len(states):
+                raise ValueError("other pairs")
+            for number, state in enumerate(states):
+                arrays = {key: kept[f"{number}-{key}"] for key in WorkingSet.ARRAYS}
+                state.restore(arrays, kept["states"][number])
+            return dict(kept["shared"])
+
+        return self._entries.get(name, restored) or {}
+
+    def put(
+        self, name: str, states: Sequence[WorkingSet], shared: Mapping[str, Any], *, last: bool
+    ) -> None:
+        """Write an entry, unless it is not the last and an earlier one is recent."""
+        begin = perf_counter()
+        if self._entries.folder is None or (begin < self._next and not last):
+            return
+        arrays = {
+            f"{number}-{key}": value
+            for number, state in enumerate(states)
+            for key, value in state.arrays().items()
+        }
+        own = [state.values() for state in states]
+        self._entries.put(name, arrays, {"states": own, "shared": dict(shared)})
+        end = perf_counter()
+        self._next = end + _QUIET * (end - begin)
+
+    def drop(self, name: str) -> None:
+        """Remove an entry."""
+        self._entries.drop(name)
