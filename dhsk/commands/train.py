@@ -102,11 +102,12 @@ def train(
     """Train an exact SVM on SAMPLES, or a linear one on --rank features, and write it to a file.
 
     It runs in this process unless --cluster, --workers or --store is given. An exact SVM needs the
-    samples in memory. With --rank, samples that do not fit are read again in every pass, and the
-    same command continues after an interrupt.
+    samples in memory. With --rank, samples that do not fit are read again in every pass. The same
+    command continues after an interrupt.
     """
     from dhsk.execution.checkpoint import Checkpoint
     from dhsk.linear.checkpoint import PREFIX as NEWTON
+    from dhsk.models.exact_checkpoint import PREFIX as EXACT
     from dhsk.nystrom.checkpoint import PREFIX as LANDMARKS
 
     check_out(out, samples, labels)
@@ -120,7 +121,7 @@ def train(
     with TreeMemory() as tree, connected_if_asked(cluster, needed=fit.store is not None) as client:
         _fit(estimator.set_params(client=client), opened, y, journal)
     estimator.save(out)
-    for prefix in (NEWTON, LANDMARKS):
+    for prefix in (NEWTON, LANDMARKS, EXACT):
         Checkpoint(journal, prefix).remove()
     _print_model(estimator.model_, perf_counter() - begin)
     planned = estimator.model_.notes.get("planned_bytes")
@@ -157,14 +158,9 @@ def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: P
     """Fit with progress, and print warnings."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from dhsk.estimators import NystromSVC
-
     with show_progress() as progress, wrong_out(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        if isinstance(estimator, NystromSVC):
-            estimator.fit_samples(samples, y, progress, journal)
-        else:
-            estimator.fit_samples(samples, y, progress)
+        estimator.fit_samples(samples, y, progress, journal)
     for warning in caught:
         click.echo(f"dhsk: {warning.message}", err=True)
 

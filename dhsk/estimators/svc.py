@@ -157,7 +157,13 @@ class HeatSVC(HeatClassifier[SvcModel]):
         self.store = store
         self.random_state = random_state
 
-    def fit_samples(self, samples: Any, y: ArrayLike, progress: OnProgress | None = None) -> Self:
+    def fit_samples(
+        self,
+        samples: Any,
+        y: ArrayLike,
+        progress: OnProgress | None = None,
+        journal: str | Path | None = None,
+    ) -> Self:
         """Fit to samples in a file, of which only those that the fit needs are in memory.
 
         Parameters
@@ -168,6 +174,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
             Labels, (N,).
         progress
             Called with `Progress` events.
+        journal
+            Folder for checkpoints. The same call resumes after an interruption and ends with the
+            same model; remove the folder when the model is saved. None for no checkpoints.
 
         Returns
         -------
@@ -182,7 +191,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
             The fit needs more memory, or more disk space, than there is.
         """
         opened, labels, weights = self._opened(samples, y)
-        return self._fit(opened, labels, weights, progress or ignore)
+        return self._fit(opened, labels, weights, progress or ignore, journal)
 
     def _train(
         self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions

@@ -13,9 +13,9 @@ from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.tasks import Executor
 from dhsk.models.journal import Journal
+from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.held_out import SupportVectors, held_out_decisions
-from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.pairs import PairTask, is_small, solve_pairs, solve_whole
 from dhsk.solvers.problems import Pair, make_pair, make_pairs, members_of_classes
 from dhsk.solvers.smo import matrix_bytes
@@ -198,7 +198,7 @@ class PairSolver:
         return matrix_bytes(self._most, self.problems[k].source.dtype) <= self.placement.room
 
     def _alone(self, k: int) -> bool:
-        """Whether pairs are resumed one by one: on working sets they share the rounds' checkpoint."""
+        """Whether pairs are resumed one by one; on working sets they share a checkpoint."""
         return self._small(k) or not self.problems[k].source.computes or self.balls
 
     def _small(self, k: int) -> bool:

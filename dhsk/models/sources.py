@@ -238,8 +238,13 @@ class ClassesSource(RowsSource):
         return sum(n * padded(n) for n in sizes) * itemsize
 
     def expect_columns(self, share: float) -> None:
-        """Keep the matrices of classes if their columns are read about as often as that costs."""
-        self._keeps |= share * (len(self._of_class) - 1) > KEEP_COLUMNS
+        """Compute the matrices of classes if their columns are read as often as that costs."""
+        if self._keeps or share * (len(self._of_class) - 1) <= KEEP_COLUMNS:
+            return
+        self._keeps = True
+        classes = ((c,) for c in range(len(self._of_class)))
+        for _ in Threads(core_count()).run(self._square, classes):
+            continue
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples, class by class."""

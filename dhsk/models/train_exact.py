@@ -17,6 +17,7 @@ from dhsk.gram.compute import compute_gram
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.models.exact import Certificates, Expansion, SvcModel
+from dhsk.models.exact_checkpoint import ExactCheckpoint, Layout
 from dhsk.models.exact_plan import plan_exact, share_of_fits
 from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.gram_source import GramSource
@@ -61,17 +62,18 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunO
         pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
         counts = FitCounts.of(pairs, len(problem.codes))
         del pairs
-        training = prepare(problem, samples, row_map, options, counts)
+        kept = ExactCheckpoint(options.journal, problem, row_map)
+        training = prepare(problem, samples, row_map, options, counts, kept)
         solver = PairSolver(
             problem.codes,
             problem.fold_weights,
             problem.tol,
             [training.matrix],
             training.placement,
-            Journal(options.journal, PAIRS),
+            kept.journal,
             fine=True,
             on_fits=counter(options.report, "pairs of classes", counts.pairs, counts.columns),
-            watch=_watch(options, len(problem.codes)),
+            watch=kept.watch(len(problem.codes), options.report),
         )
         solver.on_fits(0)
         models, _ = fit_models(problem, row_map, solver, training.rows_of)
@@ -110,7 +112,12 @@ def fit_models(
 
 
 def _in_memory(
-    problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions, counts: FitCounts
+    problem: Problem,
+    samples: Samples,
+    row_map: RowMap,
+    options: RunOptions,
+    counts: FitCounts,
+    kept: ExactCheckpoint,
 ) -> _Training:
     allowed = Allowance.now(options.memory)
     store_it = "have the Gram matrix stored (store=FOLDER)"
@@ -118,20 +125,26 @@ def _in_memory(
     sizes = np.bincount(problem.codes[problem.codes >= 0]).tolist()
     plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
-    kernel = kernel_in(row_map.kernel, unit)
-    source: Source = RowsSource(rows, kernel, plan.threads, plan.edge)
-    if plan.keep:
-        source = ClassesSource(rows, kernel, problem.codes, plan.threads, plan.edge)
+    kernel, name = kernel_in(row_map.kernel, unit), kept.name_of(rows)
+    layout = kept.layout(name, Layout(plan.room, plan.edge, plan.keep))
+    source: Source = RowsSource(rows, kernel, plan.threads, layout.edge)
+    if layout.keep:
+        source = ClassesSource(rows, kernel, problem.codes, plan.threads, layout.edge)
     return _Training(
-        MatrixProblem(source, (problem.C,), unit),
-        Placement(Threads(plan.at_once), plan.room),
+        MatrixProblem(source, (problem.C,), unit, name),
+        Placement(Threads(plan.at_once), layout.room),
         lambda chosen: rows[chosen],
         plan.need.total,
     )
 
 
 def _on_gram(
-    problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions, counts: FitCounts
+    problem: Problem,
+    samples: Samples,
+    row_map: RowMap,
+    options: RunOptions,
+    counts: FitCounts,
+    kept: ExactCheckpoint,
 ) -> _Training:
 
     def rows_of(chosen: Indices) -> Rows:
@@ -160,9 +173,10 @@ def _on_gram(
         resources = resources_of(options.client, options.memory)
         plan = plan_fits(counts, G.dtype, 1, resources)
         room, executor = plan.room, Workers(options.client, plan.window)
-    return _Training(
-        MatrixProblem(GramSource(G), (problem.C,), unit), Placement(executor, room), rows_of
-    )
+    name = kept.name_of([list(G.header.fingerprints), unit])
+    room = kept.layout(name, Layout(room)).room
+    matrix = MatrixProblem(GramSource(G), (problem.C,), unit, name)
+    return _Training(matrix, Placement(executor, room), rows_of)
 
 
 # Probabilities

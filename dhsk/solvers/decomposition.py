@@ -35,17 +35,20 @@ class Round:
         Number of pairs of classes, and of those that are solved or left to other solvers.
     support
         Support vectors so far, summed over the pairs.
-    violation
-        Largest KKT violation among the samples that were looked at.
     entries
         Entries of columns computed so far.
+    needed
+        Entries of the columns of the support vectors so far, each computed once.
+    violation
+        Largest KKT violation among the samples that were looked at.
     """
 
     pairs: int
     ended: int
     support: int
-    violation: float
     entries: int
+    needed: int
+    violation: float
 
 
 @dataclass(frozen=True)
@@ -123,12 +126,14 @@ def _share(states: Iterable[WorkingSet]) -> float:
 
 def _round(states: Iterable[WorkingSet], entries: int) -> Round:
     own = list(states)
+    support = [int(np.count_nonzero(state.b.any(axis=0))) for state in own]
     return Round(
         pairs=len(own),
         ended=sum(state.ended for state in own),
-        support=sum(int(np.count_nonzero(state.b.any(axis=0))) for state in own),
-        violation=max(state.violation for state in own),
+        support=sum(support),
         entries=entries,
+        needed=sum(count * len(s.pair.members) for count, s in zip(support, own, strict=True)),
+        violation=max(state.violation for state in own),
     )
 
 

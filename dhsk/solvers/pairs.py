@@ -69,9 +69,9 @@ def solve_pairs(
 ) -> Iterator[Solved]:
     """Solve pairs of classes to a KKT violation of tol, in order of completion.
 
-    Small matrices are read as a whole. Larger ones that are computed on demand are solved on working
-    sets, see `dhsk.solvers.decomposition`, and what these leave on the whole matrix, if it takes at
-    most room bytes, or else in rounds. The option `fine` is for `solve_block`.
+    Small matrices are read as a whole. Larger ones that are computed on demand are solved on
+    working sets, see `dhsk.solvers.decomposition`; what these leave is solved on the whole matrix,
+    if it takes at most room bytes, or else in rounds. The option `fine` is for `solve_block`.
     """
     large: dict[int, list[PairTask]] = {}
 
@@ -105,7 +105,7 @@ def _is_small(task: PairTask, room: int) -> bool:
 
 
 def is_small(source: Source, n: int, room: int, *, ball: bool) -> bool:
-    """Whether the matrix of n samples is read as a whole, whatever the number of support vectors."""
+    """Whether the matrix of n samples is read as a whole, for any number of support vectors."""
     computed = source.computes and not ball
     return matrix_bytes(n, source.dtype) <= room and (not computed or n <= FINE_SAMPLES)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dhsk.arrays import Floats, Indices
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.threads import Threads
-from dhsk.solvers.decomposition import Decomposition, Round
+from dhsk.solvers.decomposition import Decomposition, Round, RoundWatch
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
+from dhsk.solvers.round_checkpoint import RoundCheckpoint
 from dhsk.solvers.sources import ArraySource, Combination
 
 TOL = 1e-5
@@ -196,7 +199,9 @@ def test_rounds_are_reported() -> None:
     pairs = make_pairs(y, np.ones((1, len(y))), [10.0])
     source = Computed(K)
     seen: list[Round] = []
-    found = Decomposition(TOL, 10**6).solve(source, dict(enumerate(pairs)), Threads(1), seen.append)
+    found = Decomposition(TOL, 10**6).solve(
+        source, dict(enumerate(pairs)), Threads(1), RoundWatch(seen.append)
+    )
     assert [one.pairs for one in seen] == [3] * len(seen)
     assert seen[-1].ended == 3
     assert seen[-1].violation <= TOL
@@ -220,3 +225,66 @@ def test_rounding_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dhsk.solvers.working_set.MAX_ROUNDS", 1)
     (left,) = solve(ArraySource(K), pairs).values()
     assert left is None
+
+
+class _KilledError(Exception):
+    """Stands for the end of a process."""
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 4])
+def test_a_killed_call_goes_on(rounds: int, tmp_path: Path) -> None:
+    """To the same bits, from the round that it was in, with all pairs and columns."""
+    K, y = separated(9, 1500, 4, 0.02)
+    fold = np.random.default_rng(1).integers(0, 2, len(y))
+    pairs = make_pairs(y, np.array([fold != 0, fold != 1]) * 1.0, [1.0, 100.0])
+    numbered = dict(enumerate(pairs))
+    seen: list[Round] = []
+    expected = Decomposition(TOL, 10**6).solve(
+        ArraySource(K), numbered, Threads(1), RoundWatch(seen.append)
+    )
+    assert len(seen) > rounds
+
+    def kill(one: Round) -> None:
+        if one == seen[rounds - 1]:
+            raise _KilledError
+
+    def watch(on_round: Any) -> RoundWatch:
+        return RoundWatch(on_round, RoundCheckpoint(Checkpoint(tmp_path)), "one")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dhsk.solvers.round_checkpoint._QUIET", 0.0)
+        with pytest.raises(_KilledError):
+            Decomposition(TOL, 10**6).solve(ArraySource(K), numbered, Threads(1), watch(kill))
+    resumed: list[Round] = []
+    found = Decomposition(TOL, 10**6).solve(
+        ArraySource(K), numbered, Threads(1), watch(resumed.append)
+    )
+    assert resumed == seen[rounds:]
+    for k, fits in expected.items():
+        for a, b in zip(fits or [], found[k] or [], strict=True):
+            np.testing.assert_array_equal(a.support, b.support)
+            np.testing.assert_array_equal(a.coef, b.coef)
+            assert replace(a, support=0, coef=0, seconds=0) == replace(  # type: ignore[arg-type]
+                b,
+                support=0,
+                coef=0,
+                seconds=0,  # type: ignore[arg-type]
+            )
+
+
+def test_a_checkpoint_of_other_pairs_or_a_damaged_one_is_not_used(tmp_path: Path) -> None:
+    """The call begins anew, and ends with the same solution."""
+    K, y = separated(10, 900, 3)
+    pairs = make_pairs(y, np.ones((1, len(y))), [1.0])
+    watch = RoundWatch(checkpoint=RoundCheckpoint(Checkpoint(tmp_path)), name="one")
+    Decomposition(TOL, 10**6).solve(ArraySource(K), {0: pairs[0]}, Threads(1), watch)
+    found = Decomposition(TOL, 10**6).solve(
+        ArraySource(K), dict(enumerate(pairs)), Threads(1), watch
+    )
+    assert_solved(K, pairs, found)
+    (file,) = tmp_path.glob("*.npz")
+    file.write_bytes(file.read_bytes()[:-50])
+    found = Decomposition(TOL, 10**6).solve(
+        ArraySource(K), dict(enumerate(pairs)), Threads(1), watch
+    )
+    assert_solved(K, pairs, found)
