@@ -17,6 +17,13 @@ from dhsk.solvers.sources import Combination, Panel, repeat_to_padded
 MULTIPLY_RATE: Final = 2.5e10
 """Assumed float64 operations of a core in a second. Measured on one core, the others idle: 45e9."""
 
+SPARSE_SECONDS: Final = 30e-9
+"""Assumed seconds for an entry of the matrix of very sparse samples. Measured on one core, the
+others busy: 13e-9 to 28e-9 with 10 entries in a sample of 6,714 features."""
+
+SPARSE_ENTRY_SECONDS: Final = 2e-9
+"""Assumed seconds for each entry of a sample, at most: few of them meet one of the other sample."""
+
 READ_RATE: Final = 1.5e9
 """Assumed bytes of tiles that a core reads and evaluates in a second. Measured on one core, on
 WebKB's cosines in the page cache: 2.6e9."""
@@ -58,10 +65,10 @@ class GramSource:
         header = self.G.header
         if self.G.computed:
             return True
-        if header.nnz[0] is not None:  # the cost of sparse products is not known here
-            return False
-        flops = float(count) ** 2 * header.dim
-        return flops / MULTIPLY_RATE < self.n**2 / 2 * self.dtype.itemsize / READ_RATE
+        entry = header.dim / MULTIPLY_RATE
+        if header.nnz[0] is not None:
+            entry = SPARSE_SECONDS + min(entry, header.nnz[0] / self.n * SPARSE_ENTRY_SECONDS)
+        return count**2 * entry < self.n**2 / 2 * self.dtype.itemsize / READ_RATE
 
     def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
         """Entries between some samples and groups of samples, each of one class."""

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats, Indices, blocks
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.tasks import Executor
@@ -46,6 +46,13 @@ class MatrixProblem:
     """Identifies the problems in a checkpoint."""
 
 
+MANY_TASKS: Final = 100
+"""Number of tasks from which on they are of several small problems each."""
+
+FEW_SAMPLES: Final = 2048
+"""Most samples of a small problem, a fraction of a second of work."""
+
+
 class PairPart(NamedTuple):
     """Problems of one task: a pair of classes on some folds, with every C."""
 
@@ -78,11 +85,11 @@ class SharedProblems:
         return PairTask(part, problem.source, pair, ball)
 
 
-def solve_part(
-    shared: SharedProblems, part: PairPart, tol: float, fine: bool
-) -> tuple[PairPart, list[Fit], float]:
-    """Solve the problems of a part on their whole matrix: the task that workers run."""
-    return solve_whole(shared.task(part), tol, fine)
+def solve_parts(
+    shared: SharedProblems, parts: Sequence[PairPart], tol: float, fine: bool
+) -> list[tuple[PairPart, list[Fit], float]]:
+    """Solve the problems of some parts on their whole matrices: the task that workers run."""
+    return [solve_whole(shared.task(part), tol, fine) for part in parts]
 
 
 def decide_part(
@@ -227,8 +234,12 @@ class PairSolver:
         """Parts in order of completion: on whole matrices, and then the others by kernel."""
         room, executor = self.placement.room, self.placement.executor
         small = [part for part in parts if self._small(part.kernel)]
-        own = ((self._shared, part, self.tol, self.fine) for part in small)
-        yield from executor.run(solve_part, own)
+        # A task of a client costs it as much time as a small problem.
+        each = 1 if self._most > FEW_SAMPLES else max(1, len(small) // MANY_TASKS)
+        groups = (small[some] for some in blocks(len(small), each))
+        own = ((self._shared, group, self.tol, self.fine) for group in groups)
+        for solved in executor.run(solve_parts, own):
+            yield from solved
         others = (part for part in parts if not self._small(part.kernel))
         for _, some in groupby(others, key=lambda part: part.kernel):
             group = list(some)

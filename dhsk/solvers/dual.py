@@ -200,11 +200,17 @@ def unfinished(dual: Dual, b: Floats, f: Floats, tol: float, entry: float = 0.0)
 
     `entry` is the largest entry of the matrix, from which rounding errors follow.
     """
-    return [
-        c
-        for c in range(len(b))
-        if violation_and_intercept(dual, c, b[c], f[c])[0] > least_violation(b[c], f[c], tol, entry)
-    ]
+    sizes = zip(np.abs(f).max(axis=1).tolist(), np.abs(b).sum(axis=1).tolist(), strict=True)
+    least = np.array([max(tol, rounding_of(largest, entry, size)) for largest, size in sizes])
+    return [int(c) for c in np.flatnonzero(_violations(dual, b, f) > least)]
+
+
+def _violations(dual: Dual, b: Floats, f: Floats) -> Floats:
+    """KKT violations of all columns, (columns,), as of `violation_and_intercept`."""
+    signed = dual.sign * dual.boxes
+    highest = np.where(b < np.maximum(signed, 0.0), f, -np.inf).max(axis=1)
+    lowest = np.where(b > np.minimum(signed, 0.0), f, np.inf).min(axis=1)
+    return np.where(dual.counts.all(axis=1), np.maximum(highest - lowest, 0.0), 0.0)
 
 
 def least_violation(b: Floats, f: Floats, tol: float, entry: float) -> float:

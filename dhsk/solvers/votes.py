@@ -43,9 +43,10 @@ def one_vs_rest(decisions: Floats, n_classes: int) -> Floats:
 
 def _per_class(to_first: NDArray[Any], to_second: NDArray[Any], n_classes: int) -> Floats:
     """Sums over all pairs of the values for their first and second class, (N, n_classes)."""
-    total = np.zeros((len(to_first), n_classes))
+    total = np.zeros((n_classes, len(to_first)))
     pairs = combinations(range(n_classes), 2)
-    for (a, b), first, second in zip(pairs, to_first.T, to_second.T, strict=True):
-        total[:, a] += first
-        total[:, b] += second
-    return total
+    firsts, seconds = np.ascontiguousarray(to_first.T), np.ascontiguousarray(to_second.T)
+    for (a, b), first, second in zip(pairs, firsts, seconds, strict=True):
+        total[a] += first
+        total[b] += second
+    return np.ascontiguousarray(total.T)

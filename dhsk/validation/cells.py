@@ -100,7 +100,7 @@ def certificate(pairs: Sequence[Pair], solved: PairFits, column: int) -> Certifi
         converged=all(fit.converged for fit in fits),
         n_iter=sum(fit.steps for fit in fits),
         gap=max(fit.gap for fit in fits),
-        n_support=len(np.unique(np.concatenate(support))),
+        n_support=int(np.count_nonzero(np.bincount(np.concatenate(support)))),
         kkt=max(fit.violation for fit in fits),
         margin=min(margins, default=None),
         vc=max((found.vc for found in capacities), default=None),
