@@ -15,8 +15,8 @@ from dhsk.samples.scan import rows_within
 _BLOCKS: Final = 16
 """Number of blocks that few samples are divided into, so that several cores have some."""
 
-_LEAST_VALUES: Final = 1 << 17
-"""Least kernel values of a block: some 2 ms of work, for 0.1 ms of a thread's overhead."""
+_LEAST_VALUES: Final = 1 << 18
+"""Least kernel values of a block: some 3 ms of work. Half of that took 1.2 times as long."""
 
 _LEAST_DENSE: Final = 128
 _LEAST_SPARSE: Final = 256
