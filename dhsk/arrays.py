@@ -1,6 +1,6 @@
 """The few array types that cross the borders between rooms, and how rows are cut into blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias, Union
 
 import numpy as np
@@ -25,3 +25,11 @@ SUPPORT: Final = 4096
 def blocks(n: int, size: int) -> Iterator[slice]:
     """Slices of at most `size` that cover `range(n)`."""
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
+def union(groups: Sequence[Indices], n: int) -> Indices:
+    """Indices below n that are in any of some groups, ascending: without sorting."""
+    found = np.zeros(n, dtype=bool)
+    for group in groups:
+        found[group] = True
+    return np.flatnonzero(found)

@@ -6,13 +6,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.arrays import Floats, Indices, Rows, blocks, union
 from dhsk.execution.workers import current_executor
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.storage.indexing import by_block
 from dhsk.models.class_blocks import ClassBlocks
+from dhsk.models.rows_cache import RowsCache
 from dhsk.models.sources import COMBINED_ROWS, RowsSource, combined
-from dhsk.solvers.sources import Combination, Panel, repeat_to_padded
+from dhsk.solvers.sources import Combination, Panel, Source, repeat_to_padded
 
 MULTIPLY_RATE: Final = 2.5e10
 """Assumed float64 operations of a core in a second. Measured on one core, the others idle: 45e9."""
@@ -44,6 +45,11 @@ class GramSource:
         self.dtype = G.dtype
         self.G = G
         self._held = held
+        self._rows = RowsCache(G)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the rows that this process keeps."""
+        return self.__dict__ | {"_rows": RowsCache(self.G)}
 
     @property
     def computes(self) -> bool:
@@ -105,27 +111,32 @@ class GramSource:
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns, on the workers of the current client if there is one."""
         found = [np.empty((len(part.rows), part.coef.shape[1])) for part in parts]
+        columns = union([part.columns for part in parts], self.n)
+        own = [(np.searchsorted(columns, part.columns), part.coef) for part in parts]
         with current_executor() as executor:
-            columns = [self.G.staged_rows(part.columns) for part in parts]
-            shared = executor.share([(c, p.coef) for c, p in zip(columns, parts, strict=True)])
-            tasks = ((self.G, rows, own, shared) for rows, own in self._spans(parts))
-            for rows, values in executor.run(combine_span, tasks):
-                for out, part, own in zip(found, parts, values, strict=True):
-                    first = int(np.searchsorted(part.rows, rows[0]))
-                    out[first : first + len(own)] = own
+            shared = executor.share((self._rows.take(columns), own))
+            tasks = ((self.G, span, places, shared) for span, places in self._spans(parts))
+            for first, values in executor.run(combine_span, tasks):
+                for out, part, some in zip(found, parts, values, strict=True):
+                    start = int(np.searchsorted(part.rows, first))
+                    out[start : start + len(some)] = some
         return found
 
     def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Indices, list[Indices]]]:
-        """Rows of each task, and places among them of the rows of each part."""
-        rows = np.unique(np.concatenate([part.rows for part in parts]))
+        """Samples of each task, and places among them of the rows of each part."""
+        rows = union([part.rows for part in parts], self.n)
         each = max(COMBINED_ROWS, SPAN_BYTES // (self.dtype.itemsize * self.G.dim))
         for some in blocks(len(rows), each):
             span = rows[some]
-            own = [
-                part.rows[slice(*np.searchsorted(part.rows, [span[0], span[-1] + 1]))]
-                for part in parts
-            ]
+            ends = [np.searchsorted(part.rows, [span[0], span[-1] + 1]) for part in parts]
+            own = [part.rows[slice(*end)] for part, end in zip(parts, ends, strict=True)]
             yield span, [np.searchsorted(span, wanted) for wanted in own]
+
+    def for_task(self, samples: Indices) -> tuple[Source, Indices]:
+        """Rows of the samples in memory, if values are computed: workers need not look for them."""
+        if not self.computes:
+            return self, samples
+        return RowsSource(self._rows.take(samples), self.G.kernel), np.arange(len(samples))
 
     def expect_columns(self, share: float) -> None:
         """Nothing to prepare."""
@@ -136,21 +147,23 @@ class GramSource:
 
 
 def combine_span(
-    G: GramMatrix, span: Indices, places: list[Indices], shared: list[tuple[Rows, Floats]]
-) -> tuple[Indices, list[Floats]]:
+    G: GramMatrix,
+    span: Indices,
+    places: list[Indices],
+    shared: tuple[Rows, list[tuple[Indices, Floats]]],
+) -> tuple[int, list[Floats]]:
     """Combinations at some samples: the task that workers run.
 
-    places are those of each part's rows in the span, and shared has the columns' samples and
-    coefficients of each part.
+    places are those of each part's rows in the span. Of the columns, shared has all rows, and those
+    of each part with their coefficients. Returns the first sample too.
     """
-    rows = G.staged_rows(span)
-    return span, [
-        np.concatenate(
-            [np.empty((0, coef.shape[1]))]
-            + [
-                combined(G.kernel, rows[own[some]], columns, coef)
-                for some in blocks(len(own), COMBINED_ROWS)
-            ]
-        )
-        for own, (columns, coef) in zip(places, shared, strict=True)
+    whole = len(span) == span[-1] + 1 - span[0]
+    rows = G.staged_rows(slice(span[0], span[-1] + 1) if whole else span)
+    columns, parts = shared
+    found = [
+        np.empty((len(own), coef.shape[1])) for own, (_, coef) in zip(places, parts, strict=True)
     ]
+    for out, own, (used, coef) in zip(found, places, parts, strict=True):
+        for some in blocks(len(own), COMBINED_ROWS):
+            out[some] = combined(G.kernel, rows[own[some]], columns[used], coef)
+    return int(span[0]), found

@@ -17,7 +17,7 @@ from dhsk.gram.row_map import mapped_bytes
 from dhsk.kernels import Kernel
 from dhsk.samples import Samples
 from dhsk.solvers.smo import padded
-from dhsk.solvers.sources import Combination, Panel, gathered
+from dhsk.solvers.sources import Combination, Panel, Source, gathered
 
 _EDGE: Final = 1024
 """Default edge of blocks of kernel values. Measured: 0.30 s for 4,096 samples of 393 features;
@@ -103,6 +103,10 @@ class RowsSource:
         """Combinations at some rows: the task of a thread."""
         rows, columns = self._rows[part.rows[some]], self._rows[part.columns]
         return number, some, combined(self._kernel, rows, columns, part.coef)
+
+    def for_task(self, samples: Indices) -> tuple[Source, Indices]:
+        """The source itself: tasks on threads share its rows."""
+        return self, samples
 
     def expect_columns(self, share: float) -> None:
         """Nothing to prepare."""

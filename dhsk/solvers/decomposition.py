@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats, Indices, union
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve
 from dhsk.solvers.problems import Pair
@@ -144,7 +144,7 @@ class SetTask:
     number: int
     source: Source
     samples: Indices
-    """Samples of the set, among all."""
+    """Samples of the set, among those of the source."""
     dual: Dual
     """Problems of the set."""
     b: Floats
@@ -168,7 +168,8 @@ def _task(number: int, source: Source, state: WorkingSet) -> SetTask:
     dual = pair.dual.part(members)
     if state.b.any():
         dual = replace(dual, chain=1)  # each column starts from its own coefficients
-    return SetTask(number, source, pair.members[members], dual, state.b[:, members])
+    own, samples = source.for_task(pair.members[members])
+    return SetTask(number, own, samples, dual, state.b[:, members])
 
 
 def solve_on_set(
@@ -211,7 +212,7 @@ def _look(source: Source, states: Sequence[WorkingSet]) -> int:
         for own, some in _by_class(state.pair, rows):
             for other, vectors in _by_class(state.pair, support):
                 groups.setdefault((own, other), []).append(_Side(state, some, vectors))
-    parts = [_combination(sides) for sides in groups.values()]
+    parts = [_combination(sides, source.n) for sides in groups.values()]
     for part, sides, found in zip(parts, groups.values(), source.combine(parts), strict=True):
         _subtract(part, sides, found)
     return sum(part.entries for part in parts)
@@ -224,10 +225,10 @@ def _by_class(pair: Pair, samples: Indices) -> list[tuple[int, Indices]]:
     return [(number, own) for number, own in sides if len(own)]
 
 
-def _combination(sides: Sequence[_Side]) -> Combination:
+def _combination(sides: Sequence[_Side], n: int) -> Combination:
     """What several pairs need of the same two classes."""
-    rows = np.unique(np.concatenate([side.state.pair.members[side.rows] for side in sides]))
-    columns = np.unique(np.concatenate([side.state.pair.members[side.support] for side in sides]))
+    rows = union([side.state.pair.members[side.rows] for side in sides], n)
+    columns = union([side.state.pair.members[side.support] for side in sides], n)
     coef = np.zeros((len(columns), sum(len(side.state.left) for side in sides)))
     for side, place in zip(sides, _places(sides), strict=True):
         at = np.searchsorted(columns, side.state.pair.members[side.support])

@@ -90,6 +90,9 @@ class Source(Protocol):
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns, each (a, k)."""
 
+    def for_task(self, samples: Indices) -> tuple["Source", Indices]:
+        """Source for a task that needs only some samples, and which of its samples they are."""
+
     def expect_columns(self, share: float) -> None:
         """Prepare for reading about this share of all columns."""
 
@@ -139,6 +142,10 @@ class ArraySource:
             self._K[np.ix_(part.rows, part.columns)].astype(np.float64, copy=False) @ part.coef
             for part in parts
         ]
+
+    def for_task(self, samples: Indices) -> tuple[Source, Indices]:
+        """The matrix itself."""
+        return self, samples
 
     def expect_columns(self, share: float) -> None:
         """Nothing to prepare."""

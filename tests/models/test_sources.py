@@ -1,5 +1,7 @@
 """Parts and products of matrices from every source, against the whole matrix."""
 
+import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,14 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.execution.settings import one_blas_thread
+from dhsk.gram.matrix import GramMatrix
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.gram_source import GramSource
+from dhsk.models.rows_cache import RowsCache
 from dhsk.models.sources import ClassesSource, RowsSource
 from dhsk.samples import open_samples
 from dhsk.solvers.smo import padded
-from dhsk.solvers.sources import ArraySource, Source
+from dhsk.solvers.sources import ArraySource, Combination, Source
 
 HEAT = dhsk.HeatKernel.at_scale(40, 0.6)
 LINEAR = dhsk.LinearKernel()
@@ -174,6 +178,33 @@ def test_product(source: tuple[Source, Any]) -> None:
     close(found.product(V[:, :1]), K @ V[:, :1], found.dtype, np.abs(V).sum())
 
 
+@pytest.mark.parametrize("edge", [7, 1024])
+def test_combine(source: tuple[Source, Any], edge: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of some samples at others, with several coefficients each, whatever the blocks."""
+    found, K = source
+    for name in ("dhsk.models.sources", "dhsk.models.gram_source"):
+        monkeypatch.setattr(f"{name}.COMBINED_ROWS", edge)
+    monkeypatch.setattr("dhsk.models.sources.COMBINED_COLUMNS", edge)
+    monkeypatch.setattr("dhsk.models.gram_source.SPAN_BYTES", 1)
+    rng = np.random.default_rng(7)
+    parts = [
+        Combination(np.flatnonzero(rng.random(N) < a), np.flatnonzero(rng.random(N) < b), coef)
+        for a, b, coef in ((0.5, 0.2, 1), (1.0, 0.1, 3), (0.1, 1.0, 2))
+    ]
+    parts = [replace(p, coef=rng.normal(size=(len(p.columns), p.coef))) for p in parts]
+    for part, values in zip(parts, found.combine(parts), strict=True):
+        expected = K[np.ix_(part.rows, part.columns)] @ part.coef
+        close(values, expected, found.dtype, np.abs(part.coef).sum())
+
+
+def test_matrix_for_a_task(source: tuple[Source, Any]) -> None:
+    """What a task is given has the same block, also after it was sent to a worker."""
+    found, K = source
+    members = np.random.default_rng(8).permutation(N)[:50]
+    own, inside = pickle.loads(pickle.dumps(found.for_task(members)))
+    close(own.block(inside)[:, :50], K[np.ix_(members, members)], found.dtype)
+
+
 def test_diagonal(source: tuple[Source, Any]) -> None:
     """In float64."""
     found, K = source
@@ -247,3 +278,58 @@ def test_values_are_the_same_bits_on_any_number_of_threads(
         np.testing.assert_array_equal(alone.product(V), several.product(V))
         kept = ClassesSource(rows, kernel, codes), ClassesSource(rows, kernel, codes, threads=4)
         np.testing.assert_array_equal(*(source.block(members) for source in kept))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_matrices_of_classes_that_are_kept(dtype: str) -> None:
+    """They give blocks of some samples and combinations, and are computed when that pays."""
+    mapped = dhsk.hyperspherical_map(samples()).astype(dtype)
+    codes = np.maximum(CODES, 0)
+    kept, other = ClassesSource(mapped, HEAT, codes), RowsSource(mapped, HEAT)
+    members = np.concatenate([np.flatnonzero(codes == c)[::2] for c in (0, 2)])
+    own = np.flatnonzero(codes == 1)
+    rng = np.random.default_rng(9)
+    parts = [
+        Combination(own[::2], own[1::3], rng.normal(size=(len(own[1::3]), 2))),
+        Combination(own, np.flatnonzero(codes == 2), rng.normal(size=((codes == 2).sum(), 1))),
+    ]
+    for share in (0.0, 0.1, 1.0, 0.1):
+        kept.expect_columns(share)
+        assert bool(kept._kept) == (share == 1.0 or bool(kept._kept))
+        close(kept.block(members), other.block(members), mapped.dtype)
+        for a, b, part in zip(kept.combine(parts), other.combine(parts), parts, strict=True):
+            close(a, b, mapped.dtype, np.abs(part.coef).sum())
+    assert sorted(kept._kept) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_are_kept(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order that was asked for; what is there is not read again, up to some memory."""
+    X = csr_array(samples()) if sparse else samples()
+    G = dhsk.compute_gram(X, HEAT, tile=32)
+    read: list[int] = []
+    staged = GramMatrix.staged_rows
+
+    def watched(self: Any, rows: Any) -> Any:
+        read.append(len(rows))
+        return staged(self, rows)
+
+    monkeypatch.setattr(GramMatrix, "staged_rows", watched)
+    cache = RowsCache(G)
+    first, second = np.array([5, 100, 3, 77]), np.array([77, 5])
+    for chosen, count in ((first, 4), (second, 4), (np.array([9, 3]), 4 + 5)):
+        found = cache.take(chosen)
+        np.testing.assert_array_equal(as_dense(found), as_dense(staged(G, chosen)))
+        assert sum(read) == count
+    monkeypatch.setattr("dhsk.models.rows_cache.KEPT_BYTES", 1)
+    for _ in range(2):
+        np.testing.assert_array_equal(as_dense(cache.take(first)), as_dense(staged(G, first)))
+    cache.take(np.array([1, 2]))
+    assert sum(read) == 9 + 2  # of the first two nothing was lacking
+    cache.take(first)
+    assert sum(read) == 11 + 4
+
+
+def as_dense(rows: Any) -> Any:
+    """Rows as an array."""
+    return rows if isinstance(rows, np.ndarray) else rows.toarray()
