@@ -258,8 +258,6 @@ class GramMatrix(TiledArray):
 
     def staged_rows(self, rows: Selector = slice(None)) -> Rows:
         """Samples as kernels take them: a CSR row may stand for the centre."""
-        if isinstance(rows, slice) and rows.step in (None, 1):
-            return self._store.samples.read("rows", slice(*rows.indices(self.shape[0])[:2]))
         return self._store.samples.take("rows", to_indices(rows, self.shape[0]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from dhsk.arrays import Floats, Indices, Rows, blocks, union
 from dhsk.execution.workers import current_executor
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.storage.indexing import by_block
+from dhsk.gram.storage.staged import StagedSamples
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.rows_cache import RowsCache
 from dhsk.models.sources import COMBINED_ROWS, RowsSource, combined
@@ -157,9 +158,7 @@ def combine_span(
     places are those of each part's rows in the span. Of the columns, shared has all rows, and those
     of each part with their coefficients. Returns the first sample too.
     """
-    whole = len(span) == span[-1] + 1 - span[0]
-    rows = G.staged_rows(slice(span[0], span[-1] + 1) if whole else span)
-    columns, parts = shared
+    rows, (columns, parts) = _read(G, span), shared
     found = [
         np.empty((len(own), coef.shape[1])) for own, (_, coef) in zip(places, parts, strict=True)
     ]
@@ -167,3 +166,10 @@ def combine_span(
         for some in blocks(len(own), COMBINED_ROWS):
             out[some] = combined(G.kernel, rows[own[some]], columns[used], coef)
     return int(span[0]), found
+
+
+def _read(G: GramMatrix, span: Indices) -> Rows:
+    """Rows of some samples, ascending: without copies if no sample is left out."""
+    if len(span) < span[-1] + 1 - span[0]:
+        return G.staged_rows(span)
+    return StagedSamples(G.path, G.header).read("rows", slice(span[0], span[-1] + 1))
