@@ -46,9 +46,8 @@ def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed:
 def check_digits(header: Header, kernel: Kernel, norms2: Floats) -> Floats:
     """Return squared norms of samples, (n,), if stored products determine a kernel's distances.
 
-    Raises InputError if values may be off by
-    too much, as products are in float32 and samples far from the origin,
-    for a Gaussian kernel.
+    Those in float32 do not determine the distances of samples that are far from the origin; then it
+    raises InputError.
     """
     if isinstance(kernel, GaussianKernel) and "float32" in (header.dtype, header.product_dtype):
         summed = header.dim if header.product_dtype == "float32" else 0
