@@ -1,6 +1,7 @@
 """A Gram matrix for solvers: read from tiles, or computed from its samples where that pays."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows, blocks, union
 from dhsk.execution.workers import current_executor
 from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.passes import grouped
+from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.indexing import by_block
 from dhsk.gram.storage.staged import StagedSamples
 from dhsk.models.class_blocks import ClassBlocks
@@ -91,14 +94,13 @@ class GramSource:
         tiling = self.G.tiling
         own = by_block(rows, tiling.tile)
         others = [by_block(group, tiling.tile) for group in groups]
-        for i, j in tiling.tiles():
-            sides = ((i, j), (j, i)) if i != j else ((i, j),)
-            used = [side for side in sides if side[0] in own]
-            if not used:
-                continue
-            (tile,) = self.G.source(((i, j),))
-            for row, column in used:
-                values = tile.values if (row, column) == (i, j) else tile.values.T
+        used = (tile for tile in tiling.tiles() if not own.keys().isdisjoint(tile))
+        for tile in chain.from_iterable(map(self.G.source, grouped(used, LARGEST_GROUP))):
+            sides = ((tile.i, tile.j), (tile.j, tile.i))
+            for row, column in sides[: 1 + (tile.i != tile.j)]:
+                if row not in own:
+                    continue
+                values = tile.values if row == tile.i else tile.values.T
                 strip = values[own[row].inside]
                 for number, group in enumerate(others):
                     if column in group:
