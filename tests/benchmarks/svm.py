@@ -4,7 +4,7 @@ Run as ``python tests/benchmarks/svm.py [SECTION ...] --data DIR``; without sect
 holds `mnist/mnist70k.npz`; for `webkb`, `webkb_counts.npz` and `webkb_labels.txt`, made by
 `examples/webkb/prepare.py` from `webkb/webkb_raw_html.tar.gz` when they are not there; for `texts`,
 `newsgroups/20news_bydate.tsv.gz`, the 20 Newsgroups as lines of split, group, number and text.
-For `grid`, `tcga/tcga_mc3_counts.npz`: counts in CSR (`data`, `indices`, `indptr`, `shape`), `labels`.
+For `grid`, `tcga/tcga_mc3_counts.npz`: counts in CSR, and `labels`, the tumour cohorts.
 `texts` is no measurement but a check: it fails if a fit does not converge, at whatever time.
 """
 
