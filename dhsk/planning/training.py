@@ -14,6 +14,7 @@ from dhsk.models.exact_plan import plan_exact
 from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.sources import RowsShape
+from dhsk.solvers.pairs import FINE_SAMPLES
 from dhsk.units import human_bytes
 
 COLUMNS: Final = "", "one model", "how", "grid", "how"
@@ -81,7 +82,8 @@ def exact_training(
 
     def model() -> PlannedFit:
         plan = plan_exact(rows, one, shape.sizes, allowed)
-        return PlannedFit(plan.need, _HOW[plan.whole], plan.whole)
+        how = "working sets" if one.most > FINE_SAMPLES else _HOW[plan.whole]
+        return PlannedFit(plan.need, how, plan.whole)
 
     def cells() -> PlannedFit:
         gram.check()

@@ -1,8 +1,8 @@
 """Exact SVMs beside scikit-learn's ``SVC(kernel="precomputed")``, sample by sample.
 
 Run as ``python tests/benchmarks/agreement.py --data DIR`` (see `svm.py` for DIR). Every problem is
-solved on its whole matrix and in a tenth of its bytes, in float64 and float32, with C from 0.01 to
-10,000, balanced or not, at tolerance 1e-5. Printed: how many predictions differ, the largest
+solved on its whole matrix, in a tenth of its bytes, and on working sets that begin with 64 samples,
+in float64 and float32, with C from 0.01 to 10,000, balanced or not, at tolerance 1e-5. Printed: how many predictions differ, the largest
 decision of a pair whose sign differs, and by how much the dual objective falls short of LIBSVM's,
 both in the exact matrix.
 """
@@ -23,6 +23,8 @@ from svm import webkb
 
 import dhsk
 from dhsk.execution.threads import Threads
+from dhsk.solvers import working_set
+from dhsk.solvers.decomposition import Decomposition
 from dhsk.solvers.pairs import PairTask, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.sources import ArraySource
@@ -61,13 +63,16 @@ def objectives(model: Any, K: NDArray[Any], pairs: list[Pair]) -> list[float]:
     return found
 
 
-def fits_of(source: Any, pairs: list[Pair], tol: float, room: int, threads: int = 1) -> Any:
-    """Fits of each pair by its number."""
+def fits_of(source: Any, pairs: list[Pair], room: int | None) -> Any:
+    """Fits of each pair by its number, in some bytes, or on working sets."""
+    if room is None:
+        solver = Decomposition(TOL, source.n)
+        return solver.solve(source, dict(enumerate(pairs)), Threads(2))
     tasks = (PairTask(k, source, pair) for k, pair in enumerate(pairs))
-    return {k: fits for k, fits, _ in solve_pairs(tasks, tol, room, Threads(threads))}
+    return {k: fits for k, fits, _ in solve_pairs(tasks, TOL, room, Threads(2))}
 
 
-def compare(K: NDArray[Any], y: NDArray[Any], C: float, balanced: bool, room: int) -> Any:
+def compare(K: NDArray[Any], y: NDArray[Any], C: float, balanced: bool, room: int | None) -> Any:
     """Predictions that differ, the largest decision of a differing sign, the worst objective."""
     train = np.arange(len(y)) % 4 > 0
     labels, codes = np.unique(y, return_inverse=True)
@@ -81,7 +86,7 @@ def compare(K: NDArray[Any], y: NDArray[Any], C: float, balanced: bool, room: in
     ).fit(inner, y[train])  # fmt: skip
     pairs = make_pairs(codes[train], weights[None], [C])
     source = ArraySource(K[np.ix_(train, train)])
-    fits = fits_of(source, pairs, TOL, room, 2)
+    fits = fits_of(source, pairs, room)
     decisions = np.empty((len(y), len(pairs)))
     for number, pair in enumerate(pairs):
         fit = fits[number][0]
@@ -102,11 +107,14 @@ def main() -> None:
     options = parser.parse_args()
     if options.data is None:
         parser.error("give --data DIR or set DHSK_DATA")
+    for name, count in (("FIRST", 64), ("SPARE", 16), ("JOINING", 32)):
+        setattr(working_set, name, count)  # the problems are small
     for name, X, y, scale in problems(Path(options.data)):
         exact = dhsk.HeatKernel.at_scale(X.shape[1], scale)(dhsk.hyperspherical_map(X))
         for dtype in ("float64", "float32"):
             K = np.ascontiguousarray(exact, dtype=dtype)
-            for how, room in (("whole", 1 << 33), ("in a tenth", K.nbytes // 10)):
+            rooms = {"whole": 1 << 33, "in a tenth": K.nbytes // 10, "on working sets": None}
+            for how, room in rooms.items():
                 found = [
                     compare(K, y, C, balanced, room)
                     for C in (0.01, 1.0, 100.0, 1e4)

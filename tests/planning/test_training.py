@@ -47,7 +47,7 @@ def test_exact_memory_is_that_of_the_fits() -> None:
     counts = FitCounts.of_classes(sizes)
     expected = plan_exact(RowsShape(10_000, 100, 8), counts, sizes, allowed(16 * GB))
     assert found.model.need == expected.need
-    assert (found.model.how, found.model.ample) == ("whole matrices", True)
+    assert (found.model.how, found.model.ample) == ("working sets", True)
     assert found.grid.need.name == "exact fits"
     small = exact(600, 16 * GB, folds=2, chain=1, kernels=1)
     assert small.grid is not None
@@ -55,13 +55,15 @@ def test_exact_memory_is_that_of_the_fits() -> None:
     assert small.grid.need.total >= gram.total
 
 
-def test_matrices_that_do_not_fit_are_solved_in_rounds() -> None:
+def test_matrices_that_do_not_fit_are_not_whole() -> None:
     """It is said, because seconds are then a lower bound."""
     found = exact(40_000, 2 * GB)
     assert found.model is not None
-    assert (found.model.how, found.model.ample) == ("in rounds", False)
+    assert (found.model.how, found.model.ample) == ("working sets", False)
     assert found.model.need.total <= 2 * GB
-    assert found.row()[2] == "in rounds"
+    assert found.row()[2] == "working sets"
+    assert found.grid is not None
+    assert found.grid.how == "in rounds"
 
 
 def test_what_does_not_fit_is_a_dash() -> None:
