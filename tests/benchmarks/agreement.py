@@ -2,9 +2,9 @@
 
 Run as ``python tests/benchmarks/agreement.py --data DIR`` (see `svm.py` for DIR). Every problem is
 solved on its whole matrix, in a tenth of its bytes, and on working sets that begin with 64 samples,
-in float64 and float32, with C from 0.01 to 10,000, balanced or not, at tolerance 1e-5. Printed: how many predictions differ, the largest
-decision of a pair whose sign differs, and by how much the dual objective falls short of LIBSVM's,
-both in the exact matrix.
+in float64 and float32, with C from 0.01 to 10,000, balanced or not, at tolerance 1e-5. Printed: how
+many predictions differ, the largest decision of a pair whose sign differs, and by how much the dual
+objective falls short of LIBSVM's, both in the exact matrix.
 """
 
 import argparse
