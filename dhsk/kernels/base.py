@@ -165,6 +165,13 @@ class Kernel(ABC):
             self.make_symmetric(values)
         return values
 
+    def of_distinct_rows(self, rows: Rows, columns: Rows) -> Floats:
+        """Kernel values as `of_rows` gives them, of checked rows none of which equals a column.
+
+        So equal rows need not be looked for.
+        """
+        return self.of_rows(rows, columns)
+
     def make_symmetric(self, values: Floats) -> None:
         """Mirror the upper triangle of a square block of values, and set a unit diagonal to 1."""
         mirror_upper(values)

@@ -68,6 +68,11 @@ def _has_repeated(marks: _Marks) -> bool:
     return bool((ascending[1:] == ascending[:-1]).any())
 
 
+def are_distinct(rows: Rows) -> bool:
+    """Whether no two rows are equal."""
+    return not _has_repeated(row_hashes(rows))
+
+
 def row_hashes(rows: Rows) -> _Marks:
     """64-bit hash of each row, the same for a dense row and for its sparse form; -0.0 is 0.0.
 
