@@ -166,7 +166,7 @@ def combine_span(
     ]
     for out, own, (used, coef) in zip(found, places, parts, strict=True):
         for some in blocks(len(own), COMBINED_ROWS):
-            out[some] = combined(G.kernel, rows[own[some]], columns[used], coef)
+            out[some] = combined(G.kernel.of_rows, rows[own[some]], columns[used], coef)
     return int(span[0]), found
 
 
