@@ -71,7 +71,8 @@ class RowsSource:
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples."""
         rows = self._rows[members]
-        K = np.zeros((len(members), padded(len(members))), self.dtype)
+        K = np.empty((len(members), padded(len(members))), self.dtype)
+        K[:, len(members) :] = 0.0
         for i, j, values in self._blocks(rows):
             if i == j:
                 K[i, j] = values
@@ -281,7 +282,8 @@ class ClassesSource(RowsSource):
         runs = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
         if not self._keeps and any(not self._is_whole(members[run]) for run in runs):
             return super().block(members)
-        K = np.zeros((len(members), padded(len(members))), self.dtype)
+        K = np.empty((len(members), padded(len(members))), self.dtype)
+        K[:, len(members) :] = 0.0
         for number, run in enumerate(runs):
             self._fill_within(K[run, run], members[run])
             for other in runs[number + 1 :]:

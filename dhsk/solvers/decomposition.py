@@ -12,16 +12,17 @@ References
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dhsk.arrays import Floats, Indices, union
 from dhsk.execution.tasks import Executor
-from dhsk.solvers.dual import Dual, Fit, certify, gradient, improve
+from dhsk.solvers.dual import Fit, certify
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.round_checkpoint import RoundCheckpoint
 from dhsk.solvers.sources import Combination, Source
+from dhsk.solvers.subproblem import SetTask, solve_on_set
 from dhsk.solvers.working_set import WorkingSet
 
 
@@ -100,7 +101,7 @@ class Decomposition:
         entries, share = kept.get("entries", 0), kept.get("share", 0.0)
         while some := {k: state for k, state in states.items() if not state.ended}:
             source.expect_columns(share)
-            _solve_on_sets(source, some, self.tol, executor)
+            _solve_on_sets(source, some, self, executor)
             entries += _look(source, list(some.values()))
             for state in some.values():
                 state.judge()
@@ -137,54 +138,24 @@ def _round(states: Iterable[WorkingSet], entries: int) -> Round:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class SetTask:
-    """Subproblems of a pair on its working set, from some coefficients, (columns, m)."""
-
-    number: int
-    source: Source
-    samples: Indices
-    """Samples of the set, among those of the source."""
-    dual: Dual
-    """Problems of the set."""
-    b: Floats
-
-
 def _solve_on_sets(
-    source: Source, states: dict[int, WorkingSet], tol: float, executor: Executor
+    source: Source, states: dict[int, WorkingSet], how: Decomposition, executor: Executor
 ) -> None:
     """Solve the subproblems of all pairs whose set has changed."""
     tasks = (
-        (_task(k, source, state), state.left, tol / 2)
+        (_task(k, source, state, how.largest), state.left, how.tol / 2)
         for k, state in states.items()
         if not state.solved
     )
-    for k, b, f, work in executor.run(solve_on_set, tasks):
-        states[k].take(b, f, work)
+    for solution in executor.run(solve_on_set, tasks):
+        states[solution.number].take(solution)
 
 
-def _task(number: int, source: Source, state: WorkingSet) -> SetTask:
-    pair, members = state.pair, state.members
-    dual = pair.dual.part(members)
-    if state.b.any():
-        dual = replace(dual, chain=1)  # each column starts from its own coefficients
-    own, samples = source.for_task(pair.members[members])
-    return SetTask(number, own, samples, dual, state.b[:, members])
-
-
-def solve_on_set(
-    task: SetTask, columns: list[int], tol: float
-) -> tuple[int, Floats, Floats, Floats]:
-    """Solve some columns on a working set: the task that workers run.
-
-    Returns the number of the pair, coefficients and gradients of the members, (columns, m), and
-    steps and seconds, (2, columns).
-    """
-    K = task.source.block(task.samples)
-    b = task.b.copy()  # the arrays of a task may be read-only
-    f = gradient(K, task.dual, b)
-    work = improve(K, task.dual, b, f, columns, tol)
-    return task.number, b, gradient(K, task.dual, b), work
+def _task(number: int, source: Source, state: WorkingSet, largest: int) -> SetTask:
+    pair, pool = state.pair, state.pool
+    own, samples = source.for_task(pair.members[pool])
+    b = state.b[:, state.members]
+    return SetTask(number, own, samples, pair.dual.part(pool), b, largest)
 
 
 # Gradients

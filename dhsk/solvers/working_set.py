@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 from dhsk.solvers.dual import least_violation, violation_and_intercept
 from dhsk.solvers.problems import Pair
+from dhsk.solvers.subproblem import SetSolution, excess_of, middles_of
 
 FIRST: Final = 1024
 """Samples of the first set."""
@@ -28,8 +29,9 @@ NEAREST: Final = 8
 JOINING: Final = 1000
 """Violators that may always join, if there is room; more do if there are more support vectors."""
 
-SPARE: Final = 1000
-"""Least number of samples near the margin in the set beside support vectors and violators."""
+SPARE: Final = 256
+"""Least number of samples near the margin in the set beside support vectors and violators: a quarter
+of the support vectors if those are more."""
 
 WHOLE_SHARE: Final = 0.6
 """Share of support vectors and violators from which on the whole matrix costs less than columns.
@@ -52,6 +54,8 @@ class WorkingSet:
         Steps and seconds of the columns, (2, columns).
     members
         Samples of the set, ascending.
+    ring
+        Samples nearest to those of the set, ascending, which join it if they are violators.
     solved
         Whether the problems are solved on the set.
     rows
@@ -65,7 +69,7 @@ class WorkingSet:
         whole matrix costs less.
     """
 
-    ARRAYS: Final = ("b", "f", "work", "members", "rows", "_is_stale")
+    ARRAYS: Final = ("b", "f", "work", "members", "ring", "rows", "_is_stale")
     """Names of the arrays of a checkpoint."""
 
     _VALUES: Final = (
@@ -88,6 +92,7 @@ class WorkingSet:
         self._used = np.flatnonzero(dual.boxes.any(axis=0))
         self._stages = _stages(dual.sign, self._used, min(FIRST, largest))
         self.members = self._stages.pop(0)
+        self.ring = self.members[:0]
         self.rows = self._stages.pop(0) if self._stages else self.members
 
     @property
@@ -109,23 +114,29 @@ class WorkingSet:
         """Note that the gradients of some samples have been computed."""
         self._is_stale[rows] = False
 
-    def take(self, b: Floats, f: Floats, work: Floats) -> None:
-        """Take coefficients and gradients of the members, (columns, m), from the solution."""
-        # Columns that are not left may have support vectors outside of the set.
-        here = np.ix_(self.columns, self.members)
-        self._moved = bool((self.b[here] != b[self.left]).any())
-        self.b[here] = b[self.left]
-        self.f[here] = f[self.left]
-        self.work += work
+    @property
+    def pool(self) -> Indices:
+        """Samples of the subproblem's task: those of the set, and then the ring."""
+        return np.concatenate([self.members, self.ring])
+
+    def take(self, solution: SetSolution) -> None:
+        """Take the solution of the subproblem, and the samples that have joined the set."""
+        # Columns that are not left may have support vectors outside of the pool.
+        here, left = np.ix_(self.columns, self.pool), self.left
+        self._moved = bool((self.b[here] != solution.b[left]).any())
+        self.b[here], self.f[here] = solution.b[left], solution.f[left]
+        self.work += solution.work
         self.solved = True
         if self._moved:
             self._is_stale[:] = True
-        self._is_stale[self.members] = False
+        self._is_stale[self.pool] = False
+        self.members = np.sort(self.pool[solution.inside])
+        self.ring = np.setdiff1d(self.ring, self.members, assume_unique=True)
         self._rounds += 1
 
     def judge(self) -> None:
         """Choose what is next, now that the gradients of `rows` are known."""
-        known = np.union1d(self.rows, self.members)  # no others are certain to be up to date
+        known = np.flatnonzero(~self._is_stale)
         everywhere = len(known) == len(self._used)
         self.violation, left = self._unfinished(known)
         if everywhere:
@@ -146,10 +157,18 @@ class WorkingSet:
             self._look_further()
             return
         self.solved = False
+        self.ring = self.ring[:0]
         if everywhere:
-            self.rows = self._nearest(known, excess)
+            self._look_near(known, excess)
         elif self._stages:
             self._look_further()
+
+    def _look_near(self, known: Indices, excess: Floats) -> None:
+        """Look at the samples nearest to the margin until no violator is among them."""
+        others = np.where(np.isin(known, self.members, assume_unique=True), -np.inf, excess)
+        count = max(len(self._used) // NEAREST, len(self.members) // 2)
+        self.ring = np.sort(known[_highest(others, min(count, len(self.members)))])
+        self.rows = np.union1d(self.members, known[_highest(others, count)])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays of a checkpoint."""
@@ -183,17 +202,10 @@ class WorkingSet:
         return largest, left
 
     def _excess(self, known: Indices) -> Floats:
-        """How far beyond the margin's conditions the gradient of each known sample is, at most.
-
-        It is positive for violators, and -inf for support vectors.
-        """
-        dual, part = self.pair.dual, self.pair.dual.part(self.members)
-        excess = np.full(len(known), -np.inf)
-        for c in self.left:
-            b, f = self.b[c], self.f[c]
-            _, middle = violation_and_intercept(part, c, b[self.members], f[self.members])
-            own = dual.sign[known] * (f[known] - (middle if math.isfinite(middle) else 0.0))
-            np.maximum(excess, np.where(dual.boxes[c, known] > 0, own, -np.inf), out=excess)
+        """How far beyond the margin each known sample is; -inf for support vectors."""
+        dual = self.pair.dual
+        middles = middles_of(dual, self.left, self.b, self.f, self.members)
+        excess = excess_of(dual, self.f, middles, known)
         excess[np.isin(known, self.support, assume_unique=True)] = -np.inf
         return excess
 
@@ -207,15 +219,9 @@ class WorkingSet:
         """Make a set of the support vectors, violators, and samples near the margin."""
         support = self.support
         joining = min(violators, 2 * max(JOINING, len(support)))
-        joining += max(SPARE, len(support))
+        joining += max(SPARE, len(support) // 4)
         others = _highest(excess, min(joining, self._largest - len(support)))
         self.members = np.union1d(support, known[others])
-
-    def _nearest(self, known: Indices, excess: Floats) -> Indices:
-        """Samples nearest to the margin, and the members."""
-        others = np.where(np.isin(known, self.members, assume_unique=True), -np.inf, excess)
-        count = max(len(self._used) // NEAREST, len(self.members) // 2)
-        return np.union1d(self.members, known[_highest(others, count)])
 
 
 def _highest(values: Floats, count: int) -> Indices:

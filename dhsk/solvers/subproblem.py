@@ -1,0 +1,164 @@
+"""The subproblems of a pair on its working set, solved by one task."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dhsk.arrays import Floats, Indices
+from dhsk.solvers.dual import Dual, gradient, improve, violation_and_intercept
+from dhsk.solvers.smo import padded
+from dhsk.solvers.sources import Source
+
+
+@dataclass(frozen=True, eq=False)
+class SetTask:
+    """Subproblems of a pair on a working set, and samples that may join it.
+
+    Attributes
+    ----------
+    number
+        Identifies the pair.
+    source
+        Matrix.
+    samples
+        Samples of the set, and then those nearest to it, among those of the source, (m,).
+    dual
+        Problems of all these samples.
+    b
+        Coefficients of the set's samples to begin with, (columns, size).
+    largest
+        Most samples of the set.
+    """
+
+    number: int
+    source: Source
+    samples: Indices
+    dual: Dual
+    b: Floats
+    largest: int
+
+
+@dataclass(frozen=True, eq=False)
+class SetSolution:
+    """Solution of a `SetTask`.
+
+    Attributes
+    ----------
+    number
+        That of the task.
+    inside
+        Places of the set's samples among those of the task: with those that have joined.
+    b, f
+        Coefficients and gradients of all samples of the task, (columns, m).
+    work
+        Steps and seconds, (2, columns).
+    """
+
+    number: int
+    inside: Indices
+    b: Floats
+    f: Floats
+    work: Floats
+
+
+def solve_on_set(task: SetTask, columns: list[int], tol: float) -> SetSolution:
+    """Solve some columns to a violation of tol: the task that workers run.
+
+    Violators among the samples outside join the set, until there are none or the set is full.
+    """
+    grown = _GrowingSet(task, columns)
+    while True:
+        grown.solve(tol)
+        joining = grown.violators(tol)
+        if not len(joining) or len(grown.inside) + len(joining) > task.largest:
+            return SetSolution(task.number, grown.inside, grown.b, grown.f, grown.work)
+        grown.join(joining)
+
+
+class _GrowingSet:
+    """A working set with its matrix, which grows by rows and columns."""
+
+    def __init__(self, task: SetTask, columns: list[int]) -> None:
+        size, shape = task.b.shape[1], task.dual.shape
+        self._task, self._columns = task, columns
+        self.inside = np.arange(size)
+        self.b, self.work = np.zeros(shape), np.zeros((2, shape[0]))
+        self.b[:, :size] = task.b
+        self.f = np.broadcast_to(task.dual.sign, shape).copy()
+        self._K = task.source.block(task.samples[:size])
+
+    @property
+    def _outside(self) -> Indices:
+        return np.setdiff1d(np.arange(len(self._task.samples)), self.inside)
+
+    def solve(self, tol: float) -> None:
+        """Solve the columns on the set; compute the gradients of all samples."""
+        dual, b = self._task.dual.part(self.inside), self.b[:, self.inside]
+        if b.any():
+            dual = replace(dual, chain=1)  # each column starts from its own coefficients
+        f = gradient(self._K, dual, b)
+        self.work += improve(self._K, dual, b, f, self._columns, tol)
+        self.b[:, self.inside] = b
+        self.f[:, self.inside] = gradient(self._K, dual, b)
+        self._look()
+
+    def _look(self) -> None:
+        """Compute the gradients of the samples outside of the set."""
+        outside, support = self._outside, np.flatnonzero(self.b.any(axis=0))
+        if not len(outside):
+            return
+        self.f[:, outside] = self._task.dual.sign[outside]
+        for own, group, values in self._between(outside, support):
+            self.f[:, outside[own]] -= self.b[:, support[group]] @ values.T
+
+    def violators(self, tol: float) -> Indices:
+        """Samples outside of the set that violate the conditions by more than tol."""
+        outside = self._outside
+        middles = middles_of(self._task.dual, self._columns, self.b, self.f, self.inside)
+        return outside[excess_of(self._task.dual, self.f, middles, outside) > tol]
+
+    def join(self, joining: Indices) -> None:
+        """Add samples to the set, and their entries to the matrix."""
+        old, new = len(self.inside), len(self.inside) + len(joining)
+        K = np.zeros((new, padded(new)), self._K.dtype)
+        K[:old, :old] = self._K[:, :old]
+        for own, group, values in self._between(joining, self.inside):
+            K[np.ix_(old + own, group)] = values
+        K[:old, old:new] = K[old:, :old].T
+        square = self._task.source.block(self._task.samples[joining])
+        K[old:, old:new] = square[:, : len(joining)]
+        self._K = K
+        self.inside = np.concatenate([self.inside, joining])
+
+    def _between(self, rows: Indices, columns: Indices) -> "list[tuple[Indices, Indices, Floats]]":
+        """Entries between some samples, in parts: places of rows and of columns, and values."""
+        signs, samples = self._task.dual.sign[columns], self._task.samples
+        groups = [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
+        panels = self._task.source.panels(samples[rows], [samples[columns[g]] for g in groups])
+        return [
+            (panel.rows, groups[panel.group][panel.columns], panel.values.astype(np.float64))
+            for panel in panels
+        ]
+
+
+def middles_of(
+    dual: Dual, columns: list[int], b: Floats, f: Floats, members: Indices
+) -> dict[int, float]:
+    """Intercept of each column on some samples; 0 where a class is lacking."""
+    part, found = dual.part(members), {}
+    for c in columns:
+        _, middle = violation_and_intercept(part, c, b[c, members], f[c, members])
+        found[c] = middle if np.isfinite(middle) else 0.0
+    return found
+
+
+def excess_of(dual: Dual, f: Floats, middles: dict[int, float], rows: Indices) -> Floats:
+    """How far samples without coefficients are beyond the margin, at most over the columns.
+
+    It is positive for violators; -inf for samples that no column trains on.
+    """
+    excess = np.full(len(rows), -np.inf)
+    for c, middle in middles.items():
+        own = dual.sign[rows] * (f[c, rows] - middle)
+        np.maximum(excess, np.where(dual.boxes[c, rows] > 0, own, -np.inf), out=excess)
+    return excess
