@@ -30,8 +30,8 @@ JOINING: Final = 1000
 """Violators that may always join, if there is room; more do if there are more support vectors."""
 
 SPARE: Final = 256
-"""Least number of samples near the margin in the set beside support vectors and violators: a quarter
-of the support vectors if those are more."""
+"""Least number of samples near the margin that join the set beside the violators: a quarter of the
+support vectors if those are more."""
 
 WHOLE_SHARE: Final = 0.6
 """Share of support vectors and violators from which on the whole matrix costs less than columns.
