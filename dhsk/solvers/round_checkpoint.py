@@ -31,10 +31,17 @@ class RoundCheckpoint:
         def restored(kept: dict[str, Any]) -> dict[str, Any]:
             if len(kept["states"]) != len(states):
                 raise ValueError("other pairs")
-            for number, state in enumerate(states):
-                arrays = {key: kept[f"{number}-{key}"] for key in WorkingSet.ARRAYS}
-                state.restore(arrays, kept["states"][number])
-            return dict(kept["shared"])
+            arrays = [
+                {key: kept[f"{number}-{key}"] for key in WorkingSet.ARRAYS}
+                for number in range(len(states))
+            ]
+            shared = dict(kept["shared"])
+            if any(values.keys() != states[0].values().keys() for values in kept["states"]):
+                raise ValueError("values of another version")
+            # Only now that nothing is lacking: a state must not be that of two runs.
+            for state, own, values in zip(states, arrays, kept["states"], strict=True):
+                state.restore(own, values)
+            return shared
 
         return self._entries.get(name, restored) or {}
 

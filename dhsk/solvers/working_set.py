@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
-from dhsk.solvers.dual import least_violation, violation_and_intercept
+from dhsk.solvers.dual import Dual, least_violation, violation_and_intercept
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.subproblem import SetSolution, excess_of, middles_of
 
@@ -37,6 +37,13 @@ WHOLE_SHARE: Final = 0.6
 """Share of support vectors and violators from which on the whole matrix costs less than columns.
 Measured on pairs of MNIST classes at the first stage: 0.18 and 0.54 where a twentieth and a fifth
 of the samples become support vectors, 0.72 where half do."""
+
+_DIGITS: Final = 9
+"""Decimal digits in which the gradients of equal samples agree."""
+
+_DISTINCT: Final = 0.9
+"""Share of distinct values among the highest from which on these are chosen as they are. With it,
+60,000 samples of 200 kinds of which 0.3 % have a wrong label take 5 rounds in place of 96."""
 
 MAX_ROUNDS: Final = 500
 """Most solutions on the set."""
@@ -90,7 +97,7 @@ class WorkingSet:
         self._is_stale = np.ones(dual.shape[1], dtype=bool)
         self._tol, self._entry, self._largest, self._whole = tol, entry, largest, whole
         self._used = np.flatnonzero(dual.boxes.any(axis=0))
-        self._stages = _stages(dual.sign, self._used, min(FIRST, largest))
+        self._stages = _stages(dual, self._used, min(FIRST, largest))
         self.members = self._stages.pop(0)
         self.ring = self.members[:0]
         self.rows = self._stages.pop(0) if self._stages else self.members
@@ -225,29 +232,44 @@ class WorkingSet:
 
 
 def _highest(values: Floats, count: int) -> Indices:
-    """Indices of the highest values, but not of -inf."""
-    if count < len(values):
-        chosen = np.argpartition(-values, count)[:count]
-    else:
-        chosen = np.arange(len(values))
-    return chosen[values[chosen] > -np.inf]
+    """Indices of the highest values, but not of -inf; of equal values some before more of them.
+
+    Equal samples have equal values. They would fill a set, and leave no room for others.
+    """
+    chosen = np.flatnonzero(values > -np.inf)
+    if count >= len(chosen):
+        return chosen
+    keys = np.round(values[chosen], _DIGITS)
+    highest = np.argpartition(-keys, count)[:count]
+    if len(np.unique(keys[highest])) >= _DISTINCT * count:
+        return chosen[highest]
+    order = np.argsort(-keys, kind="stable")
+    _, starts, sizes = np.unique(-keys[order], return_index=True, return_counts=True)
+    copy = np.arange(len(order)) - np.repeat(starts, sizes)
+    return chosen[order[np.argsort(copy, kind="stable")[:count]]]
 
 
-def _stages(sign: Floats, used: Indices, first: int) -> list[Indices]:
-    """Random samples of both classes, each within the next, of which the last is all that are used.
+def _stages(dual: Dual, used: Indices, first: int) -> list[Indices]:
+    """Random samples of both classes, each within the next; the last are all that are used.
 
-    They do not depend on the order in which a file has the classes. The first has at most `first`
-    samples.
+    They do not depend on the order in which a file has the classes. The first has about `first`
+    samples, and of every column at least one of each class, without which it has no solution.
     """
     rng = np.random.default_rng(0)
-    classes = [rng.permutation(used[sign[used] == side]) for side in (1.0, -1.0)]
+    classes = [rng.permutation(used[dual.sign[used] == side]) for side in (1.0, -1.0)]
+    least = [own[_first_of_columns(dual.boxes, own)] for own in classes]
     half = max(1, first // 2)
     steps = max(1, math.ceil(math.log(max(len(used) / first, 1.0), GROWTH)))
     shares = [(first / len(used)) ** (1 - step / steps) for step in range(1, steps)]
     sizes = [[half, half]]
     sizes += [[max(half, math.ceil(share * len(own))) for own in classes] for share in shares]
     stages = [
-        np.sort(np.concatenate([own[:count] for own, count in zip(classes, counts, strict=True)]))
+        np.unique(np.concatenate([own[:n] for own, n in zip(classes, counts, strict=True)] + least))
         for counts in sizes
     ]
     return [stage for stage in stages if len(stage) < len(used)] + [used]
+
+
+def _first_of_columns(boxes: Floats, order: Indices) -> list[int]:
+    """Place, in some order, of the first sample of each column that has any."""
+    return [int(own.argmax()) for own in (box[order] > 0 for box in boxes) if own.any()]

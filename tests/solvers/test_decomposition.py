@@ -19,6 +19,7 @@ from dhsk.solvers.pairs import PairTask, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.round_checkpoint import RoundCheckpoint
 from dhsk.solvers.sources import ArraySource, Combination
+from dhsk.solvers.working_set import WorkingSet
 
 TOL = 1e-5
 
@@ -288,3 +289,51 @@ def test_a_checkpoint_of_other_pairs_or_a_damaged_one_is_not_used(tmp_path: Path
         ArraySource(K), dict(enumerate(pairs)), Threads(1), watch
     )
     assert_solved(K, pairs, found)
+
+
+def test_each_column_begins_with_both_classes() -> None:
+    """A column of very few samples is not lost among those of others."""
+    K, y = separated(11, 1200)
+    rng = np.random.default_rng(0)
+    weights = np.ones((3, len(y)))
+    weights[1] = np.isin(np.arange(len(y)), rng.choice(len(y), 6, replace=False))
+    weights[2] = np.isin(np.arange(len(y)), [np.flatnonzero(y == 0)[-1], np.flatnonzero(y)[3]])
+    pairs = make_pairs(y, weights, [1.0])
+    (first,) = (WorkingSet(pair, TOL, 1.0, 10**6, whole=False) for pair in pairs)
+    assert first.pair.dual.part(first.members).counts.all()
+    assert_solved(K, pairs, solve(ArraySource(K), pairs))
+
+
+def test_equal_samples_do_not_fill_the_set() -> None:
+    """With thousands of a few kinds and some wrong labels, few rounds are enough."""
+    rng = np.random.default_rng(12)
+    kinds = rng.normal(size=(40, 2)) * 3.0
+    kind = np.minimum(rng.geometric(0.1, 4000) - 1, 39)
+    y = (kinds[kind, 0] > 0) ^ (rng.random(len(kind)) < 0.02)
+    K = np.exp(-((kinds[kind][:, None] - kinds[kind]) ** 2).sum(-1))
+    pairs = make_pairs(y.astype(int), np.ones((1, len(y))), [10.0])
+    seen: list[Round] = []
+    watch = RoundWatch(seen.append)
+    found = Decomposition(TOL, 10**6).solve(Computed(K), dict(enumerate(pairs)), Threads(1), watch)
+    assert_solved(K, pairs, found)
+    assert len(seen) <= 12
+
+
+def test_a_checkpoint_that_lacks_something_leaves_no_trace(tmp_path: Path) -> None:
+    """Of two pairs the second cannot be restored: the first begins anew too."""
+    K, y = separated(13, 900, 3)
+    pairs = make_pairs(y, np.ones((1, len(y))), [1.0])
+    checkpoint = Checkpoint(tmp_path)
+    watch = RoundWatch(checkpoint=RoundCheckpoint(checkpoint), name="one")
+    Decomposition(TOL, 10**6).solve(ArraySource(K), dict(enumerate(pairs)), Threads(1), watch)
+    kept = checkpoint.get("one", dict)
+    assert kept is not None
+    arrays = {key: value for key, value in kept.items() if key not in {"states", "shared"}}
+    values = {key: kept[key] for key in ("states", "shared")}
+    for lost in ("2-members", "_rounds"):
+        some = {key: value for key, value in arrays.items() if key != lost}
+        own = [{k: v for k, v in state.items() if k != lost} for state in values["states"]]
+        checkpoint.put("one", some, {"states": own, "shared": values["shared"]})
+        states = [WorkingSet(pair, TOL, 1.0, 10**6, whole=False) for pair in pairs]
+        assert RoundCheckpoint(checkpoint).resume("one", states) == {}
+        assert not any(state.ended or state.b.any() for state in states)
