@@ -12,6 +12,7 @@ from dhsk.execution.limits import share_memory
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
 from dhsk.models.class_blocks import KERNELS
+from dhsk.models.rows_cache import KEPT_BYTES as ROWS_BYTES
 from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.smo import matrix_bytes
@@ -51,6 +52,8 @@ class FitPlan:
     """Whether each process keeps the stored values of the matrix in memory."""
     split_folds: bool
     """Whether each fold is a task, so that there are enough tasks."""
+    on_sets: bool
+    """Whether values are computed on demand, and problems are solved on working sets."""
     resources: Resources
 
     @property
@@ -62,6 +65,8 @@ class FitPlan:
     def table(self) -> list[list[str]]:
         """Rows (what, value) for people."""
         how = "each on its whole matrix" if self.whole else "in rounds over parts of the matrix"
+        if self.on_sets:
+            how = "on working sets, from kernel values that are computed on demand"
         return [
             ["fits", f"{self.fits} SVMs in {self.tasks} tasks, {self.at_once} at a time, {how}"],
             ["memory of a matrix", f"at most {human_bytes(self.room)}"],
@@ -134,20 +139,35 @@ class FitCounts:
     @property
     def client_bytes(self) -> int:
         """Bytes of this process: bounds, and the vectors of passes or of the report."""
-        vectors = 2 * min(PRODUCT_BYTES, 8 * self.n * self.columns * self.pairs)
-        return 2 * self.box_bytes + max(vectors, spectrum.bytes_of(self.n))
+        return 2 * self.box_bytes + max(self._pass_bytes, spectrum.bytes_of(self.n))
+
+    @property
+    def sets_bytes(self) -> int:
+        """Bytes of this process on working sets: bounds, coefficients, gradients, and rows."""
+        return 4 * self.box_bytes + self._pass_bytes + 2 * ROWS_BYTES
+
+    @property
+    def _pass_bytes(self) -> int:
+        return 2 * min(PRODUCT_BYTES, 8 * self.n * self.columns * self.pairs)
 
 
 def plan_fits(
-    counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int, resources: Resources
+    counts: FitCounts,
+    dtype: "np.dtype[Any]",
+    n_kernels: int,
+    resources: Resources,
+    *,
+    on_sets: bool = False,
 ) -> FitPlan:
     """Divide the memory among the fits of some kernels, whose matrices have this dtype.
 
-    Raises BudgetError if not even a small part of a matrix fits.
+    With `on_sets`, all pairs of a kernel are solved together on working sets. Raises BudgetError if
+    not even a small part of a matrix fits.
     """
+    own = counts.sets_bytes if on_sets else counts.client_bytes
     vectors, block = counts.vector_bytes, matrix_bytes(counts.most, dtype)
     smallest = min(block, matrix_bytes(SMALLEST_PART, dtype))
-    available = resources.memory - _processes(resources, 1) - counts.client_bytes
+    available = resources.memory - _processes(resources, 1) - own
     if available < smallest + vectors + FIT_BASE_BYTES:
         least = resources.memory - available + smallest + vectors + FIT_BASE_BYTES
         raise BudgetError(
@@ -155,18 +175,18 @@ def plan_fits(
             f"{human_bytes(resources.memory)} are allowed: give more memory or fewer workers"
         )
     tasks = n_kernels * counts.pairs
-    split = tasks < TASKS_PER_THREAD * resources.threads
+    split = not on_sets and tasks < TASKS_PER_THREAD * resources.threads
     at_once, _ = share_memory(available, block + vectors + FIT_BASE_BYTES, resources.threads)
-    at_once = min(at_once, tasks * counts.folds)
+    at_once = min(at_once, counts.pairs if on_sets else tasks * counts.folds)
     while True:
-        available = resources.memory - _processes(resources, at_once) - counts.client_bytes
+        available = resources.memory - _processes(resources, at_once) - own
         room = min(block, available // at_once - vectors - FIT_BASE_BYTES)
         if at_once == 1 or room >= smallest:
             break
         at_once -= 1
     whole = room >= block
     held = max(1, resources.workers) * (counts.entries + KERNELS * counts.squares) * dtype.itemsize
-    if not whole or held > available - at_once * (block + vectors + FIT_BASE_BYTES):
+    if on_sets or not whole or held > available - at_once * (block + vectors + FIT_BASE_BYTES):
         held = 0
     return FitPlan(
         n=counts.n,
@@ -180,7 +200,7 @@ def plan_fits(
             "exact fits",
             {
                 "processes": _processes(resources, at_once),
-                "bounds and products": counts.client_bytes,
+                "bounds and products": own,
                 "matrices": at_once * room,
                 "stored values": held,
                 "vectors": at_once * vectors,
@@ -188,6 +208,7 @@ def plan_fits(
             },
         ),
         split_folds=split,
+        on_sets=on_sets,
         resources=resources,
     )
 

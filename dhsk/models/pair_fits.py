@@ -173,20 +173,27 @@ class PairSolver:
         They are (values of C, samples, pairs), fold by fold.
         """
         chain = len(self.problems[k].C)
-        tasks = (
-            (
-                self._shared,
-                k,
-                rows,
-                SupportVectors.of([own[f * chain : (f + 1) * chain] for own in solved.fits]),
-            )
-            for f, rows in enumerate(folds)
+        parts = [slice(f * chain, (f + 1) * chain) for f in range(len(folds))]
+        own = (
+            (k, rows, SupportVectors.of([fits[part] for fits in solved.fits]))
+            for rows, part in zip(folds, parts, strict=True)
         )
+        if self.problems[k].source.computes:  # it has tasks of its own
+            yield from (decide_part(self._problems, *one) for one in own)
+            return
+        tasks = ((self._shared, *one) for one in own)
         yield from self.placement.executor.run(decide_part, tasks, ordered=True)
 
     def forget(self, k: int) -> None:
-        """Delete the fits of a kernel from the checkpoint."""
-        self.journal.drop([self._name_of(part) for part in self._parts(k)])
+        """Delete the fits of a kernel, and its rounds, from the checkpoint."""
+        parts = self._parts(k)
+        self.journal.drop([self._name_of(part) for part in parts])
+        self.forget_rounds(k)
+
+    def forget_rounds(self, k: int = 0) -> None:
+        """Delete the rounds of a kernel from the checkpoint."""
+        if not self._alone(k):
+            self.watch.checkpoint.drop(self._rounds_of(self._parts(k)))
 
     def _parts(self, k: int) -> list[PairPart]:
         """Tasks of a kernel."""
@@ -221,6 +228,10 @@ class PairSolver:
     def _name_of(self, part: PairPart) -> str:
         return digest_of(self.problems[part.kernel].name, part.pair, list(part.folds))
 
+    def _rounds_of(self, parts: Sequence[PairPart]) -> str:
+        """Name of the checkpoint of rounds, in which the memory decides the largest sets."""
+        return digest_of(self.placement.room, [self._name_of(part) for part in parts])
+
     @cached_value
     def _problems(self) -> SharedProblems:
         return SharedProblems(self.codes, self.weights, tuple(self.problems), self.balls)
@@ -243,14 +254,13 @@ class PairSolver:
         others = (part for part in parts if not self._small(part.kernel))
         for _, some in groupby(others, key=lambda part: part.kernel):
             group = list(some)
-            name = digest_of([self._name_of(part) for part in group])
             yield from solve_pairs(
                 map(self._problems.task, group),
                 self.tol,
                 room,
                 executor,
                 fine=self.fine,
-                watch=replace(self.watch, name=name),
+                watch=replace(self.watch, name=self._rounds_of(group)),
             )
 
     def _whole(self, found: dict[int, dict[PairPart, tuple[list[Fit], float]]], k: int) -> bool:

@@ -3,17 +3,21 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats, Indices, union
 from dhsk.solvers.smo import ascend
-from dhsk.solvers.sources import ArraySource, Source, products
+from dhsk.solvers.sources import ArraySource, Combination, Source, products
 
 _ROUNDS: Final = 3
 """Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
+
+FEW_COLUMNS: Final = 1024
+"""Columns of a matrix from which `balls_about_few` takes all centres."""
 
 _MAX_STEPS: Final = 1_000_000
 """Most steps of a restart, or 100 a sample if those are more."""
@@ -99,6 +103,32 @@ def balls_about_means(source: Source, groups: Sequence[Indices]) -> list[Ball]:
         s = diagonal[members] / 2
         balls.append(Ball(*_judge(s, b, s - product), steps=0, exact=False))
     return balls
+
+
+def balls_about_few(source: Source, classes: Sequence[Indices]) -> list[float]:
+    """Squared radii of balls that contain the samples of each pair of classes, from few columns.
+
+    Their centres are the means of a few samples of both classes. So they are upper bounds on the
+    squared radii of the smallest balls.
+    """
+    rng, most = np.random.default_rng(0), max(1, FEW_COLUMNS // len(classes))
+    few = [np.sort(rng.choice(own, min(most, len(own)), replace=False)) for own in classes]
+    columns = union(few, source.n)
+    means = np.zeros((len(columns), len(classes)))
+    for c, chosen in enumerate(few):
+        means[np.searchsorted(columns, chosen), c] = 1 / len(chosen)
+    (products,) = source.combine([Combination(np.arange(source.n), columns, means)])
+    diagonal, between = source.diagonal(), means.T @ products[columns]
+    radii2 = []
+    for a, b in combinations(range(len(classes)), 2):
+        pair = np.array([a, b])
+        norm2 = float(between[np.ix_(pair, pair)].mean())
+        farthest = max(
+            float((diagonal[classes[c]] - products[np.ix_(classes[c], pair)].sum(axis=1)).max())
+            for c in (a, b)
+        )
+        radii2.append(max(0.0, farthest + norm2))
+    return radii2
 
 
 def capacity(norm2: float, radius2: float, n: int) -> Capacity:

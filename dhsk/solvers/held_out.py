@@ -6,13 +6,14 @@ as there are other classes, and they share the entries of its samples.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from dhsk.arrays import Floats, Indices
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.problems import pairs_of_classes
-from dhsk.solvers.sources import Source
+from dhsk.solvers.sources import Combination, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +70,31 @@ def held_out_decisions(
     groups, coef = zip(*found.by_class(classes), strict=True)
     pairs = pairs_of_classes(len(classes))
     out = np.zeros((len(rows), len(found.intercepts), found.columns))
-    for panel in source.panels(rows, groups):
-        parts = panel.values @ coef[panel.group][panel.columns]
-        shape = len(panel.rows), len(classes) - 1, found.columns
-        out[panel.rows[:, None], pairs[panel.group]] += parts.reshape(shape)
+    sums = _combined if source.computes else _of_panels
+    for places, number, values in sums(source, rows, groups, coef):
+        shape = len(places), len(classes) - 1, found.columns
+        out[places[:, None], pairs[number]] += values.reshape(shape)
     return np.ascontiguousarray((out + found.intercepts).transpose(2, 0, 1))
+
+
+_Sums: TypeAlias = Iterator[tuple[Indices, int, Floats]]
+"""Positions among the samples, a class, and sums over some of its support vectors."""
+
+
+def _of_panels(
+    source: Source, rows: Indices, groups: Sequence[Indices], coef: Sequence[Floats]
+) -> _Sums:
+    """Sums over parts of a stored matrix."""
+    for panel in source.panels(rows, groups):
+        yield panel.rows, panel.group, panel.values @ coef[panel.group][panel.columns]
+
+
+def _combined(
+    source: Source, rows: Indices, groups: Sequence[Indices], coef: Sequence[Floats]
+) -> _Sums:
+    """Sums over the columns of all support vectors, computed at the samples alone."""
+    order = np.argsort(rows, kind="stable")
+    used = [number for number, group in enumerate(groups) if len(group)]
+    parts = [Combination(rows[order], groups[number], coef[number]) for number in used]
+    for number, values in zip(used, source.combine(parts) if parts else (), strict=True):
+        yield order, number, values

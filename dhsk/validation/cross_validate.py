@@ -68,6 +68,9 @@ def cross_validate(
     of plain inner products if a kernel asks for it); every kernel is derived from them. A task fits
     a pair of classes of one kernel: all folds, and all C, each from the solution before. Where its
     part of the matrix does not fit the memory, it is solved in rounds of passes over the matrix.
+    Samples without `store` are then solved on working sets instead, and also where the products do
+    not fit the disk: kernel values are computed on demand, all pairs, folds and C of a kernel share
+    them, and no products are stored.
 
     With `low_rank`, Nyström features take the place of the matrix, and linear classifiers on them
     that of the exact ones, one class against the rest: all classes, folds and C share every pass
@@ -155,7 +158,8 @@ def cross_validate(
     -------
     CvResult
         Scores, winner, confusion matrix, eigenvalues; the model, if asked for. Cells with fits that
-        did not converge win only if there are no others.
+        did not converge win only if there are no others. On working sets eigenvalues are left out,
+        VC bounds are from larger balls, and "auto" takes the spread from a sample of columns.
 
     Warns
     -----
@@ -209,6 +213,7 @@ def cross_validate(
         store=places["store"] or temporary.path,
         journal=places["journal"],
         table=places["table"],
+        on_demand=store is None,
     )
     with full_disk_is_budget(), computing(client) as computed_on:
         options = replace(options, client=computed_on)

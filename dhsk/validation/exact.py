@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -10,28 +11,33 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from dhsk.arrays import Floats
-from dhsk.errors import InputError
-from dhsk.execution.checkpoint import digest_of
+from dhsk.errors import BudgetError, InputError
+from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count
 from dhsk.execution.options import RunOptions
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import executor_of, resources_of
+from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.fit_plan import FitCounts, plan_fits
+from dhsk.models.exact_checkpoint import progress_of
+from dhsk.models.fit_plan import FitCounts, FitPlan, plan_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.journal import Journal
-from dhsk.models.pair_fits import MatrixProblem, PairSolver, Placement
+from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
 from dhsk.progress import Progress, counter
 from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, parse_sphere_map
+from dhsk.solvers.ball import balls_about_few
+from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.eigenvalues import leading_eigenvalues
-from dhsk.solvers.problems import make_pairs
+from dhsk.solvers.problems import make_pairs, members_of_classes
+from dhsk.solvers.round_checkpoint import PREFIX, RoundCheckpoint
 from dhsk.solvers.sources import ArraySource
 from dhsk.validation.cells import Cells, certificate, rows_of_kernel
 from dhsk.validation.grid import Grid
@@ -39,12 +45,20 @@ from dhsk.validation.input import describe, gram_plan
 from dhsk.validation.matrices import KernelMatrices, KernelMatrix
 from dhsk.validation.result import remove_rows, write_rows
 from dhsk.validation.scores import Decided
-from dhsk.validation.search import scaled, spread_of
+from dhsk.validation.search import SPREAD_COLUMNS, scaled, spread_of
 
 NO_MODEL: Final = (
     "a precomputed matrix has no samples that a model could keep: leave refit and test out, and "
     "fit scikit-learn's SVC(kernel='precomputed') with the winning C"
 )
+
+
+LEFT_OUT: Final = (
+    "eigenvalues",
+    "left out: they need the whole matrix, of which only columns of support vectors were computed. "
+    "The balls of the VC bounds are about means of few samples, so these are larger upper bounds",
+)
+"""Row of the plan of a grid on working sets."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,8 @@ class CvOptions(RunOptions):
 
     table: Path | None = None
     """CSV file for the rows of finished kernels; None for no file."""
+    on_demand: bool = False
+    """Whether kernel values may be computed on demand, as no store was asked for."""
 
 
 class TriedKernel(Protocol):
@@ -119,7 +135,23 @@ class ExactEngine:
         square = matrices.square
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
         counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C), len(grid.y))
-        self._plan = plan_fits(counts, dtype, max(1, n_kernels), self._resources)
+        self._on_sets = False
+        self._plan = self._plan_of(counts, dtype, max(1, n_kernels))
+
+    def _plan_of(self, counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int) -> FitPlan:
+        """Plan of the fits of the grid; it decides whether they are solved on working sets."""
+        matrices, square = self._matrices, self._matrices.square
+        given = isinstance(square, GramMatrix) and square.computed
+        may_compute = self._options.on_demand and matrices.can_compute
+        with suppress(BudgetError) if given or may_compute else nullcontext():
+            plan = plan_fits(counts, dtype, n_kernels, self._resources)
+            read = not may_compute or matrices.fit_disk(self._resources)
+            if read and (plan.whole or not (given or may_compute)):
+                return plan
+        self._on_sets = True
+        if may_compute:
+            matrices.compute_on_demand()
+        return plan_fits(counts, dtype, n_kernels, self._resources, on_sets=True)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[TriedMatrix]:
         """Try some kernels, or the precomputed matrix if there is one."""
@@ -143,11 +175,23 @@ class ExactEngine:
         """Dual problem of a kernel: its matrix in units, and its values of C."""
         problem, C_scaled = _in_units(matrix, self._grid.C), None
         if scale_C:
-            spread = problem.unit * spread_of(problem.source)
+            columns = SPREAD_COLUMNS if self._on_sets else None
+            spread = problem.unit * spread_of(problem.source, columns)
             C_scaled = self._grid.C
             problem = replace(problem, C=tuple(scaled(C_scaled, spread)))
-        name = digest_of(self._name, list(problem.C), C_scaled, problem.unit, matrix.key)
+        name = self._problem_name(self._name, problem, matrix, C_scaled)
         return replace(problem, name=name)
+
+    def _problem_name(
+        self,
+        grid: str,
+        problem: MatrixProblem,
+        matrix: KernelMatrix,
+        C_scaled: Sequence[float] | None,
+    ) -> str:
+        """Name of a problem in checkpoints."""
+        how = ["on working sets"] if self._on_sets else []
+        return digest_of(grid, list(problem.C), C_scaled, problem.unit, matrix.key, *how)
 
     def _cells(
         self,
@@ -170,7 +214,8 @@ class ExactEngine:
         for k, fits in solver.solved(missing):
             grid, names = replace(self._grid, C=list(problems[k].C)), matrices[k].names
             decisions = solver.held_out(k, fits, [test for _, test in grid.folds])
-            cells = rows_of_kernel(decisions, grid, solver.pairs(k), fits, names, C_scaled)
+            solved = self._with_balls(solver, k, fits)
+            cells = rows_of_kernel(decisions, grid, solver.pairs(k), solved, names, C_scaled)
             self._journal.put(problems[k].name, [], cells.checkpoint())
             solver.forget(k)  # the rows take the place of the fits
             yield k, cells
@@ -179,7 +224,8 @@ class ExactEngine:
         """Solver of all pairs of classes on some matrices."""
         source, y = problems[0].source, self._grid.y
         counts = FitCounts.of(make_pairs(y, weights, problems[0].C), source.n)
-        plan = plan_fits(counts, source.dtype, len(problems), self._resources)
+        n = len(problems)
+        plan = plan_fits(counts, source.dtype, n, self._resources, on_sets=self._on_sets)
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
         executor: Executor = Threads(plan.at_once)
         if not local:
@@ -187,8 +233,26 @@ class ExactEngine:
         placement = Placement(executor, plan.room, plan.split_folds)
         if plan.held:
             problems = [self._held(problem) for problem in problems]
-        tol = self._grid.tol
-        return PairSolver(y, weights, tol, problems, placement, self._journal, balls=True)
+        return PairSolver(
+            y,
+            weights,
+            self._grid.tol,
+            problems,
+            placement,
+            self._journal,
+            balls=not self._on_sets,
+            watch=RoundWatch(
+                lambda one: self._options.report(progress_of(one, source.n)),
+                RoundCheckpoint(Checkpoint(self._options.journal, PREFIX)),
+            ),
+        )
+
+    def _with_balls(self, solver: PairSolver, k: int, fits: PairFits) -> PairFits:
+        """The same fits, with balls from few columns if the whole matrix is not computed."""
+        if not self._on_sets:
+            return fits
+        classes = members_of_classes(self._grid.y)
+        return replace(fits, radii2=balls_about_few(solver.problems[k].source, classes))
 
     def _held(self, problem: MatrixProblem) -> MatrixProblem:
         """The same problem, with the stored values of its matrix in memory, if there are any."""
@@ -209,9 +273,7 @@ class ExactEngine:
             raise InputError(NO_MODEL)
         G, problem = winner.matrix.source.G, self._grid.problem(C)
         weights, one = problem.fold_weights, _in_units(winner.matrix, [C])
-        name = digest_of(
-            _name_of(self._grid, weights, [[]]), [C], None, one.unit, winner.matrix.key
-        )
+        name = self._problem_name(_name_of(self._grid, weights, [[]]), one, winner.matrix, None)
         solver = self._solver(weights, [replace(one, name=name)])
         row_map = RowMap(G.kernel, parse_sphere_map(G.sphere_map))
         (model,), fits = fit_models(problem, row_map, solver, G.staged_rows)
@@ -222,15 +284,21 @@ class ExactEngine:
             zero_rows=self._matrices.zero_rows,
             n_zero_rows=counted[0] if counted else 0,
         )
-        return model, certificate(solver.pairs(), fits, 0)
+        solver.forget_rounds()
+        return model, certificate(solver.pairs(), self._with_balls(solver, 0, fits), 0)
 
     def facts(self, winner: TriedMatrix) -> RunFacts:
         """Samples, plan, leading eigenvalues and trace of the winner's matrix."""
         source, made = winner.matrix.source, self._matrices.made
-        self._options.report(Progress("eigenvalues", 0, 1))
-        values, exact = leading_eigenvalues(source, executor=Threads(core_count()))
-        self._options.report(Progress("eigenvalues", 1, 1))
+        values, exact = np.empty(0), False
         gram = gram_plan(made or self._matrices.square, self._resources)
+        if self._on_sets:
+            gram = [(what, value) for what, value in gram if what in ("matrix", "on disk")]
+            gram.append(LEFT_OUT)
+        else:
+            self._options.report(Progress("eigenvalues", 0, 1))
+            values, exact = leading_eigenvalues(source, executor=Threads(core_count()))
+            self._options.report(Progress("eigenvalues", 1, 1))
         return RunFacts(
             samples=describe(self._matrices.square, made),
             plan=tuple((what, value) for what, value in (*gram, *self._plan.table())),

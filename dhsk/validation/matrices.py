@@ -1,6 +1,10 @@
-"""Matrices of the kernels of a grid, derived from one or two stores of products."""
+"""Matrices of the kernels of a grid, derived from one or two stores of products.
+
+Or their values are computed on demand, and only the mapped samples are stored.
+"""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -10,14 +14,18 @@ from typing import Any
 import numpy as np
 
 from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.lock import is_occupied
 from dhsk.execution.options import RunOptions
+from dhsk.execution.resources import Resources
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.derive import product_kernel
 from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.plan import make_plan
+from dhsk.gram.sides import GramSides
 from dhsk.kernels import Kernel
 from dhsk.models.gram_source import GramSource
 from dhsk.results.columns import KernelColumns
-from dhsk.samples import SphereMap, ZeroRule
+from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.solvers.sources import ArraySource, Source
 from dhsk.validation.cells import names_of
 from dhsk.validation.input import Square
@@ -48,6 +56,28 @@ class KernelMatrices:
         self._map = sphere_map
         self._options = options
         self._made: dict[Kernel, GramMatrix] = {}
+        self._on_demand = False
+
+    def compute_on_demand(self) -> None:
+        """Store no products from now on."""
+        self._on_demand = True
+
+    @property
+    def can_compute(self) -> bool:
+        """Whether no products were asked for, and none are stored."""
+        store = self._options.store
+        if not isinstance(self.square, Samples) or store is None:
+            return False
+        return not any(is_occupied(folder) for folder in Path(store).glob("*"))
+
+    def fit_disk(self, resources: Resources) -> bool:
+        """Whether a store of products fits the disk."""
+        assert isinstance(self.square, Samples)
+        assert self._options.store is not None
+        folder = Path(self._options.store).absolute()
+        parent = next(path for path in (folder, *folder.parents) if path.exists())
+        plan = make_plan(GramSides.of([self.square]), resources)
+        return plan.disk_bytes <= shutil.disk_usage(parent).free
 
     @property
     def made(self) -> GramMatrix | None:
@@ -76,7 +106,7 @@ class KernelMatrices:
                 product,
                 sphere_map=self._map if kernel.spherical else "identity",
                 zero_rows=self.zero_rows,
-                store=Path(store) / _folder(product),
+                store=None if self._on_demand else Path(store) / _folder(product),
                 memory=self._options.memory,
                 client=self._options.client,
                 progress=self._options.report,

@@ -152,6 +152,24 @@ def test_table_is_for_people() -> None:
     assert rows["fits"].endswith("in rounds over parts of the matrix")
 
 
+@pytest.mark.parametrize("workers", [0, 3])
+def test_working_sets_need_no_memory_for_passes(workers: int) -> None:
+    """A million samples fit in 4 GB: all pairs of a kernel share the memory, and none is split."""
+    counts = FitCounts.of_classes([500_000] * 2, folds=3, values_of_C=3)
+    resources = Resources(workers, 4, 4 * GB)
+    with pytest.raises(dhsk.BudgetError):
+        plan_fits(counts, FLOAT64, 5, resources)
+    found = plan_fits(counts, FLOAT64, 5, resources, on_sets=True)
+    assert found.on_sets
+    assert not found.split_folds
+    assert not found.held
+    assert found.at_once == 1
+    assert found.need.total <= 4 * GB
+    assert found.need.total >= 4 * counts.box_bytes + found.room  # bounds, coefficients, gradients
+    (fits, *_) = found.table()
+    assert fits[1].endswith("on working sets, from kernel values that are computed on demand")
+
+
 @given(memory=st.integers(1, 10**12), matrix=st.integers(0, 10**12), threads=st.integers(1, 64))
 def test_shares_add_up(memory: int, matrix: int, threads: int) -> None:
     """As many at a time as have their matrix, at least one, at most the threads."""

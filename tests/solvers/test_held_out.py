@@ -1,8 +1,11 @@
 """Held-out decisions of all pairs at once, against each pair by itself."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from dhsk.solvers.dual import Fit
 from dhsk.solvers.held_out import SupportVectors, held_out_decisions
 from dhsk.solvers.pairs import solve_block
 from dhsk.solvers.problems import make_pairs, members_of_classes
@@ -10,8 +13,19 @@ from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import ArraySource
 
 
+class Computed(ArraySource):
+    """A matrix whose entries are computed when they are read, and then only those of columns."""
+
+    computes = True
+
+    def panels(self, rows: Any, groups: Any) -> Any:  # noqa: ARG002
+        """All tiles would be computed."""
+        raise AssertionError("panels were asked for")
+
+
+@pytest.mark.parametrize("source", [ArraySource, Computed])
 @pytest.mark.parametrize("classes", [2, 5])
-def test_decisions_are_those_of_each_pair(classes: int) -> None:
+def test_decisions_are_those_of_each_pair(classes: int, source: type[ArraySource]) -> None:
     """By fold, C and pair; a class that a fold lacks has no support vectors."""
     rng = np.random.default_rng(classes)
     codes = rng.integers(0, classes, 90)
@@ -26,9 +40,9 @@ def test_decisions_are_those_of_each_pair(classes: int) -> None:
     ]
     for fold in (0, 1):
         own = [found[2 * fold : 2 * fold + 2] for found in fits]
-        rows = np.flatnonzero(weights[fold] == 0)
+        rows = rng.permutation(np.flatnonzero(weights[fold] == 0))
         decisions = held_out_decisions(
-            ArraySource(K), rows, members_of_classes(codes), SupportVectors.of(own)
+            source(K), rows, members_of_classes(codes), SupportVectors.of(own)
         )
         assert decisions.shape == (2, len(rows), len(pairs))
         for number, pair in enumerate(pairs):
@@ -37,3 +51,15 @@ def test_decisions_are_those_of_each_pair(classes: int) -> None:
                 support = pair.members[fit.support]
                 expected = K[np.ix_(rows, support)] @ fit.coef + fit.intercept
                 np.testing.assert_allclose(decisions[c, :, number], expected, atol=1e-12)
+
+
+def test_fits_without_support_vectors_decide_by_their_intercept() -> None:
+    """No column is computed for them."""
+    one = Fit(
+        support=np.empty(0, np.int64), coef=np.empty(0), intercept=0.5, objective=0.0, gap=0.0,
+        violation=0.0, norm2=0.0, steps=0, seconds=0.0, converged=True,
+    )  # fmt: skip
+    classes = [np.array([0, 2]), np.array([1, 3])]
+    found = SupportVectors.of([[one]])
+    decisions = held_out_decisions(Computed(np.eye(4)), np.array([3, 0]), classes, found)
+    np.testing.assert_array_equal(decisions, [[[0.5], [0.5]]])

@@ -55,8 +55,8 @@ def force_rounds(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Any]]:
     def forced() -> list[Any]:
         solved: list[Any] = []
 
-        def in_rounds(*args: Any) -> Any:
-            return replace(plan_fits(*args), whole=False, room=64**2 * 8)
+        def in_rounds(*args: Any, **options: Any) -> Any:
+            return replace(plan_fits(*args, **options), whole=False, room=64**2 * 8)
 
         def counting(source: Any, pairs: Any, *args: Any) -> Any:
             solved.extend(pairs)

@@ -58,10 +58,11 @@ def test_interrupted_grids_go_on(
         if event.stage == "fits":
             reports.append(event.done)
 
-    uninterrupted = dhsk.cross_validate(X, y, **GRID, progress=remember)
+    grid = GRID | ({"store": tmp_path / "gram"} if memory == "parts" else {})
+    uninterrupted = dhsk.cross_validate(X, y, **grid, progress=remember)
     rng = np.random.default_rng(seed)
     fitted = count_fits(monkeypatch)
-    options = GRID | {"out": tmp_path}
+    options = grid | {"out": tmp_path}
     interruptions = 0
     while True:
         stop = len(fitted) + int(rng.integers(1, 16))
