@@ -15,7 +15,7 @@ from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.indexing import by_block
 from dhsk.gram.storage.staged import StagedSamples
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.rows_cache import RowsCache
+from dhsk.models.rows_cache import RowsCache, row_bytes
 from dhsk.models.sources import COMBINED_ROWS, RowsSource, combined
 from dhsk.solvers.sources import Combination, Panel, Source, repeat_to_padded
 
@@ -128,7 +128,7 @@ class GramSource:
     def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Indices, list[Indices]]]:
         """Samples of each task, and places among them of the rows of each part."""
         rows = union([part.rows for part in parts], self.n)
-        each = max(COMBINED_ROWS, SPAN_BYTES // (self.dtype.itemsize * self.G.dim))
+        each = max(COMBINED_ROWS, int(SPAN_BYTES / row_bytes(self.G)))
         for some in blocks(len(rows), each):
             span = rows[some]
             ends = [np.searchsorted(part.rows, [span[0], span[-1] + 1]) for part in parts]

@@ -9,12 +9,21 @@ from dhsk.arrays import Indices, Rows, blocks, union
 from dhsk.execution.limits import core_count
 from dhsk.execution.threads import Threads
 from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.memory import CSR_ROW_BYTES, csr_entry_bytes
 
 KEPT_BYTES: Final = 128 * 2**20
 """Most bytes of rows that are kept beside those that were asked for last."""
 
 _PARTS: Final = 4
 """Parts a core, in which rows are read."""
+
+
+def row_bytes(G: GramMatrix) -> float:
+    """Mean bytes of a sample of a store in memory."""
+    header, nnz = G.header, G.header.nnz[0]
+    if nnz is None:
+        return float(header.dim * np.dtype(header.product_dtype).itemsize)
+    return csr_entry_bytes(header.product_dtype) * nnz / header.n_rows + CSR_ROW_BYTES
 
 
 class RowsCache:
@@ -32,7 +41,7 @@ class RowsCache:
         """Rows of some samples, each once, in their order, (m, dim)."""
         if not np.isin(samples, self._samples, assume_unique=True).all():
             wanted = union([self._samples, samples], self._G.shape[0])
-            if len(wanted) * self._G.header.dim * self._G.dtype.itemsize > KEPT_BYTES:
+            if len(wanted) * row_bytes(self._G) > KEPT_BYTES:
                 wanted = np.sort(samples)
             self._samples, self._rows = wanted, self._read(wanted)
         rows: Rows = self._rows[np.searchsorted(self._samples, samples)]

@@ -14,7 +14,7 @@ from dhsk.execution.settings import one_blas_thread
 from dhsk.gram.matrix import GramMatrix
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.gram_source import GramSource
-from dhsk.models.rows_cache import RowsCache
+from dhsk.models.rows_cache import RowsCache, row_bytes
 from dhsk.models.sources import ClassesSource, RowsSource
 from dhsk.samples import open_samples
 from dhsk.solvers.smo import padded
@@ -328,6 +328,16 @@ def test_rows_are_kept(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(read) == 9 + 2  # of the first two nothing was lacking
     cache.take(first)
     assert sum(read) == 11 + 4
+
+
+def test_few_entries_of_many_features_are_read_in_large_spans() -> None:
+    """Of sparse samples the entries count, and not the features."""
+    entries = np.random.default_rng(10).integers(1, 5, 4 * N)
+    X = csr_array((entries * 1.0, (np.arange(4 * N) // 4, np.arange(4 * N) * 97 % 50_000)))
+    sparse = dhsk.compute_gram(X, dhsk.HeatKernel.at_scale(X.shape[1], 0.6), tile=32)
+    assert 4 * 12 <= row_bytes(sparse) <= 4 * 12 + 32
+    dense = dhsk.compute_gram(samples(), HEAT, tile=32)
+    assert row_bytes(dense) == dense.staged_rows(np.arange(1)).nbytes
 
 
 def as_dense(rows: Any) -> Any:
