@@ -1,5 +1,6 @@
 """The subproblems of a pair on its working set, solved by one task."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,7 +71,7 @@ def solve_on_set(task: SetTask, columns: list[int], tol: float) -> SetSolution:
     while True:
         grown.solve(tol)
         joining = grown.violators(tol)
-        if not len(joining) or len(grown.inside) + len(joining) > task.largest:
+        if not len(joining) or not grown.has_room_for(len(joining)):
             return SetSolution(task.number, grown.inside, grown.b, grown.f, grown.work)
         grown.join(joining)
 
@@ -104,7 +105,7 @@ class _GrowingSet:
 
     def _look(self) -> None:
         """Compute the gradients of the samples outside of the set."""
-        outside, support = self._outside, np.flatnonzero(self.b.any(axis=0))
+        outside, support = self._outside, np.flatnonzero(self.b[self._columns].any(axis=0))
         if not len(outside):
             return
         self.f[:, outside] = self._task.dual.sign[outside]
@@ -116,6 +117,11 @@ class _GrowingSet:
         outside = self._outside
         middles = middles_of(self._task.dual, self._columns, self.b, self.f, self.inside)
         return outside[excess_of(self._task.dual, self.f, middles, outside) > tol]
+
+    def has_room_for(self, joining: int) -> bool:
+        """Whether the matrices before and after samples join fit in memory together."""
+        old = len(self.inside)
+        return old**2 + (old + joining) ** 2 <= self._task.largest**2
 
     def join(self, joining: Indices) -> None:
         """Add samples to the set, and their entries to the matrix."""
@@ -130,15 +136,16 @@ class _GrowingSet:
         self._K = K
         self.inside = np.concatenate([self.inside, joining])
 
-    def _between(self, rows: Indices, columns: Indices) -> "list[tuple[Indices, Indices, Floats]]":
+    def _between(
+        self, rows: Indices, columns: Indices
+    ) -> Iterator[tuple[Indices, Indices, Floats]]:
         """Entries between some samples, in parts: places of rows and of columns, and values."""
         signs, samples = self._task.dual.sign[columns], self._task.samples
         groups = [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
         panels = self._task.source.panels(samples[rows], [samples[columns[g]] for g in groups])
-        return [
-            (panel.rows, groups[panel.group][panel.columns], panel.values.astype(np.float64))
-            for panel in panels
-        ]
+        for panel in panels:
+            places = groups[panel.group][panel.columns]
+            yield panel.rows, places, panel.values.astype(np.float64, copy=False)
 
 
 def middles_of(
