@@ -1,6 +1,7 @@
 """Memory of training exact and low-rank classifiers, by the functions of training itself."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -73,23 +74,29 @@ def equal_classes(n: int, classes: int) -> tuple[int, ...]:
 def exact_training(
     rows: RowsShape, shape: GridShape, allowed: Allowance, gram: GramPlan
 ) -> TrainingPlan:
-    """Plan exact classifiers: one in this process, and a cross-validation on a stored matrix.
+    """Plan exact classifiers: one in this process, and a cross-validation on samples.
 
-    `gram` is the plan of that matrix, with its workers; `allowed` is the memory of this process.
+    `gram` is the plan of their matrix, with its workers, which is stored if that of every pair of
+    classes fits in memory; `allowed` is the memory of this process.
     """
     one = FitCounts.of_classes(shape.sizes)
     grid = FitCounts.of_classes(shape.sizes, shape.folds, shape.chain)
 
     def model() -> PlannedFit:
         plan = plan_exact(rows, one, shape.sizes, allowed)
-        how = "working sets" if one.most > FINE_SAMPLES else _HOW[plan.whole]
+        how = "working sets" if one.most > FINE_SAMPLES else "whole matrices"
         return PlannedFit(plan.need, how, plan.whole)
 
     def cells() -> PlannedFit:
-        gram.check()
-        plan = plan_fits(grid, np.dtype(np.float64), shape.kernels, gram.resources)
-        need = max(gram.need, plan.need, key=lambda need: need.total)  # one after the other
-        return PlannedFit(need, _HOW[plan.whole], plan.whole)
+        dtype = np.dtype(np.float64)
+        with suppress(BudgetError):
+            gram.check()
+            plan = plan_fits(grid, dtype, shape.kernels, gram.resources)
+            if plan.whole:
+                need = max(gram.need, plan.need, key=lambda need: need.total)  # one after the other
+                return PlannedFit(need, "whole matrices", ample=True)
+        plan = plan_fits(grid, dtype, shape.kernels, gram.resources, on_sets=True)
+        return PlannedFit(plan.need, "working sets", ample=False)
 
     return TrainingPlan("exact", _if_it_fits(model), _if_it_fits(cells))
 
@@ -114,9 +121,6 @@ def low_rank_training(
         _if_it_fits(lambda: planned(rows, columns, 1)),
         _if_it_fits(lambda: planned(grid_rows, columns * shape.chain, shape.folds)),
     )
-
-
-_HOW: Final = {True: "whole matrices", False: "in rounds"}
 
 
 def _if_it_fits(planned: Callable[[], PlannedFit]) -> PlannedFit | None:

@@ -63,7 +63,7 @@ def test_matrices_that_do_not_fit_are_not_whole() -> None:
     assert found.model.need.total <= 2 * GB
     assert found.row()[2] == "working sets"
     assert found.grid is not None
-    assert found.grid.how == "in rounds"
+    assert (found.grid.how, found.grid.ample) == ("working sets", False)
 
 
 def test_what_does_not_fit_is_a_dash() -> None:
