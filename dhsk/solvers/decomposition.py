@@ -102,8 +102,9 @@ class Decomposition:
         while some := {k: state for k, state in states.items() if not state.ended}:
             source.expect_columns(share)
             _solve_on_sets(source, some, self, executor)
-            entries += _look(source, list(some.values()))
-            for state in some.values():
+            going_on = [state for state in some.values() if not state.ended]
+            entries += _look(source, going_on)
+            for state in going_on:
                 state.judge()
             share = max(share, _share(states.values()))
             shared = {"entries": entries, "share": share}

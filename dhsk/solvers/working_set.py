@@ -18,7 +18,13 @@ from dhsk.solvers.problems import Pair
 from dhsk.solvers.subproblem import SetSolution, excess_of, middles_of
 
 FIRST: Final = 1024
-"""Samples of the first set."""
+"""Most samples of the first set."""
+
+FIRST_SHARE: Final = 16
+"""Divisor of the number of samples: their share in the first set, if it is of `LEAST` or more."""
+
+LEAST: Final = 256
+"""Least samples of the first set."""
 
 GROWTH: Final = 8.0
 """Largest ratio of the numbers of samples of consecutive stages."""
@@ -44,6 +50,19 @@ _DIGITS: Final = 9
 _DISTINCT: Final = 0.9
 """Share of distinct values among the highest from which on these are chosen as they are. With it,
 60,000 samples of 200 kinds of which 0.3 % have a wrong label take 5 rounds in place of 96."""
+
+WHOLE_SHARE_OF_ALL: Final = 0.4
+"""The same when all samples are looked at: 0.10 to 0.32 measured on MNIST without noise, 0.39 to
+0.53 with a tenth of the labels drawn at random."""
+
+SUPPORT_SHARE_OF_FIRST: Final = 0.75
+"""Share of support vectors in the first set from which on no more is looked at: 0.2 to 0.6 measured
+on MNIST without noise, 0.4 to 0.7 with a tenth of the labels drawn at random, 1 with all."""
+
+SUPPORT_SHARE: Final = 0.2
+"""Share of support vectors from which on the same is expected, where it is extrapolated from two
+stages. Measured on the 45 pairs of MNIST: 0.05 to 0.19 extrapolated and 0.05 to 0.19 found without
+noise, 0.20 to 0.34 and 0.25 to 0.37 with a tenth of the labels drawn at random."""
 
 MAX_ROUNDS: Final = 500
 """Most solutions on the set."""
@@ -80,7 +99,8 @@ class WorkingSet:
     """Names of the arrays of a checkpoint."""
 
     _VALUES: Final = (
-        "left", "ended", "for_others", "violation", "solved", "_moved", "_rounds",
+        "left", "ended", "for_others", "violation", "solved",
+        "_moved", "_rounds", "_drawn", "_seen",
     )  # fmt: skip
 
     def __init__(self, pair: Pair, tol: float, entry: float, largest: int, *, whole: bool) -> None:
@@ -97,8 +117,13 @@ class WorkingSet:
         self._is_stale = np.ones(dual.shape[1], dtype=bool)
         self._tol, self._entry, self._largest, self._whole = tol, entry, largest, whole
         self._used = np.flatnonzero(dual.boxes.any(axis=0))
-        self._stages = _stages(dual, self._used, min(FIRST, largest))
+        first = min(FIRST, max(LEAST, len(self._used) // FIRST_SHARE))
+        self._stages = _stages(dual, self._used, min(first, largest))
         self.members = self._stages.pop(0)
+        self._drawn: int | None = len(
+            self.members
+        )  # samples that the set is chosen from, if random
+        self._seen: tuple[int, int] | None = None  # those of the stage before, and support vectors
         self.ring = self.members[:0]
         self.rows = self._stages.pop(0) if self._stages else self.members
 
@@ -140,6 +165,23 @@ class WorkingSet:
         self.members = np.sort(self.pool[solution.inside])
         self.ring = np.setdiff1d(self.ring, self.members, assume_unique=True)
         self._rounds += 1
+        if self._drawn is not None and self._whole:
+            self._extrapolate(self._drawn, len(self.support))
+
+    def _extrapolate(self, count: int, support: int) -> None:
+        """Leave the pair to others if there will be too many support vectors.
+
+        Their number grows like a power of the number of samples, known from two stages.
+        """
+        before, self._seen = self._seen, (count, support)
+        if before is None and support > SUPPORT_SHARE_OF_FIRST * count:
+            self.ended = self.for_others = True
+        if before is None or not 0 < before[1] < support or count == before[0]:
+            return
+        power = math.log(support / before[1]) / math.log(count / before[0])
+        n = len(self._used)
+        if support * (n / count) ** min(power, 1.0) > SUPPORT_SHARE * n:
+            self.ended = self.for_others = True
 
     def judge(self) -> None:
         """Choose what is next, now that the gradients of `rows` are known."""
@@ -158,6 +200,7 @@ class WorkingSet:
             self.ended = self.for_others = True
             return
         before = self.members
+        self._drawn = None if everywhere else self._drawn and len(known)
         self._grow(known, excess, violators)
         if not self._moved and np.array_equal(before, self.members):
             self.ended = everywhere  # rounding lets nothing more be gained
@@ -220,7 +263,8 @@ class WorkingSet:
         support = len(self.support)
         if support >= self._largest or self._rounds >= MAX_ROUNDS:
             return True
-        return self._whole and support + violators > WHOLE_SHARE * known
+        share = WHOLE_SHARE if known < len(self._used) else WHOLE_SHARE_OF_ALL
+        return self._whole and support + violators > share * known
 
     def _grow(self, known: Indices, excess: Floats, violators: int) -> None:
         """Make a set of the support vectors, violators, and samples near the margin."""

@@ -107,7 +107,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.data is None:
         parser.error("give --data DIR or set DHSK_DATA")
-    for name, count in (("FIRST", 64), ("SPARE", 16), ("JOINING", 32)):
+    for name, count in (("FIRST", 64), ("LEAST", 64), ("SPARE", 16), ("JOINING", 32)):
         setattr(working_set, name, count)  # the problems are small
     for name, X, y, scale in problems(Path(options.data)):
         exact = dhsk.HeatKernel.at_scale(X.shape[1], scale)(dhsk.hyperspherical_map(X))

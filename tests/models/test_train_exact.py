@@ -16,7 +16,7 @@ N = 3_000
 @pytest.fixture(autouse=True)
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets begin with few samples, and are used for these few samples too."""
-    for name, count in (("FIRST", 128), ("SPARE", 32), ("JOINING", 64)):
+    for name, count in (("FIRST", 128), ("LEAST", 128), ("SPARE", 32), ("JOINING", 64)):
         monkeypatch.setattr(f"dhsk.solvers.working_set.{name}", count)
     monkeypatch.setattr("dhsk.solvers.pairs.FINE_SAMPLES", 64)
     monkeypatch.setattr("dhsk.solvers.round_checkpoint._QUIET", 0.0)

@@ -54,7 +54,7 @@ class Computed(ArraySource):
 @pytest.fixture(autouse=True)
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets begin with few samples, and small problems use them too."""
-    for name, count in (("FIRST", 64), ("SPARE", 16), ("JOINING", 32)):
+    for name, count in (("FIRST", 64), ("LEAST", 64), ("SPARE", 16), ("JOINING", 32)):
         monkeypatch.setattr(f"dhsk.solvers.working_set.{name}", count)
     monkeypatch.setattr("dhsk.solvers.pairs.FINE_SAMPLES", 64)
 
@@ -125,7 +125,13 @@ def test_any_problem(seed: int, n: int, log_C: float) -> None:
     K = np.exp(-((X[:, None] - X) ** 2).sum(-1) / 4)
     pairs = make_pairs(y, rng.choice([0.0, 1.0, 2.0], (2, n)), [10.0**log_C, 20.0**log_C + 10])
     with pytest.MonkeyPatch.context() as patch:
-        for name, count in (("FIRST", 4), ("SPARE", 1), ("JOINING", 1), ("GROWTH", 2.0)):
+        for name, count in (
+            ("FIRST", 4),
+            ("LEAST", 4),
+            ("SPARE", 1),
+            ("JOINING", 1),
+            ("GROWTH", 2.0),
+        ):
             patch.setattr(f"dhsk.solvers.working_set.{name}", count)
         assert_solved(K, pairs, solve(ArraySource(K), pairs))
 

@@ -151,7 +151,7 @@ def solve(made: Problem, weighting: str, room: str) -> tuple[list[Pair], list[li
 @pytest.fixture(autouse=True)
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Working sets begin with few of the samples of these problems, and grow by few."""
-    for name, count in (("FIRST", 32), ("SPARE", 8), ("JOINING", 16)):
+    for name, count in (("FIRST", 32), ("LEAST", 32), ("SPARE", 8), ("JOINING", 16)):
         monkeypatch.setattr(f"dhsk.solvers.working_set.{name}", count)
 
 
