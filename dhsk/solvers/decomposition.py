@@ -103,7 +103,7 @@ class Decomposition:
             source.expect_columns(share)
             _solve_on_sets(source, some, self, executor)
             going_on = [state for state in some.values() if not state.ended]
-            entries += _look(source, going_on)
+            entries += _look(source, going_on, _by_class if len(states) > 1 else _together)
             for state in going_on:
                 state.judge()
             share = max(share, _share(states.values()))
@@ -171,7 +171,11 @@ class _Side:
     support: Indices
 
 
-def _look(source: Source, states: Sequence[WorkingSet]) -> int:
+_Split = Callable[[Pair, Indices], list[tuple[int, Indices]]]
+"""Divides samples of a pair into those that pairs may share, with a number."""
+
+
+def _look(source: Source, states: Sequence[WorkingSet], split: _Split) -> int:
     """Compute the gradients of the samples to look at; return the number of entries computed.
 
     Pairs that share a class share the columns of its support vectors at its own samples.
@@ -181,8 +185,8 @@ def _look(source: Source, states: Sequence[WorkingSet]) -> int:
         rows, support = state.unknown, state.support
         state.note(rows)
         state.f[np.ix_(state.columns, rows)] = state.pair.dual.sign[rows]
-        for own, some in _by_class(state.pair, rows):
-            for other, vectors in _by_class(state.pair, support):
+        for own, some in split(state.pair, rows):
+            for other, vectors in split(state.pair, support):
                 groups.setdefault((own, other), []).append(_Side(state, some, vectors))
     parts = [_combination(sides, source.n) for sides in groups.values()]
     for part, sides, found in zip(parts, groups.values(), source.combine(parts), strict=True):
@@ -195,6 +199,11 @@ def _by_class(pair: Pair, samples: Indices) -> list[tuple[int, Indices]]:
     first = pair.dual.sign[samples] > 0
     sides = (pair.first, samples[first]), (pair.second, samples[~first])
     return [(number, own) for number, own in sides if len(own)]
+
+
+def _together(pair: Pair, samples: Indices) -> list[tuple[int, Indices]]:
+    """All samples of both classes: one pair shares nothing, and larger products are faster."""
+    return [(pair.first, samples)] if len(samples) else []
 
 
 def _combination(sides: Sequence[_Side], n: int) -> Combination:
