@@ -317,6 +317,22 @@ class ClassesSource(RowsSource):
             self._kept[c] = super().block(members)
         return self._kept[c][:, : len(members)]
 
+    def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
+        """Entries between some samples and groups of samples of one class each."""
+        if not self._keeps:
+            yield from super().panels(rows, groups)
+            return
+        for number, group in enumerate(groups):
+            if not len(group):
+                continue
+            same = self._codes[rows] == self._class(group)
+            inside, outside = np.flatnonzero(same), np.flatnonzero(~same)
+            square, columns = self._square(self._class(group)), np.arange(len(group))
+            own = gathered(square, self._place[rows[inside]], self._place[group], self.dtype)
+            yield Panel(inside, number, columns, own)
+            for panel in super().panels(rows[outside], [group]):
+                yield Panel(outside[panel.rows], number, panel.columns, panel.values)
+
     def _combined(self, number: int, part: Combination, some: slice) -> tuple[int, slice, Floats]:
         """Combinations at some rows, from the matrix of their class if it is kept."""
         own = self._class(part.rows)

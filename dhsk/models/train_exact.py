@@ -171,7 +171,7 @@ def _on_gram(
         executor: Executor = Threads(at_once)
     else:
         resources = resources_of(options.client, options.memory)
-        plan = plan_fits(counts, G.dtype, 1, resources)
+        plan = plan_fits(counts, G.dtype, 1, resources, on_sets=G.computed)
         room, executor = plan.room, Workers(options.client, plan.window)
     name = kept.name_of([list(G.header.fingerprints), unit])
     room = kept.layout(name, Layout(room)).room

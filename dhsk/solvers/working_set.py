@@ -120,10 +120,9 @@ class WorkingSet:
         first = min(FIRST, max(LEAST, len(self._used) // FIRST_SHARE))
         self._stages = _stages(dual, self._used, min(first, largest))
         self.members = self._stages.pop(0)
-        self._drawn: int | None = len(
-            self.members
-        )  # samples that the set is chosen from, if random
-        self._seen: tuple[int, int] | None = None  # those of the stage before, and support vectors
+        # Samples that the set is chosen from, if random; of the stage before, and support vectors.
+        self._drawn: int | None = len(self.members)
+        self._seen: tuple[int, int] | None = None
         self.ring = self.members[:0]
         self.rows = self._stages.pop(0) if self._stages else self.members
 

@@ -297,6 +297,14 @@ def test_matrices_of_classes_that_are_kept(dtype: str) -> None:
         kept.expect_columns(share)
         assert bool(kept._kept) == (share == 1.0 or bool(kept._kept))
         close(kept.block(members), other.block(members), mapped.dtype)
+        found = np.full((len(members), len(own)), np.nan)
+        for panel in kept.panels(members, [own]):
+            found[np.ix_(panel.rows, panel.columns)] = panel.values
+        within = np.full((len(own), len(own)), np.nan)
+        for panel in kept.panels(own, [own]):
+            within[np.ix_(panel.rows, panel.columns)] = panel.values
+        close(found, HEAT(mapped[members], mapped[own]), mapped.dtype)
+        close(within, HEAT(mapped[own], mapped[own]), mapped.dtype)
         for a, b, part in zip(kept.combine(parts), other.combine(parts), parts, strict=True):
             close(a, b, mapped.dtype, np.abs(part.coef).sum())
     assert sorted(kept._kept) == [0, 1, 2]
