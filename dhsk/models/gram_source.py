@@ -107,6 +107,10 @@ class GramSource:
                         part = strip.take(group[column].inside, axis=1)
                         yield Panel(own[row].place, number, group[column].place, part)
 
+    def rows(self, samples: Indices) -> Rows:
+        """Mapped rows of some samples, each once, which are kept in this process."""
+        return self._rows.take(samples)
+
     def product(self, V: Floats) -> Floats:
         """Product with V, on the workers of the current client if there is one."""
         return self.G @ V

@@ -14,8 +14,10 @@ from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import Workers, computing, resources_of
 from dhsk.gram.compute import compute_gram
+from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
+from dhsk.kernels import Kernel
 from dhsk.models.exact import Certificates, Expansion, SvcModel
 from dhsk.models.exact_checkpoint import ExactCheckpoint, Layout
 from dhsk.models.exact_plan import plan_exact, share_of_fits
@@ -23,7 +25,7 @@ from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.problem import Problem
-from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, unit_for
+from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
 from dhsk.models.sources import ClassesSource, RowsShape, RowsSource
 from dhsk.progress import OnProgress, Progress, counter
 from dhsk.samples import Samples
@@ -147,24 +149,30 @@ def _on_gram(
     kept: ExactCheckpoint,
 ) -> _Training:
 
-    def rows_of(chosen: Indices) -> Rows:
-        return row_map.some_of(samples, chosen)
+    def compute(kernel: Kernel) -> GramMatrix:
+        return compute_gram(
+            samples,
+            kernel,
+            sphere_map=row_map.sphere_map,
+            store=options.store,
+            dtype=row_map.dtype,
+            product_dtype=row_map.dtype,
+            zero_rows=row_map.zero_rows,
+            memory=options.memory,
+            client=options.client,
+            progress=options.report,
+        )
 
-    unit = unit_for(row_map.kernel, samples.shape[0], rows_of)
-    if options.store is not None and not lacks_digits(unit, np.dtype(row_map.dtype)):
-        unit = 1.0  # other readers of a store expect the kernel's own values
-    G = compute_gram(
-        samples,
-        kernel_in(row_map.kernel, unit),
-        sphere_map=row_map.sphere_map,
-        store=options.store,
-        dtype=row_map.dtype,
-        product_dtype=row_map.dtype,
-        zero_rows=row_map.zero_rows,
-        memory=options.memory,
-        client=options.client,
-        progress=options.report,
-    )
+    if options.store is None:
+        G, unit = matrix_in_units(compute(row_map.kernel))
+    else:
+        unit = unit_for(
+            row_map.kernel, samples.shape[0], lambda chosen: row_map.some_of(samples, chosen)
+        )
+        if not lacks_digits(unit, np.dtype(row_map.dtype)):
+            unit = 1.0  # other readers of a store expect the kernel's own values
+        G = compute(kernel_in(row_map.kernel, unit))
+    source = GramSource(G)
     if options.client is None:
         left = own_room(options.memory)
         room, at_once = share_of_fits(left, matrix_bytes(counts.most, G.dtype), 0, core_count())
@@ -175,8 +183,8 @@ def _on_gram(
         room, executor = plan.room, Workers(options.client, plan.window)
     name = kept.name_of([list(G.header.fingerprints), unit])
     room = kept.layout(name, Layout(room)).room
-    matrix = MatrixProblem(GramSource(G), (problem.C,), unit, name)
-    return _Training(matrix, Placement(executor, room), rows_of)
+    matrix = MatrixProblem(source, (problem.C,), unit, name)
+    return _Training(matrix, Placement(executor, room), source.rows)
 
 
 # Probabilities
