@@ -143,7 +143,7 @@ subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", "disk"], che
 checks = {
     "cv x.npy --labels y.txt --rank 20 --out disk/o": "o/fits/",
     "cv x.npy --labels y.txt --rank 20 --model --time-scale 1 --C 1 --out disk/o": "o/fits/",
-    "train x.npy --labels y.txt --out disk/o": "disk/o cannot be",
+    "train x.npy --labels y.txt --out disk/o": "o.part/",
     "train x.npy --labels y.txt --rank 20 --out disk/o": "o.part/",
     "predict m.dhsk x.npy --out disk/o": "disk/o cannot be",
     "kernel --dim 12 --plot disk/k.png": "disk/k.png cannot be",

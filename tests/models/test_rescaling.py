@@ -153,7 +153,9 @@ def test_rows_of_a_stretched_kernel_are_those_of_the_kernel_itself(digits: Any) 
         assert a["C_scaled"] is None
 
 
-def test_rounds_are_in_the_same_unit(digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_are_in_the_same_unit(
+    digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Problems that do not fit the memory give the same scores and margins."""
     X, y = digits
     options: dict[str, Any] = {"time_scale": [FLAT], "C": "auto", "cv": 3, "tol": TOL}
@@ -164,12 +166,13 @@ def test_rounds_are_in_the_same_unit(digits: Any, monkeypatch: pytest.MonkeyPatc
         solved.extend(pairs)
         return solve_in_rounds(source, pairs, *args)
 
-    def in_rounds(*args: Any) -> Any:
-        return replace(plan_fits(*args), whole=False, room=64**2 * 8)
+    def in_rounds(*args: Any, **options: Any) -> Any:
+        return replace(plan_fits(*args, **options), whole=False, room=64**2 * 8)
 
     monkeypatch.setattr("dhsk.validation.exact.plan_fits", in_rounds)
     monkeypatch.setattr("dhsk.solvers.pairs.solve_in_rounds", counting)
-    for a, b in zip(whole, dhsk.cross_validate(X, y, **options).results_, strict=True):
+    stored = dhsk.cross_validate(X, y, store=tmp_path / "gram", **options).results_
+    for a, b in zip(whole, stored, strict=True):
         assert b["converged"]
         assert a["score"] == b["score"]
         assert a["margin"] == pytest.approx(b["margin"], rel=1e-4)
