@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,10 +20,6 @@ from dhsk.solvers.smo import ascend, rounding_of
 
 MAX_STEPS: Final = 10_000_000
 """Most steps of a column, or 100 a sample if those are more: LIBSVM's limit."""
-
-FEW_COLUMNS: Final = 2
-"""Most columns for which rows in float32 are added one by one. Measured with one column on 3,000
-samples: a third of the time of converting them and multiplying."""
 
 _ROWS: Final = 256
 """Rows of the matrix that are converted to float64 at a time."""
@@ -170,17 +165,6 @@ def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
         strip = np.take(K, rows, axis=0, out=buffer[: len(rows)], mode="clip")
         f -= b[:, rows] @ strip[:, :n].astype(np.float64, copy=False)
     return f
-
-
-@numba.njit(nogil=True, error_model="numpy", cache=True)
-def _subtract_rows(K: NDArray[Any], b: Floats, used: Indices, f: Floats) -> None:
-    """Subtract the rows of the matrix that are used, times coefficients, in float64."""
-    for i in used:
-        row = K[i]
-        for c in range(b.shape[0]):
-            factor, own = b[c, i], f[c]
-            for j in range(own.size):
-                own[j] -= factor * np.float64(row[j])
 
 
 def certify(dual: Dual, b: Floats, f: Floats, work: Floats, tol: float) -> list[Fit]:

@@ -181,7 +181,7 @@ def gathered(
 ) -> NDArray[Any]:
     """Entries of a matrix in memory at some rows and columns, in a type.
 
-    Measured on 2,300 of 6,000 rows and columns: a sixth of the time of numpy's indexing.
+    Measured on 2,300 of 6,000 rows and columns: two fifths of the time of numpy's indexing.
     """
     found = np.empty((len(rows), len(columns)), dtype) if out is None else out
     _gather(K, rows, columns, found)
@@ -199,7 +199,7 @@ def _gather(K: NDArray[Any], rows: Indices, columns: Indices, out: NDArray[Any])
 def fill_symmetric(K: NDArray[Any], values: NDArray[Any], row: int, column: int) -> None:
     """Write a block of a symmetric matrix, and its transpose, from a row and a column on.
 
-    Measured on blocks of 1,024 in a matrix of 6,000: a fifth of the time of two assignments.
+    Measured on blocks of 1,024 in a matrix of 6,000: a quarter of the time of two assignments.
     """
     _fill_symmetric(K, values, row, column)
 
