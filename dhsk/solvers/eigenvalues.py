@@ -1,24 +1,21 @@
 """Leading eigenvalues of a Gram matrix in a few passes."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
-from dhsk.arrays import Floats, blocks
-from dhsk.execution.tasks import Executor
-from dhsk.solvers.sources import ArraySource, Source
+from dhsk.arrays import Floats
+from dhsk.solvers.sources import Source
 
 SMALL: Final = 1000
 """Most samples for which the whole matrix is decomposed: a tenth of a second."""
 
 PASSES: Final = 3
-"""Passes with narrow blocks of vectors, before one with all of them together."""
+"""Blocks of vectors in the Krylov space, after the random ones: a pass for each, and one more."""
 
 OVERSAMPLING: Final = 20
 """Vectors of a block in addition to the number of eigenvalues."""
-
-MOST_BYTES: Final = 1 << 28
-"""Largest matrix, in bytes, that is read into memory instead of in each pass."""
 
 MANY: Final = 20_000
 """Samples from which fewer eigenvalues are computed, so that the blocks stay small."""
@@ -34,20 +31,16 @@ def bytes_of(n: int) -> int:
     if n <= SMALL:
         return 16 * n * n
     block = 8 * n * (usual_count(n) + OVERSAMPLING)
-    # If passes read the matrix, parts of a block are on their way to tasks and back.
-    read = 8 * n * n if 8 * n * n <= MOST_BYTES else 4 * block
-    return read + 3 * PASSES * block
+    # Of the block of a pass, parts are on their way to tasks and back.
+    return (2 * (PASSES + 1) + 4) * block
 
 
-def leading_eigenvalues(
-    source: Source, count: int | None = None, executor: Executor | None = None
-) -> tuple[Floats, bool]:
+def leading_eigenvalues(source: Source, count: int | None = None) -> tuple[Floats, bool]:
     """Largest eigenvalues of a symmetric matrix, descending; whether they are exact to rounding.
 
     With more than `SMALL` samples they are the Ritz values of a block Krylov space [1]_, which are
     at most the true values, and agree with them to many digits where the spectrum decays. The
-    default count is `usual_count`. A matrix that fits in memory is multiplied on `executor`, if
-    there is one, in this process.
+    default count is `usual_count`.
 
     References
     ----------
@@ -58,20 +51,24 @@ def leading_eigenvalues(
     if source.n <= max(SMALL, (PASSES + 1) * (count + OVERSAMPLING)):
         K = source.block(np.arange(source.n))[:, : source.n].astype(np.float64, copy=False)
         return np.ascontiguousarray(np.linalg.eigvalsh(K)[::-1][:count]), True
-    if 8 * source.n**2 <= MOST_BYTES:
-        whole = source.block(np.arange(source.n))[:, : source.n]
-        source = ArraySource(whole, executor)
     # A fixed seed: the same matrix gives the same digits.
     V = np.random.default_rng(0).standard_normal((source.n, count + OVERSAMPLING))
-    krylov = []
-    for _ in range(PASSES):
-        V = np.linalg.qr(source.product(V))[0]
-        krylov.append(V)
-    Q = np.linalg.qr(np.concatenate(krylov, axis=1))[0]
-    # Block by block: vectors travel with the tasks, and all at once would take three times as many
-    # bytes.
-    width = count + OVERSAMPLING
-    products = [source.product(Q[:, part]) for part in blocks(Q.shape[1], width)]
-    projected = Q.T @ np.concatenate(products, axis=1)
-    values = np.linalg.eigvalsh((projected + projected.T) / 2)
+    basis: list[Floats] = []
+    product, width = source.product(V), V.shape[1]
+    projected = np.zeros((PASSES * width, PASSES * width))
+    for end in range(width, len(projected) + 1, width):
+        basis.append(_orthonormal(product, basis))
+        product = source.product(basis[-1])
+        projected[:end, end - width : end] = np.concatenate([Q.T @ product for Q in basis])
+    values = np.linalg.eigvalsh(projected, UPLO="U")
     return np.ascontiguousarray(values[::-1][:count]), False
+
+
+def _orthonormal(V: Floats, basis: Sequence[Floats]) -> Floats:
+    """Orthonormal columns of V without their parts in the blocks of an orthonormal basis."""
+    Q = V
+    for _ in range(2 if basis else 1):  # once leaves rounding errors where little is left
+        for block in basis:
+            Q = Q - block @ (block.T @ Q)
+        Q = np.linalg.qr(Q)[0]
+    return Q

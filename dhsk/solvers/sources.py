@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, blocks
-from dhsk.execution.tasks import Executor
 from dhsk.solvers.smo import padded
 
 _EDGE: Final = 1024
@@ -101,15 +100,11 @@ class Source(Protocol):
 
 
 class ArraySource:
-    """A symmetric matrix in memory, or memory-mapped, (N, N).
-
-    The tasks of a product run on `executor`, by default one after the other: with the same bits.
-    """
+    """A symmetric matrix in memory, or memory-mapped, (N, N)."""
 
     computes = False
 
-    def __init__(self, K: NDArray[Any], executor: Executor | None = None) -> None:
-        self._executor = executor
+    def __init__(self, K: NDArray[Any]) -> None:
         self.n = len(K)
         self.dtype = K.dtype
         self._K = K
@@ -128,13 +123,8 @@ class ArraySource:
 
     def product(self, V: Floats) -> Floats:
         """Product with V."""
-        parts = ((part, V) for part in blocks(self.n, _EDGE))
-        if self._executor is None:
-            return np.concatenate([self._rows_times(*part) for part in parts])
-        return np.concatenate(list(self._executor.run(self._rows_times, parts, ordered=True)))
-
-    def _rows_times(self, part: slice, V: Floats) -> Floats:
-        return np.asarray(self._K[part].astype(np.float64, copy=False) @ V)
+        strips = (self._K[part].astype(np.float64, copy=False) for part in blocks(self.n, _EDGE))
+        return np.concatenate([strip @ V for strip in strips])
 
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns."""

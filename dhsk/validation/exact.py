@@ -13,7 +13,6 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
-from dhsk.execution.limits import core_count
 from dhsk.execution.options import RunOptions
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
@@ -297,7 +296,7 @@ class ExactEngine:
             gram.append(LEFT_OUT)
         else:
             self._options.report(Progress("eigenvalues", 0, 1))
-            values, exact = leading_eigenvalues(source, executor=Threads(core_count()))
+            values, exact = leading_eigenvalues(source)
             self._options.report(Progress("eigenvalues", 1, 1))
         return RunFacts(
             samples=describe(self._matrices.square, made),
