@@ -35,7 +35,7 @@ class BudgetError(DhskError):
     >>> import numpy as np, dhsk
     >>> dhsk.compute_gram(np.ones((1000, 5)), "heat", memory="1KB")
     Traceback (most recent call last):
-    dhsk.errors.BudgetError: a Gram matrix in tiles of ... needs ... but 1 KB are allowed: give ...
+    dhsk.errors.BudgetError: a Gram matrix in tiles of ... but 0.98 kiB are allowed: give more ...
     """
 
 

@@ -20,13 +20,12 @@ def parse_bytes(text: str | int) -> int:
     return size
 
 
-def human_bytes(size: float) -> str:
-    """Write a size for people, for instance 2.35 GB."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if abs(size) < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:,.3g} TB"
+def format_bytes(size: float) -> str:
+    """Write a size as Dask does, for instance 2.35 GiB; parts of a byte are rounded."""
+    from dask.utils import format_bytes as in_words
+
+    words: str = in_words(round(size))
+    return words
 
 
 def human_seconds(seconds: float) -> str:

@@ -24,7 +24,7 @@ from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import kernel_seconds
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples
-from dhsk.units import human_bytes, human_seconds
+from dhsk.units import format_bytes, human_seconds
 
 INTERVAL_SECONDS = 0.5
 """Time between two samples of the memory; more if sampling is slow, see `LARGEST_COST`."""
@@ -137,13 +137,13 @@ class Outcome:
             staged=self.staged,
         )
         on_disk = sum(file.stat().st_size for file in G.path.rglob("*") if file.is_file())
-        seen = human_bytes(self._memory.peak) if self.local else "not seen from here"
+        seen = format_bytes(self._memory.peak) if self.local else "not seen from here"
         print_table(
             ["", "predicted", "measured"],
             [
                 ("seconds", human_seconds(prediction.seconds), human_seconds(self.seconds)),
-                ("on disk", human_bytes(plan.disk_bytes), human_bytes(on_disk)),
-                ("peak memory, all processes", human_bytes(plan.peak_bytes), seen),
+                ("on disk", format_bytes(plan.disk_bytes), format_bytes(on_disk)),
+                ("peak memory, all processes", format_bytes(plan.peak_bytes), seen),
                 ("tiles computed", f"{total:,}", f"{computed:,}"),
             ],
         )

@@ -28,7 +28,7 @@ from dhsk.commands.options import (
 from dhsk.commands.outcome import TreeMemory, peak_resident
 from dhsk.commands.parameters import PathParameter, Seed
 from dhsk.samples import Samples, read_labels
-from dhsk.units import human_bytes, human_seconds
+from dhsk.units import format_bytes, human_seconds
 
 if TYPE_CHECKING:
     from dhsk.estimators import HeatSVC, NystromSVC
@@ -127,7 +127,7 @@ def train(
     planned = estimator.model_.notes.get("planned_bytes")
     if planned is not None:
         peak = max(tree.peak, peak_resident(os.getpid()))  # between two looks too
-        say(f"memory: {human_bytes(peak)} at the peak, {human_bytes(planned)} predicted")
+        say(f"memory: {format_bytes(peak)} at the peak, {format_bytes(planned)} predicted")
     say(f"output: {out}")
     say(f"next:   dhsk predict {out} SAMPLES --out FILE")
 

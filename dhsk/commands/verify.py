@@ -23,7 +23,7 @@ from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_model, was_written_here
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 
 @click.command()
@@ -93,7 +93,7 @@ def _show_gram(store: Path) -> None:
         *([] if opened.header.feature_names is None else [("features", _names_of(opened))]),
         *([] if header.zero_rows is None else [("of zeros", _zeros_of(header.zero_rows))]),
         ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
-        ("on disk", human_bytes(_size_of(store))),
+        ("on disk", format_bytes(_size_of(store))),
     ]
     print_pairs(f"Gram store {store}, schema {header.schema}", rows)
     if missing:
@@ -129,7 +129,7 @@ def _show_features(path: Path) -> None:
         ("samples", f"map {described['map']}, fingerprint {described['samples']}"),
         ("landmarks", f"digest {short(described['landmarks'])}"),
         ("blocks", f"{total - missing:,} of {total:,} done, {store.rows:,} rows each"),
-        ("on disk", human_bytes(_size_of(path))),
+        ("on disk", format_bytes(_size_of(path))),
     ]
     print_pairs(f"feature store {path}, schema {described['schema']}", rows)
     if missing:
@@ -149,7 +149,7 @@ def _show_model(path: Path) -> None:
         ("classes", _listed([str(label) for label in model.classes])),
         ("support vectors" if exact else "landmarks", f"{model.rows.shape[0]:,}"),
         ("C", f"{model.certificates.C:g}"),
-        ("on disk", human_bytes(path.stat().st_size)),
+        ("on disk", format_bytes(path.stat().st_size)),
     ]
     print_pairs(f"{'exact' if exact else 'low-rank'} model {path}", rows)
     say(f"next:   dhsk predict {path} SAMPLES --out FILE")

@@ -24,7 +24,7 @@ from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.one_class import solve_one_class
 from dhsk.solvers.simd import BLOCK
 from dhsk.solvers.smo import padded
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 
 class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
@@ -236,6 +236,6 @@ def _check_fits(n: int, itemsize: int, room: int) -> None:
         most = math.isqrt(room // itemsize) // BLOCK * BLOCK
         float32 = ', halve it with dtype="float32"' if itemsize == 8 else ""
         raise BudgetError(
-            f"the matrix of {n:,} samples takes {human_bytes(size)}, but there is room for "
-            f"{human_bytes(room)}: give more memory{float32}, or fit at most {most:,} samples"
+            f"the matrix of {n:,} samples takes {format_bytes(size)}, but there is room for "
+            f"{format_bytes(room)}: give more memory{float32}, or fit at most {most:,} samples"
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dhsk.errors import BudgetError
 from dhsk.execution.limits import core_count, held_bytes, own_room
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class MemoryNeed:
     def words(self) -> str:
         """Parts with their sizes, largest first, without empty ones."""
         sizes = sorted(self.parts.items(), key=lambda part: -part[1])
-        return ", ".join(f"{part} {human_bytes(size)}" for part, size in sizes if size)
+        return ", ".join(f"{part} {format_bytes(size)}" for part, size in sizes if size)
 
     def check(self, allowed: int, instead: str) -> None:
         """Raise BudgetError, with the advice `instead`, if the parts exceed the allowed bytes."""
         if self.total > allowed:
             raise BudgetError(
-                f"{self.name} needs {human_bytes(self.total)} ({self.words}) but "
-                f"{human_bytes(allowed)} are allowed: {instead}"
+                f"{self.name} needs {format_bytes(self.total)} ({self.words}) but "
+                f"{format_bytes(allowed)} are allowed: {instead}"
             )
 
 

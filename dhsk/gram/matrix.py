@@ -25,7 +25,7 @@ from dhsk.gram.tiles import TileSource
 from dhsk.kernels import Kernel, parse_kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.report.markup import table
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 
 class GramMatrix(TiledArray):
@@ -112,10 +112,10 @@ class GramMatrix(TiledArray):
     def _repr_html_(self) -> str:
         """Small table for notebooks, like that of a Dask array."""
         tile = tuple(part[0] for part in self.chunks)
-        of_tile = human_bytes(math.prod(tile) * self.dtype.itemsize)
+        of_tile = format_bytes(math.prod(tile) * self.dtype.itemsize)
         origin = "computed on demand" if self._compute else "stored"
         rows = [
-            ("Bytes", human_bytes(self.nbytes), of_tile),
+            ("Bytes", format_bytes(self.nbytes), of_tile),
             ("Shape", self.shape, tile),
             ("Data type", self.dtype, ""),
             ("Kernel", self.kernel.label, ""),

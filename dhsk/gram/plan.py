@@ -15,7 +15,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.rows import sparse_is_cheaper
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 SMALL_TILE, LARGE_TILE = 1024, 2048
 """Largest default tile edge, below and above `LARGE_N` samples: 1024 gives enough tiles for all
@@ -190,8 +190,8 @@ class GramPlan:
         self.need.check(self.resources.memory, "give more memory, fewer workers or a smaller tile")
         if disk_free is not None and self.disk_bytes > disk_free:
             raise BudgetError(
-                f"the store needs {human_bytes(self.disk_bytes)} on disk but only "
-                f"{human_bytes(disk_free)} are free: choose another disk, float32 or the "
+                f"the store needs {format_bytes(self.disk_bytes)} on disk but only "
+                f"{format_bytes(disk_free)} are free: choose another disk, float32 or the "
                 "triangle layout"
             )
 
@@ -207,12 +207,12 @@ class GramPlan:
                 f"{t.n_tiles:,} of {t.tile:,} x {t.tile:,}, {edge}{self.window} tasks in flight",
             ),
             ("arithmetic", f"{self.flops / 1e9:,.3g} Gflop in products{self._path()}"),
-            ("on disk", f"{human_bytes(self.disk_bytes)} in {self.stored_tiles:,} tile files"),
+            ("on disk", f"{format_bytes(self.disk_bytes)} in {self.stored_tiles:,} tile files"),
             ("workers", f"{r.workers or 1} process(es), {r.threads} task(s) at a time"),
             (
                 "memory",
-                f"{human_bytes(self.peak_bytes)} predicted for all processes together, "
-                f"{human_bytes(self.worker_bytes)} a worker, {human_bytes(r.memory)} allowed",
+                f"{format_bytes(self.peak_bytes)} predicted for all processes together, "
+                f"{format_bytes(self.worker_bytes)} a worker, {format_bytes(r.memory)} allowed",
             ),
         ]
 

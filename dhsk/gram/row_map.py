@@ -14,7 +14,7 @@ from dhsk.kernels import Kernel, require_unit_rows, squared_norms
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRows, apply_map
 from dhsk.samples.scan import rows_within
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 BLOCK_BYTES: Final = 16 * 2**20
 """Bytes of a block of samples that is mapped at a time."""
@@ -96,7 +96,7 @@ class RowMap:
         held = self.bytes_of(samples)
         if held > room:
             raise BudgetError(
-                f"the mapped samples take {human_bytes(held)} but {human_bytes(room)} of memory "
+                f"the mapped samples take {format_bytes(held)} but {format_bytes(room)} of memory "
                 f"are left: allow more, or {instead}"
             )
         blocks = self.blocks(samples, report=report, threads=threads)

@@ -12,7 +12,7 @@ from dhsk.execution.memory import Allowance, MemoryNeed
 from dhsk.models.fit_plan import PROCESS_BYTES, SMALLEST_PART, FitCounts
 from dhsk.models.sources import ClassesSource, RowsShape, edge_for, evaluation_bytes
 from dhsk.solvers.smo import matrix_bytes
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 _BLOCKS_SHARE: Final = 8
 """Divisor of the remaining memory: the share of concurrent blocks, except for the first, when
@@ -85,8 +85,8 @@ def share_of_fits(left: int, matrix: int, beside: int, cores: int) -> tuple[int,
     least = min(matrix, SMALLEST_PART**2 * 8) + beside
     if left < least:
         raise BudgetError(
-            f"an exact fit needs {human_bytes(least)} beside its samples but "
-            f"{human_bytes(left)} of memory are left: allow more"
+            f"an exact fit needs {format_bytes(least)} beside its samples but "
+            f"{format_bytes(left)} of memory are left: allow more"
         )
     at_once, each = share_memory(left, matrix + beside, cores)
     return each - beside, at_once

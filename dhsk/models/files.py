@@ -22,7 +22,7 @@ from dhsk.models.low_rank import LowRankModel
 from dhsk.samples import parse_sphere_map, parse_zero_rule
 from dhsk.samples.binary import read_header
 from dhsk.samples.paths import reading
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 SCHEMA: Final = 1
 _KINDS: Final[dict[str, type[SvcModel] | type[LowRankModel]]] = {
@@ -101,7 +101,7 @@ def _read_arrays(path: Path, room: int) -> Arrays:
             needed = sum(_bytes_of(archive, member) for member in archive.infolist())
         if needed > room:
             raise BudgetError(
-                f"the arrays of {path} take {human_bytes(needed)} but {human_bytes(room)} of "
+                f"the arrays of {path} take {format_bytes(needed)} but {format_bytes(room)} of "
                 "memory are left: make room, or read it on a machine with more"
             )
         with np.load(path, allow_pickle=False) as arrays:

@@ -17,7 +17,7 @@ from dhsk.solvers import eigenvalues as spectrum
 from dhsk.solvers.problems import Pair
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import PRODUCT_BYTES
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 FIT_BASE_BYTES: Final = 120_000_000
 """Memory of a task besides its matrix and vectors: compiled code, libraries, and a tile as it is
@@ -69,11 +69,11 @@ class FitPlan:
             how = "on working sets, from kernel values that are computed on demand"
         return [
             ["fits", f"{self.fits} SVMs in {self.tasks} tasks, {self.at_once} at a time, {how}"],
-            ["memory of a matrix", f"at most {human_bytes(self.room)}"],
+            ["memory of a matrix", f"at most {format_bytes(self.room)}"],
             [
                 "memory of the fits",
-                f"{human_bytes(self.need.total)} predicted for all processes together, "
-                f"{human_bytes(self.resources.memory)} allowed",
+                f"{format_bytes(self.need.total)} predicted for all processes together, "
+                f"{format_bytes(self.resources.memory)} allowed",
             ],
         ]
 
@@ -171,8 +171,8 @@ def plan_fits(
     if available < smallest + vectors + FIT_BASE_BYTES:
         least = resources.memory - available + smallest + vectors + FIT_BASE_BYTES
         raise BudgetError(
-            f"exact fits on {counts.n} samples need at least {human_bytes(least)} but "
-            f"{human_bytes(resources.memory)} are allowed: give more memory or fewer workers"
+            f"exact fits on {counts.n} samples need at least {format_bytes(least)} but "
+            f"{format_bytes(resources.memory)} are allowed: give more memory or fewer workers"
         )
     tasks = n_kernels * counts.pairs
     split = not on_sets and tasks < TASKS_PER_THREAD * resources.threads

@@ -28,7 +28,7 @@ from dhsk.models.sources import RowsShape
 from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 LossName: TypeAlias = Literal["squared_hinge", "logistic"]
 
@@ -146,8 +146,8 @@ class _Solver:
         least = self._bytes_of(columns.only([0]))
         if left < least:
             raise BudgetError(
-                f"second derivatives of {width} features take {human_bytes(least)} but "
-                f"{human_bytes(left)} of memory are left: allow more, or take fewer landmarks"
+                f"second derivatives of {width} features take {format_bytes(least)} but "
+                f"{format_bytes(left)} of memory are left: allow more, or take fewer landmarks"
             )
         return min(left, len(columns) * least)
 

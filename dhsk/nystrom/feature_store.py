@@ -37,7 +37,7 @@ from dhsk.gram.storage.descriptions import (
 from dhsk.gram.storage.header import short
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.stored_array import StoredArray
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 ATTRIBUTE: Final = "dhsk_features"
 NAMES: Final = "feature_names"
@@ -141,8 +141,8 @@ class FeatureStore:
         needed, free = len(self.missing()) * self.block_bytes, shutil.disk_usage(self.path).free
         if needed > free:
             raise BudgetError(
-                f"the features need {human_bytes(needed)} on disk but only {human_bytes(free)} are "
-                "free: choose another disk, or dtype='float32'"
+                f"the features need {format_bytes(needed)} on disk but only "
+                f"{format_bytes(free)} are free: choose another disk, or dtype='float32'"
             )
 
     def take_up(

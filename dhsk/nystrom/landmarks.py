@@ -11,7 +11,7 @@ from dhsk.errors import BudgetError, InputError
 from dhsk.nystrom.cholesky import Factor
 from dhsk.nystrom.placed import Placed
 from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 _LEAST_BLOCK: Final = 128
 """Least pivots of a block: some 120 make matrix products pay (Epperly et al., 2024)."""
@@ -186,6 +186,6 @@ def require_room(needed: int, room: int | None, what: str, instead: str) -> None
     """
     if room is not None and needed > room:
         raise BudgetError(
-            f"{what} take {human_bytes(needed)} but {human_bytes(room)} of memory are left: "
+            f"{what} take {format_bytes(needed)} but {format_bytes(room)} of memory are left: "
             f"allow more, or {instead}"
         )

@@ -10,7 +10,7 @@ from dhsk.execution.workers import resources_of
 from dhsk.gram.row_map import BLOCK_BYTES as READ_BYTES
 from dhsk.nystrom.landmarks import block_of
 from dhsk.nystrom.spans import BLOCK_BYTES, span_rows
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 Tier = Literal[
     "features in memory", "samples in memory", "samples read in every pass", "on workers"
@@ -98,8 +98,8 @@ def plan_here(need: ApproximationNeed, what: str, room: int, threads: int) -> Ap
             if planned <= room:
                 return ApproximationPlan(tier, at_once, planned)
     raise BudgetError(
-        f"{what} take {human_bytes(planned)}, even with samples read in every pass, but "
-        f"{human_bytes(room)} of memory are left: allow more, or take fewer landmarks"
+        f"{what} take {format_bytes(planned)}, even with samples read in every pass, but "
+        f"{format_bytes(room)} of memory are left: allow more, or take fewer landmarks"
     )
 
 
@@ -119,7 +119,7 @@ def plan_on_workers(
     ):
         if wanted > left:
             raise BudgetError(
-                f"{what} take {human_bytes(wanted)} of {where}, but {human_bytes(left)} are left: "
-                "allow more, or take fewer landmarks"
+                f"{what} take {format_bytes(wanted)} of {where}, but "
+                f"{format_bytes(max(left, 0))} are left: allow more, or take fewer landmarks"
             )
     return ApproximationPlan("on workers", 2 * resources.threads, planned)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dhsk.gram.plan import MANY_FILES, GramPlan
 from dhsk.gram.storage.staged import CSR_CHUNK, DENSE_CHUNK_BYTES
 from dhsk.planning.rates import Rates
-from dhsk.units import human_bytes, human_seconds
+from dhsk.units import format_bytes, human_seconds
 
 START_SECONDS = 2.5
 """A local cluster starts in 1.5 s, and the first task of each worker loads for a second."""
@@ -117,8 +117,8 @@ class Prediction:
                 "rates",
                 f"{self.at_once} x {line.flops / 1e9:.3g} Gflop/s ({path}), "
                 f"kernel {1e9 * self.kernel:.2g} ns an entry, "
-                f"disk {human_bytes(self.rates.write)}/s written, "
-                f"{human_bytes(self.rates.read)}/s read; {self.rates.note}",
+                f"disk {format_bytes(self.rates.write)}/s written, "
+                f"{format_bytes(self.rates.read)}/s read; {self.rates.note}",
             ),
         ]
 
@@ -150,14 +150,14 @@ class Prediction:
             ),
             (
                 "disk",
-                f"{r.threads:,} threads make {human_bytes(made)}/s where it takes "
-                f"{human_bytes(self.rates.write)}/s: {_verdict(made / self.rates.write)}; "
-                f"they read {human_bytes(blocks / busy)}/s of samples",
+                f"{r.threads:,} threads make {format_bytes(made)}/s where it takes "
+                f"{format_bytes(self.rates.write)}/s: {_verdict(made / self.rates.write)}; "
+                f"they read {format_bytes(blocks / busy)}/s of samples",
             ),
             ("files", self._files()),
             (
                 "worker memory",
-                f"{human_bytes(p.worker_bytes)} of {human_bytes(allowed)} a worker: "
+                f"{format_bytes(p.worker_bytes)} of {format_bytes(allowed)} a worker: "
                 + ("no limit" if p.fits else "the limit, give more memory or a smaller tile"),
             ),
         ]
@@ -165,7 +165,7 @@ class Prediction:
     def _files(self) -> str:
         p = self.plan
         total = p.stored_tiles + math.ceil(p.samples * p.row_bytes / DENSE_CHUNK_BYTES)
-        size = human_bytes(p.tile_bytes / max(p.stored_tiles, 1))
+        size = format_bytes(p.tile_bytes / max(p.stored_tiles, 1))
         many = total > 2 * MANY_FILES
         word = "many for a shared file system, take larger tiles" if many else "no limit"
         return f"{total:,}, the tiles {size} each: {word}"

@@ -29,7 +29,7 @@ from dhsk.kernels import Kernel
 from dhsk.kernels.rows import inner_product
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import apply_map, open_samples, scan
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 Work: TypeAlias = Callable[[], object]
 
@@ -108,7 +108,7 @@ class Rates:
             ("GEMM float32", f"{self.float32.flops / 1e9:.3g} Gflop/s a thread"),
             ("sparse products", f"{1e-6 / self.sparse.each:,.0f} million multiply-adds/s a thread"),
             ("checking samples", f"{1e-6 / self.stage:,.0f} million numbers/s"),
-            ("disk", f"{human_bytes(self.write)}/s written, {human_bytes(self.read)}/s read"),
+            ("disk", f"{format_bytes(self.write)}/s written, {format_bytes(self.read)}/s read"),
             ("scheduler", f"{self.tasks:,.0f} empty tasks/s"),
             ("measured", self.note),
         ]

@@ -16,7 +16,7 @@ from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.sources import RowsShape
 from dhsk.solvers.pairs import FINE_SAMPLES
-from dhsk.units import human_bytes
+from dhsk.units import format_bytes
 
 COLUMNS: Final = "", "one model", "how", "grid", "how"
 """Heads of the table."""
@@ -48,7 +48,7 @@ class PlannedFit:
     @property
     def cells(self) -> tuple[str, str]:
         """Bytes and words for people."""
-        return human_bytes(self.need.total), self.how
+        return format_bytes(self.need.total), self.how
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,9 @@ def predicted_bytes(samples: Path, options: list[str]) -> float:
     """What `dhsk plan` says, in bytes."""
     words = [sys.executable, "-m", "dhsk", "plan", str(samples), *options]
     text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    found = re.search(r"memory +([\d.]+) (MB|GB) predicted", text)
+    found = re.search(r"memory +([\d.]+ [MG]iB) predicted", text)
     assert found, text
-    return float(found[1]) * {"MB": 1e6, "GB": 1e9}[found[2]]
+    return parse_bytes(found[1])
 
 
 def make_samples(n: int, dim: int, density: float | None, folder: Path) -> Path:

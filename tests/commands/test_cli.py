@@ -315,7 +315,7 @@ def test_prediction_beside_what_happened(run: Any, samples: Any) -> None:
     found = outcome_of(run(*words)[1])
     assert found["tiles computed"] == ["6", "6"]
     # 6 tiles of 30 x 30 in float32 and 80 samples of 12 in float64; on disk also zarr's metadata.
-    assert found["on disk"][0] == f"{(6 * 900 * 4 + 80 * 12 * 8) / 1000:.3g} KB"
+    assert found["on disk"][0] == f"{(6 * 900 * 4 + 80 * 12 * 8) / 1024:.2f} kiB"
     assert found["peak memory, all processes"][1] == "not seen from here"
     assert [seconds[-1] for seconds in found["seconds"]] == ["s", "s"]
     Path("g/gram/c/0/1").unlink()
@@ -338,7 +338,7 @@ def test_products_in_float32(run: Any, samples: Any) -> None:
 def test_gram_that_does_not_fit(run: Any, samples: Any) -> None:
     """Exit code 3 before anything is written."""
     code, _, err = run("gram", "x.npy", "--out", "g", "--memory", "100MB")
-    assert (code, "100 MB are allowed" in err) == (TOO_BIG, True)
+    assert (code, "95.37 MiB are allowed" in err) == (TOO_BIG, True)
     assert not Path("g").exists()
 
 

@@ -27,7 +27,7 @@ def test_plan_that_does_not_fit(run: Any) -> None:
     code, out, err = run("plan", "--n", 20000, "--dim", 393, "--memory", "300MB")
     assert code == TOO_BIG
     assert "20,000 x 20,000" in out
-    assert "300 MB are allowed" in err
+    assert "286.10 MiB are allowed" in err
 
 
 def test_plan_of_a_file(run: Any, samples: Any) -> None:

@@ -20,7 +20,7 @@ def exact_bytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Print bytes in full, of a process that holds as much as a command does."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for place in ("planning.training", "commands.train"):
-        monkeypatch.setattr(f"dhsk.{place}.human_bytes", str)
+        monkeypatch.setattr(f"dhsk.{place}.format_bytes", str)
     for place in ("limits", "memory"):
         monkeypatch.setattr(f"dhsk.execution.{place}.held_bytes", lambda: 3 * 10**8)
 

@@ -256,7 +256,7 @@ def test_an_older_result_stays_where_prediction_fails(run: Any, samples: Any) ->
 def test_too_little_memory_has_its_own_code(run: Any, samples: Any) -> None:
     """With the numbers."""
     code, _, err = run("train", "x.npy", "--labels", "y.txt", "--out", "m", "--memory", "1MB")
-    assert (code, "mapped samples take 7.68 KB but 0 B" in err) == (TOO_BIG, True)
+    assert (code, "mapped samples take 7.50 kiB but 0 B" in err) == (TOO_BIG, True)
 
 
 def test_a_fit_that_does_not_converge_is_said(run: Any, samples: Any, monkeypatch: Any) -> None:

@@ -168,8 +168,8 @@ def test_blocks_do_not_show(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_does_not_fit_is_refused(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has both sizes and the ways out, and the advice is good."""
     match = (
-        r"matrix of 250 samples takes 512 KB, but there is room for 300 KB: give more memory, "
-        r'halve it with dtype="float32", or fit at most 192 samples'
+        r"matrix of 250 samples takes 500\.00 kiB, but there is room for 292\.97 kiB: "
+        r'give more memory, halve it with dtype="float32", or fit at most 192 samples'
     )
     # A limit is for the whole process, of which a matrix of 250 samples is a small part.
     monkeypatch.setattr("dhsk.estimators.one_class.own_room", lambda _: 300_000)
@@ -184,7 +184,7 @@ def test_what_does_not_fit_is_refused(data: Any, monkeypatch: pytest.MonkeyPatch
 
 def test_memory_is_that_of_the_process(data: Any) -> None:
     """As in every estimator: what the process holds already counts."""
-    with pytest.raises(BudgetError, match=r"mapped samples take 40 KB but 0 B .* fewer samples"):
+    with pytest.raises(BudgetError, match=r"samples take 39\.06 kiB but 0 B .* fewer samples"):
         HeatOneClassSVM(memory="1MB").fit(data[0])
 
 

@@ -257,7 +257,7 @@ def test_what_does_not_converge_says_so_with_numbers(monkeypatch: pytest.MonkeyP
 def test_samples_beyond_the_memory_allowed_are_refused() -> None:
     """Before they are read, with both numbers."""
     X, y = digits(2, 60)
-    with pytest.raises(BudgetError, match=re.compile(r"mapped samples take .* KB but 0 B")):
+    with pytest.raises(BudgetError, match=re.compile(r"mapped samples take .* kiB but 0 B")):
         heat(memory=1000).fit(X, y)
 
 

@@ -248,7 +248,7 @@ def test_too_little_memory_is_refused_first(tmp_path: Path, counts: Any) -> None
     """What cannot fit is refused before samples are read."""
     X = counts(30, DIM)
     X[3, 3] = np.nan  # would be an InputError if it were read
-    with pytest.raises(dhsk.BudgetError, match="but 10 MB are allowed"):
+    with pytest.raises(dhsk.BudgetError, match=r"but 9\.54 MiB are allowed"):
         dhsk.compute_gram(X, KERNEL, store=tmp_path / "g", memory="10MB")
 
 

@@ -162,7 +162,7 @@ def test_table_for_notebooks(R: dhsk.GramMatrix) -> None:
     R.path = R.path / "a<b"
     html = R._repr_html_()
     for cells in (
-        '<th scope="row">Bytes</th><td>13.1 KB</td><td>800 B</td>',
+        '<th scope="row">Bytes</th><td>12.84 kiB</td><td>800 B</td>',
         '<th scope="row">Shape</th><td>(53, 31)</td><td>(10, 10)</td>',
         f"<td>24, {'computed on demand' if R.computed else 'stored'}</td>",
         "<td>heat t=0.1</td>",

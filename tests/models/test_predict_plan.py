@@ -87,12 +87,13 @@ def test_workers_each_have_the_model() -> None:
 def test_no_room_for_a_small_block_is_refused_with_the_numbers() -> None:
     """Before a sample is read."""
     match = (
-        r"a prediction needs 36\d MB \(process 360 MB, blocks of samples and kernel values "
-        r"[\d.]+ MB\) but 361 MB are allowed: allow more, or predict fewer samples at a time"
+        r"a prediction needs 34\d\.\d\d MiB \(process 343\.32 MiB, blocks of samples and kernel "
+        r"values [\d.]+ MiB\) but 344\.28 MiB are allowed: allow more, or predict fewer samples at "
+        r"a time"
     )
     with pytest.raises(BudgetError, match=match):
         plan_prediction(need_of(10**5), 0, allowed(61 * MB, 361 * MB))
-    with pytest.raises(BudgetError, match=r"results 800 MB"):
+    with pytest.raises(BudgetError, match=r"results 762.94 MiB"):
         plan_prediction(need_of(10**5), 8_000 * 10**5, allowed(500 * MB))
 
 

@@ -328,10 +328,10 @@ def test_what_cannot_be_written_is_refused_before(
         model.write(unknown, tmp_path / "z")
     with monkeypatch.context() as patch:
         patch.setattr("dhsk.estimators.nystrom.own_room", lambda _: 10_000)
-        with pytest.raises(BudgetError, match=r"150 samples and their features take .* 10 KB"):
+        with pytest.raises(BudgetError, match=r"150 samples and their features take .* 9\.77 kiB"):
             model.write(X, tmp_path / "z")
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
-    with pytest.raises(BudgetError, match=r"features need .* on disk but only 1 KB are free"):
+    with pytest.raises(BudgetError, match=r"features need .* on disk but only 0\.98 kiB are"):
         model.write(X, tmp_path / "z")
     assert not (tmp_path / "z").exists()
 

@@ -231,7 +231,7 @@ def test_single_precision_stays_above_its_rounding(clusters: Any) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     """With both numbers."""
     require_room(9600, 9600, "10 landmarks", "take fewer")
-    with pytest.raises(BudgetError, match=r"10 landmarks take 9\.6 KB but 9\.6 KB of memory are"):
+    with pytest.raises(BudgetError, match=r"10 landmarks take 9\.38 kiB but 9\.37 kiB of memory"):
         require_room(9600, 9599, "10 landmarks", "take fewer")
 
 

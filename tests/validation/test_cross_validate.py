@@ -195,7 +195,7 @@ def test_bad_input_is_named(digits: Any, options: Any, message: str) -> None:
 def test_fits_that_do_not_fit_are_refused(digits: Any) -> None:
     """The refusal has the numbers."""
     with pytest.raises(
-        dhsk.BudgetError, match=r"300 samples need at least \d+ MB but 300 MB are allowed"
+        dhsk.BudgetError, match=r"300 samples need at least [\d.]+ MiB but 286\.10 MiB are"
     ):
         dhsk.cross_validate(*digits, memory="300MB")
 
