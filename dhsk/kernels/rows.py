@@ -2,8 +2,9 @@
 
 from typing import Any, Final, TypeAlias
 
+import numba
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, sparray, spmatrix
 
 from dhsk.arrays import Floats, Rows, blocks
@@ -13,6 +14,8 @@ from dhsk.kernels.certified.evaluate import Reals
 
 RowsLike: TypeAlias = ArrayLike | sparray | spmatrix
 """What a caller may pass as samples: anything that numpy reads as 2-D, or a sparse matrix."""
+
+_Numbers: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
 
 _Csr: TypeAlias = "csr_array[np.float64, tuple[int, int]]"
 
@@ -188,15 +191,34 @@ def sparse_is_cheaper(multiplies: float, dense_multiplies: float) -> bool:
 
 
 def _sparse_product(X: _Csr, Y: _Csr, out: Floats) -> None:
-    # It adds the terms one by one, which would lose too many digits in float32.
-    X, transposed = X.astype(np.float64), Y.T.tocsr().astype(np.float64)
-    step = _rows_within_bound(Y.shape[0])  # a strip of the product may fill in
-    for strip in blocks(X.shape[0], step):
-        product = X[strip] @ transposed
-        if out.dtype == product.dtype:
-            product.toarray(out=out[strip])
-        else:
-            out[strip] = product.toarray()
+    of_y = Y.T.tocsr()
+    _add_terms(X.data, X.indices, X.indptr, of_y.data, of_y.indices, of_y.indptr, out)
+
+
+@numba.njit(nogil=True, cache=True)
+def _add_terms(
+    data: Floats,
+    indices: _Numbers,
+    indptr: _Numbers,
+    of_y: Floats,
+    columns: _Numbers,
+    starts: _Numbers,
+    out: Floats,
+) -> None:
+    """Product of CSR arrays X and Y.T, dense, with the bits of SciPy's sparse one.
+
+    Measured on 10 entries in a row of 6,714 features: a fifth of the time of SciPy's and `toarray`.
+    """
+    # In float64: terms that are added one by one would lose too many digits in float32.
+    sums = np.zeros(out.shape[1])
+    for i in range(out.shape[0]):
+        for k in range(indptr[i], indptr[i + 1]):
+            value = np.float64(data[k])
+            for place in range(starts[indices[k]], starts[indices[k] + 1]):
+                sums[columns[place]] += value * np.float64(of_y[place])
+        for j in range(out.shape[1]):
+            out[i, j] = sums[j]
+            sums[j] = 0.0
 
 
 def _dense_product(X: _Csr, Y: _Csr, out: Floats) -> None:
