@@ -16,6 +16,7 @@ from dhsk.arrays import Floats, Indices
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
 from dhsk.solvers.smo import padded
+from dhsk.solvers.sources import gathered
 
 _Blocks: TypeAlias = dict[tuple[int, int], NDArray[Any]]
 """Stored values between the classes a <= b, (samples of a, samples of b)."""
@@ -35,7 +36,7 @@ class ClassBlocks:
 
     def __init__(self, stored: GramMatrix, codes: Indices) -> None:
         self._stored = stored
-        self._codes = codes
+        self.codes = codes
         self._classes = [np.flatnonzero(codes == c) for c in range(int(codes.max()) + 1)]
         self._place = np.zeros(len(codes), np.intp)
         for members in self._classes:
@@ -46,14 +47,14 @@ class ClassBlocks:
 
     def __getstate__(self) -> dict[str, Any]:
         """Where the tiles are, without their values."""
-        return {"stored": self._stored, "codes": self._codes}
+        return {"stored": self._stored, "codes": self.codes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]  # as it was made
 
     def pair(self, kernel: Kernel, members: Indices) -> NDArray[Any] | None:
         """Matrix of two whole classes, (n, padded(n)), as `smo.ascend` takes it; else None."""
-        a, b = (int(self._codes[members[end]]) for end in (0, -1))
+        a, b = (int(self.codes[members[end]]) for end in (0, -1))
         if not 0 <= a < b or len(members) != len(self._classes[a]) + len(self._classes[b]):
             return None
         n, cut = len(members), len(self._classes[a])
@@ -73,11 +74,10 @@ class ClassBlocks:
         They come as positions among the rows, number of the group, and values, which are valid
         until the next ones.
         """
-        codes = self._codes[rows]
+        codes = self.codes[rows]
         own = [np.flatnonzero(codes == c) for c in np.unique(codes)]
-        most = max(map(len, own)) * max(map(len, self._classes))
         # Fresh memory of each panel takes longer than the panel.
-        scratch = np.empty((2, most), self._stored.dtype)
+        scratch = np.empty(max(map(len, own)) * max(map(len, groups)), self._stored.dtype)
         for places in own:
             for number, group in enumerate(groups):
                 if len(group):
@@ -87,22 +87,13 @@ class ClassBlocks:
         self, kernel: Kernel, rows: Indices, columns: Indices, scratch: NDArray[Any]
     ) -> NDArray[Any]:
         """Values between some samples of one class and some of another, or of the same."""
-        a, b = int(self._codes[rows[0]]), int(self._codes[columns[0]])
-        own, others = self._place[rows], self._place[columns]
-        # The rows come first, as they are fewer. With other modes `out` is buffered.
-        if a <= b:
-            block = self._values()[0][a, b]
-            strip = scratch[0, : len(rows) * block.shape[1]].reshape(len(rows), -1)
-            products = scratch[1, : len(rows) * len(columns)].reshape(len(rows), -1)
-            np.take(block, own, axis=0, out=strip, mode="clip")
-            np.take(strip, others, axis=1, out=products, mode="clip")
-            return self._of_products(kernel, products, rows, columns)
-        block = self._values()[0][b, a]
-        strip = scratch[0, : len(rows) * len(block)].reshape(-1, len(rows))
-        products = scratch[1, : len(rows) * len(columns)].reshape(-1, len(rows))
-        np.take(block, own, axis=1, out=strip, mode="clip")
-        np.take(strip, others, axis=0, out=products, mode="clip")
-        return self._of_products(kernel, products, columns, rows).T
+        a, b = int(self.codes[rows[0]]), int(self.codes[columns[0]])
+        if a > b:
+            return self._between(kernel, columns, rows, scratch).T
+        products = scratch[: len(rows) * len(columns)].reshape(len(rows), -1)
+        block = self._values()[0][a, b]
+        gathered(block, self._place[rows], self._place[columns], block.dtype, products)
+        return self._of_products(kernel, products, rows, columns)
 
     def _square(self, kernel: Kernel, c: int) -> NDArray[Any]:
         """Values of a class, which serve all pairs that it is in, for the last kernels."""
@@ -129,7 +120,7 @@ class ClassBlocks:
         keys = [(a, b) for a in range(k) for b in range(a, k)]
         wanted = [(self._classes[a], self._classes[b]) for a, b in keys]
         found = dict(zip(keys, self._stored.submatrices(wanted, self._stored.dtype), strict=True))
-        diagonal = np.zeros(len(self._codes))
+        diagonal = np.zeros(len(self.codes))
         for c, members in enumerate(self._classes):
             diagonal[members] = np.diagonal(found[c, c])
         return found, diagonal

@@ -17,7 +17,7 @@ from dhsk.gram.storage.staged import StagedSamples
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.rows_cache import RowsCache, row_bytes
 from dhsk.models.sources import COMBINED_ROWS, RowsSource, combined
-from dhsk.solvers.sources import Combination, Panel, Source, repeat_to_padded
+from dhsk.solvers.sources import Combination, Panel, Source, parts_of, repeat_to_padded
 
 MULTIPLY_RATE: Final = 2.5e10
 """Assumed float64 operations of a core in a second. Measured on one core, the others idle: 45e9."""
@@ -33,6 +33,9 @@ READ_RATE: Final = 1.5e9
 """Assumed bytes of tiles that a core reads and evaluates in a second. Measured on one core, on
 WebKB's cosines in the page cache: 2.6e9."""
 
+
+HELD_ROWS: Final = 1024
+"""Most rows of the panels of values in memory, which are as wide as a class."""
 
 SPAN_BYTES: Final = 32 * 2**20
 """Bytes of the samples that a task reads to combine columns."""
@@ -88,6 +91,14 @@ class GramSource:
         columns = [np.arange(len(group)) for group in groups]
         for places, number, values in self._held.panels(self.G.kernel, rows, groups):
             yield Panel(places, number, columns[number], values)
+
+    def row_parts(self, rows: Indices, most: int) -> list[Indices]:
+        """Positions among some samples in parts, by class or by tile."""
+        by = rows // self.G.tiling.tile if self._held is None else self._held.codes[rows]
+        order = np.argsort(by, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(by[order])) + 1)
+        most = most if self._held is None else min(most, HELD_ROWS)
+        return [part for group in groups for part in parts_of(group, most)]
 
     def _panels_of_tiles(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
         """Parts of tiles, each of which is read once."""

@@ -15,7 +15,7 @@ from dhsk.execution.tasks import Executor
 from dhsk.models.journal import Journal
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
-from dhsk.solvers.held_out import SupportVectors, held_out_decisions
+from dhsk.solvers.held_out import SupportVectors, held_out_decisions, sample_bytes
 from dhsk.solvers.pairs import PairTask, is_small, solve_pairs, solve_whole
 from dhsk.solvers.problems import Pair, make_pair, make_pairs, members_of_classes
 from dhsk.solvers.smo import matrix_bytes
@@ -51,6 +51,11 @@ MANY_TASKS: Final = 100
 
 FEW_SAMPLES: Final = 2048
 """Most samples of a small problem, a fraction of a second of work."""
+
+
+DECIDED_BYTES: Final = 1 << 27
+"""Bytes of the coefficients of the folds that share a pass for held-out decisions, and of the sums
+of a task, about."""
 
 
 class PairPart(NamedTuple):
@@ -93,10 +98,10 @@ def solve_parts(
 
 
 def decide_part(
-    shared: SharedProblems, kernel: int, rows: Indices, found: SupportVectors
+    shared: SharedProblems, kernel: int, rows: Indices, folds: Indices, found: SupportVectors
 ) -> Floats:
-    """Decisions of all pairs for some samples: the task that workers run."""
-    return held_out_decisions(shared.problems[kernel].source, rows, shared.classes, found)
+    """Decisions of all pairs for some samples of some folds: the task that workers run."""
+    return held_out_decisions(shared.problems[kernel].source, rows, folds, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,17 +177,31 @@ class PairSolver:
 
         They are (values of C, samples, pairs), fold by fold.
         """
-        chain = len(self.problems[k].C)
-        parts = [slice(f * chain, (f + 1) * chain) for f in range(len(folds))]
-        own = (
-            (k, rows, SupportVectors.of([fits[part] for fits in solved.fits]))
-            for rows, part in zip(folds, parts, strict=True)
-        )
-        if self.problems[k].source.computes:  # it has tasks of its own
-            yield from (decide_part(self._problems, *one) for one in own)
-            return
-        tasks = ((self._shared, *one) for one in own)
-        yield from self.placement.executor.run(decide_part, tasks, ordered=True)
+        classes, chain = self._problems.classes, len(self.problems[k].C)
+        each = sample_bytes(len(classes), chain) * len(self.codes)
+        at_once = 1 if self.problems[k].source.computes else max(1, DECIDED_BYTES // each)
+        for some in blocks(len(folds), at_once):
+            columns = slice(some.start * chain, some.stop * chain)
+            own = [fits[columns] for fits in solved.fits]
+            yield from self._decided(k, folds[some], SupportVectors.of(own, classes, chain))
+
+    def _decided(self, k: int, tests: Sequence[Indices], found: SupportVectors) -> Sequence[Floats]:
+        """Decisions for the samples of some folds, which share what is read of the matrix."""
+        sizes, (_, n_pairs, chain) = [len(test) for test in tests], found.intercepts.shape
+        folds, rows = np.repeat(np.arange(len(tests)), sizes), np.concatenate(tests)
+        source, executor = self.problems[k].source, self.placement.executor
+        if source.computes:  # it has tasks of its own
+            decided = decide_part(self._problems, k, rows, folds, found)
+        else:
+            most = DECIDED_BYTES // sample_bytes(len(found.groups), chain)
+            parts = source.row_parts(rows, max(1, most))
+            shared = executor.share(found)
+            tasks = ((self._shared, k, rows[part], folds[part], shared) for part in parts)
+            decided = np.empty((chain, len(rows), n_pairs))
+            values = executor.run(decide_part, tasks, ordered=True)
+            for part, own in zip(parts, values, strict=True):
+                decided[:, part] = own
+        return np.split(decided, np.cumsum(sizes)[:-1], axis=1)
 
     def forget(self, k: int) -> None:
         """Delete the fits of a kernel, and its rounds, from the checkpoint."""

@@ -25,6 +25,7 @@ from dhsk.solvers.sources import (
     Source,
     fill_symmetric,
     gathered,
+    parts_of,
 )
 
 _EDGE: Final = 1024
@@ -96,6 +97,10 @@ class RowsSource:
                 values = self._kernel.of_rows(self._rows[rows[i]], self._rows[group[j]])
                 places = np.arange(i.start, i.stop), np.arange(j.start, j.stop)
                 yield Panel(places[0], number, places[1], values)
+
+    def row_parts(self, rows: Indices, most: int) -> list[Indices]:
+        """Positions among some samples in parts."""
+        return parts_of(np.arange(len(rows)), most)
 
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns, on all cores."""

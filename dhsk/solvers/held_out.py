@@ -1,12 +1,12 @@
-"""Decisions of all pairs of classes for held-out samples, from the support vectors of one fold.
+"""Decisions of all pairs of classes for held-out samples, from the support vectors of some folds.
 
 A pair needs the entries between these samples and its support vectors. A class is in as many pairs
-as there are other classes, and they share the entries of its samples.
+as there are other classes, and its pairs, folds and values of C share the entries of its samples.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -18,83 +18,91 @@ from dhsk.solvers.sources import Combination, Source
 
 @dataclass(frozen=True, eq=False)
 class SupportVectors:
-    """Support vectors of all pairs of classes by some columns, in few arrays."""
+    """Support vectors of all pairs of classes in some folds, by some columns of each fold."""
 
-    columns: int
+    groups: list[Indices]
+    """Samples of each class that are support vectors of any fit."""
+    coef: list[Floats]
+    """Coefficients of each class, (folds, samples, (k - 1) columns). The pairs of a class are
+    ordered by the other class."""
     intercepts: Floats
-    """(pairs, columns)."""
-    counts: Indices
-    """Number of support vectors, (pairs, columns)."""
-    support: Indices
-    """Indices among the samples of each pair, fit by fit."""
-    coef: Floats
+    """(folds, pairs, columns)."""
 
     @classmethod
-    def of(cls, fits: Sequence[Sequence[Fit]]) -> "SupportVectors":
-        """Of the fits of each pair, one for every column."""
-        flat = [fit for own in fits for fit in own]
-        shape = len(fits), len(fits[0])
+    def of(
+        cls, fits: Sequence[Sequence[Fit]], classes: Sequence[Indices], columns: int
+    ) -> "SupportVectors":
+        """Of the fits of each pair, fold by fold; classes are the samples of each."""
+        k, folds = len(classes), len(fits[0]) // columns
+        V = [np.zeros((folds, len(members), k - 1, columns)) for members in classes]
+        used = [np.zeros(len(members), bool) for members in classes]
+        for (a, b), own in zip(combinations(range(k), 2), fits, strict=True):
+            for number, fit in enumerate(own):
+                fold, column = divmod(number, columns)
+                cut = np.searchsorted(fit.support, len(classes[a]))
+                first, second = fit.support[:cut], fit.support[cut:] - len(classes[a])
+                V[a][fold, first, b - 1, column] = fit.coef[:cut]
+                V[b][fold, second, a, column] = fit.coef[cut:]
+                used[a][first] = used[b][second] = True
+        intercepts = np.array([[fit.intercept for fit in own] for own in fits])
         return cls(
-            shape[1],
-            np.array([fit.intercept for fit in flat]).reshape(shape),
-            np.array([len(fit.support) for fit in flat]).reshape(shape),
-            np.concatenate([fit.support for fit in flat]),
-            np.concatenate([fit.coef for fit in flat]),
+            [members[some] for members, some in zip(classes, used, strict=True)],
+            [
+                own[:, some].reshape(folds, np.count_nonzero(some), (k - 1) * columns)
+                for own, some in zip(V, used, strict=True)
+            ],
+            np.stack(np.split(intercepts, folds, axis=1)),
         )
 
-    def by_class(self, classes: Sequence[Indices]) -> Iterator[tuple[Indices, Floats]]:
-        """Support vectors of each class, and their coefficients, (n, (k - 1) columns).
 
-        classes are the samples of each. The pairs of a class are ordered by the other class.
-        """
-        first, second = np.array(np.triu_indices(len(classes), 1))
-        pair = np.repeat(np.arange(len(first)), self.counts.sum(axis=1))
-        column = np.repeat(np.tile(np.arange(self.columns), len(first)), self.counts.ravel())
-        cut = np.array([len(members) for members in classes])[first[pair]]
-        of_second = self.support >= cut
-        place = np.where(of_second, self.support - cut, self.support)
-        own = np.where(of_second, second[pair], first[pair])
-        other = np.where(of_second, first[pair], second[pair] - 1)
-        for number, members in enumerate(classes):
-            mine = own == number
-            V = np.zeros((len(members), len(classes) - 1, self.columns))
-            V[place[mine], other[mine], column[mine]] = self.coef[mine]
-            used = np.unique(place[mine])
-            yield members[used], V[used].reshape(len(used), V.shape[1] * V.shape[2])
+def sample_bytes(k: int, columns: int) -> int:
+    """Bytes of the coefficients, or else of the sums, of a sample in one fold and k classes."""
+    return 8 * k * (k - 1) * columns
 
 
 def held_out_decisions(
-    source: Source, rows: Indices, classes: Sequence[Indices], found: SupportVectors
+    source: Source, rows: Indices, folds: Indices, found: SupportVectors
 ) -> Floats:
-    """Decisions for some samples, (columns, rows, pairs); classes are the samples of each class."""
-    groups, coef = zip(*found.by_class(classes), strict=True)
-    pairs = pairs_of_classes(len(classes))
-    out = np.zeros((len(rows), len(found.intercepts), found.columns))
-    sums = _combined if source.computes else _of_panels
-    for places, number, values in sums(source, rows, groups, coef):
-        shape = len(places), len(classes) - 1, found.columns
-        out[places[:, None], pairs[number]] += values.reshape(shape)
-    return np.ascontiguousarray((out + found.intercepts).transpose(2, 0, 1))
+    """Decisions for some samples, (columns, rows, pairs); folds are those of each, ascending."""
+    k, columns = len(found.groups), found.intercepts.shape[2]
+    sums = np.zeros((k, len(rows), (k - 1) * columns))
+    add = _add_combined if source.computes else _add_panels
+    add(sums, source, rows, folds, found)
+    out = found.intercepts[folds]
+    for own, pairs in zip(sums, pairs_of_classes(k), strict=True):
+        out[:, pairs] += own.reshape(len(rows), k - 1, columns)
+    return np.ascontiguousarray(out.transpose(2, 0, 1))
 
 
-_Sums: TypeAlias = Iterator[tuple[Indices, int, Floats]]
-"""Positions among the samples, a class, and sums over some of its support vectors."""
+def _add_panels(
+    sums: Floats, source: Source, rows: Indices, folds: Indices, found: SupportVectors
+) -> None:
+    """Add the parts of a stored matrix, of which each serves all folds."""
+    for panel in source.panels(rows, found.groups):
+        coef = found.coef[panel.group]
+        if len(panel.columns) < coef.shape[1]:
+            coef = coef[:, panel.columns]
+        for fold, part in _by_fold(folds[panel.rows]):
+            sums[panel.group, panel.rows[part]] += panel.values[part] @ coef[fold]
 
 
-def _of_panels(
-    source: Source, rows: Indices, groups: Sequence[Indices], coef: Sequence[Floats]
-) -> _Sums:
-    """Sums over parts of a stored matrix."""
-    for panel in source.panels(rows, groups):
-        yield panel.rows, panel.group, panel.values @ coef[panel.group][panel.columns]
+def _add_combined(
+    sums: Floats, source: Source, rows: Indices, folds: Indices, found: SupportVectors
+) -> None:
+    """Add the columns of all support vectors, computed at the samples alone."""
+    parts, places = [], []
+    for fold, part in _by_fold(folds):
+        order = part.start + np.argsort(rows[part], kind="stable")
+        for number, group in enumerate(found.groups):
+            if len(group):
+                parts.append(Combination(rows[order], group, found.coef[number][fold]))
+                places.append((number, order))
+    for place, values in zip(places, source.combine(parts) if parts else (), strict=True):
+        sums[place] += values
 
 
-def _combined(
-    source: Source, rows: Indices, groups: Sequence[Indices], coef: Sequence[Floats]
-) -> _Sums:
-    """Sums over the columns of all support vectors, computed at the samples alone."""
-    order = np.argsort(rows, kind="stable")
-    used = [number for number, group in enumerate(groups) if len(group)]
-    parts = [Combination(rows[order], groups[number], coef[number]) for number in used]
-    for number, values in zip(used, source.combine(parts) if parts else (), strict=True):
-        yield order, number, values
+def _by_fold(folds: Indices) -> Iterator[tuple[int, slice]]:
+    """Folds that occur among ascending ones, and where."""
+    starts = np.flatnonzero(np.diff(folds, prepend=-1))
+    for start, stop in pairwise([*starts, len(folds)]):
+        yield int(folds[start]), slice(int(start), int(stop))

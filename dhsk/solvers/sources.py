@@ -80,7 +80,13 @@ class Source(Protocol):
         """Entries between some samples and each group of samples, in parts.
 
         The samples of a group are of one class. Each entry is in one part, in any order that
-        depends on the arguments alone.
+        depends on the arguments alone. Positions in a part ascend.
+        """
+
+    def row_parts(self, rows: Indices, most: int) -> list[Indices]:
+        """Positions among some samples in parts, ascending, of about `most` or fewer samples.
+
+        Reading the panels of each part takes about as long as reading those of all samples.
         """
 
     def product(self, V: Floats) -> Floats:
@@ -121,6 +127,10 @@ class ArraySource:
             for number, group in enumerate(groups):
                 yield Panel(places, number, columns[number], strip.take(group, axis=1))
 
+    def row_parts(self, rows: Indices, most: int) -> list[Indices]:
+        """Positions among some samples in parts."""
+        return parts_of(np.arange(len(rows)), most)
+
     def product(self, V: Floats) -> Floats:
         """Product with V."""
         strips = (self._K[part].astype(np.float64, copy=False) for part in blocks(self.n, _EDGE))
@@ -159,6 +169,11 @@ def products(source: Source, vectors: Sequence[tuple[Indices, Floats]]) -> Itera
         found = source.product(V)
         for place, (members, _) in enumerate(part):
             yield found[members, place]
+
+
+def parts_of(positions: Indices, most: int) -> list[Indices]:
+    """Cut positions in parts of at most some number."""
+    return [positions[some] for some in blocks(len(positions), most)]
 
 
 def repeat_to_padded(members: Indices) -> Indices:

@@ -1,5 +1,6 @@
 """Held-out decisions of all pairs at once, against each pair by itself."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -38,19 +39,18 @@ def test_decisions_are_those_of_each_pair(classes: int, source: type[ArraySource
         for pair in pairs
         for own in [K[np.ix_(pair.members, pair.members)]]
     ]
-    for fold in (0, 1):
-        own = [found[2 * fold : 2 * fold + 2] for found in fits]
-        rows = rng.permutation(np.flatnonzero(weights[fold] == 0))
-        decisions = held_out_decisions(
-            source(K), rows, members_of_classes(codes), SupportVectors.of(own)
-        )
-        assert decisions.shape == (2, len(rows), len(pairs))
-        for number, pair in enumerate(pairs):
-            for c in range(2):
-                fit = own[number][c]
-                support = pair.members[fit.support]
-                expected = K[np.ix_(rows, support)] @ fit.coef + fit.intercept
-                np.testing.assert_allclose(decisions[c, :, number], expected, atol=1e-12)
+    tests = [rng.permutation(np.flatnonzero(own == 0)) for own in weights]
+    rows, folds = np.concatenate(tests), np.repeat([0, 1], [len(test) for test in tests])
+    found = SupportVectors.of(fits, members_of_classes(codes), 2)
+    decisions = held_out_decisions(source(K), rows, folds, found)
+    assert decisions.shape == (2, len(rows), len(pairs))
+    for number, pair in enumerate(pairs):
+        for fold, c in product((0, 1), (0, 1)):
+            fit = fits[number][2 * fold + c]
+            support = pair.members[fit.support]
+            expected = K[np.ix_(tests[fold], support)] @ fit.coef + fit.intercept
+            found_here = decisions[c, folds == fold, number]
+            np.testing.assert_allclose(found_here, expected, atol=1e-12)
 
 
 def test_fits_without_support_vectors_decide_by_their_intercept() -> None:
@@ -60,6 +60,7 @@ def test_fits_without_support_vectors_decide_by_their_intercept() -> None:
         violation=0.0, norm2=0.0, steps=0, seconds=0.0, converged=True,
     )  # fmt: skip
     classes = [np.array([0, 2]), np.array([1, 3])]
-    found = SupportVectors.of([[one]])
-    decisions = held_out_decisions(Computed(np.eye(4)), np.array([3, 0]), classes, found)
+    found = SupportVectors.of([[one]], classes, 1)
+    rows, folds = np.array([3, 0]), np.zeros(2, np.intp)
+    decisions = held_out_decisions(Computed(np.eye(4)), rows, folds, found)
     np.testing.assert_array_equal(decisions, [[[0.5], [0.5]]])
