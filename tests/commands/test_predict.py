@@ -66,7 +66,7 @@ def test_what_does_not_fit_is_refused(run: Any, trained: None) -> None:
     code, _, err = run(*PREDICT, "--out", "o.csv", "--memory", "200MB")
     assert (code, err.count("\n")) == (TOO_BIG, 1)
     assert "a prediction needs" in err
-    assert re.search(r"but [\d.]+ MiB are allowed: allow more", err)
+    assert re.search(r"but [\d.]+ [MG]iB are allowed: allow more", err)
     assert not Path("o.csv").exists()
     assert run(*PREDICT, "--out", "o.csv", "--memory", "2GB")[0] == DONE
 
