@@ -54,12 +54,15 @@ class FitPlan:
     """Whether each fold is a task, so that there are enough tasks."""
     on_sets: bool
     """Whether values are computed on demand, and problems are solved on working sets."""
+    shared: int
+    """Bytes that the matrices of concurrent tasks share, as their sizes differ; 0 if each has its
+    own room."""
     resources: Resources
 
     @property
     def window(self) -> int:
         """Number of submitted tasks: more than run concurrently, unless memory limits these."""
-        ample = self.at_once >= self.resources.threads
+        ample = self.at_once >= self.resources.threads and not self.shared
         return TASKS_PER_THREAD * self.at_once if ample else self.at_once
 
     def table(self) -> list[list[str]]:
@@ -88,6 +91,8 @@ class FitCounts:
     """Pairs of classes."""
     most: int
     """Samples of the largest pair."""
+    least: int
+    """Samples of the smallest pair."""
     columns: int
     """Fits of each pair: folds times values of C."""
     folds: int
@@ -108,6 +113,7 @@ class FitCounts:
             n=n,
             pairs=len(pairs),
             most=max(len(pair.members) for pair in pairs),
+            least=min(len(pair.members) for pair in pairs),
             columns=columns,
             folds=columns // pairs[0].dual.chain,
             box_bytes=sum(pair.dual.boxes.nbytes for pair in pairs),
@@ -124,6 +130,7 @@ class FitCounts:
             n=n,
             pairs=math.comb(len(sizes), 2),
             most=sum(sorted(sizes)[-2:]),
+            least=sum(sorted(sizes)[:2]),
             columns=columns,
             folds=folds,
             box_bytes=8 * columns * n * (len(sizes) - 1),  # a sample is in k - 1 pairs
@@ -185,9 +192,20 @@ def plan_fits(
             break
         at_once -= 1
     whole = room >= block
+    shared = 0 if on_sets or not whole else _shared(counts, dtype, at_once, tasks, resources, own)
+    at_once = min(resources.threads, tasks) if shared else at_once
+    matrices = shared or at_once * room
     held = max(1, resources.workers) * (counts.entries + KERNELS * counts.squares) * dtype.itemsize
-    if on_sets or not whole or held > available - at_once * (block + vectors + FIT_BASE_BYTES):
+    if on_sets or not whole or held > available - matrices - at_once * (vectors + FIT_BASE_BYTES):
         held = 0
+    parts = {
+        "processes": _processes(resources, at_once),
+        "bounds and products": own,
+        "matrices": matrices,
+        "stored values": held,
+        "vectors": at_once * vectors,
+        "code and tiles": at_once * FIT_BASE_BYTES,
+    }
     return FitPlan(
         n=counts.n,
         fits=tasks * counts.columns,
@@ -195,22 +213,31 @@ def plan_fits(
         at_once=at_once,
         room=room,
         whole=whole,
+        need=MemoryNeed("exact fits", parts),
         held=held > 0,
-        need=MemoryNeed(
-            "exact fits",
-            {
-                "processes": _processes(resources, at_once),
-                "bounds and products": own,
-                "matrices": at_once * room,
-                "stored values": held,
-                "vectors": at_once * vectors,
-                "code and tiles": at_once * FIT_BASE_BYTES,
-            },
-        ),
         split_folds=split,
         on_sets=on_sets,
+        shared=shared,
         resources=resources,
     )
+
+
+def _shared(
+    counts: FitCounts,
+    dtype: "np.dtype[Any]",
+    at_once: int,
+    tasks: int,
+    resources: Resources,
+    own: int,
+) -> int:
+    """Bytes for the matrices of all threads, if some would idle beside the largest matrices."""
+    threads = min(resources.threads, tasks)
+    if resources.workers or at_once >= threads:
+        return 0
+    others = threads * (counts.vector_bytes + FIT_BASE_BYTES)
+    room = resources.memory - _processes(resources, threads) - own - others
+    largest, smallest = (matrix_bytes(n, dtype) for n in (counts.most, counts.least))
+    return room if room >= largest + smallest > 0 and smallest < largest else 0
 
 
 def _processes(resources: Resources, at_once: int) -> int:

@@ -22,11 +22,11 @@ from dhsk.solvers.sources import Combination, Panel, Source, parts_of, repeat_to
 MULTIPLY_RATE: Final = 2.5e10
 """Assumed float64 operations of a core in a second. Measured on one core, the others idle: 45e9."""
 
-SPARSE_SECONDS: Final = 30e-9
+SPARSE_SECONDS: Final = 10e-9
 """Assumed seconds for an entry of the matrix of very sparse samples. Measured on one core, the
-others busy: 13e-9 to 28e-9 with 10 entries in a sample of 6,714 features."""
+others busy: 5e-9 to 9e-9 with 10 entries in a sample of 6,714 features."""
 
-SPARSE_ENTRY_SECONDS: Final = 2e-9
+SPARSE_ENTRY_SECONDS: Final = 0.5e-9
 """Assumed seconds for each entry of a sample, at most: few of them meet one of the other sample."""
 
 READ_RATE: Final = 1.5e9

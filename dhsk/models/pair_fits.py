@@ -12,6 +12,7 @@ from dhsk.arrays import Floats, Indices, blocks
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.tasks import Executor
+from dhsk.models.admission import Admission
 from dhsk.models.journal import Journal
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
@@ -113,6 +114,8 @@ class Placement:
     """Memory of the matrix of a task, in bytes."""
     split_folds: bool = False
     """Whether each fold is a task, so that there are enough tasks."""
+    shared: int = 0
+    """Memory that the matrices of all tasks share, in bytes; 0 if each has its room."""
 
 
 @dataclass(eq=False)
@@ -264,12 +267,18 @@ class PairSolver:
         """Parts in order of completion: on whole matrices, and then the others by kernel."""
         room, executor = self.placement.room, self.placement.executor
         small = [part for part in parts if self._small(part.kernel)]
+        if self.placement.shared:  # the small ones run beside the large ones
+            turn = {part.kernel: number for number, part in reversed([*enumerate(small)])}
+            small.sort(key=lambda part: (turn[part.kernel], -self._sizes[part.pair]))
         # A task of a client costs it as much time as a small problem.
         each = 1 if self._most > FEW_SAMPLES else max(1, len(small) // MANY_TASKS)
-        groups = (small[some] for some in blocks(len(small), each))
-        own = ((self._shared, group, self.tol, self.fine) for group in groups)
-        for solved in executor.run(solve_parts, own):
-            yield from solved
+        groups = [small[some] for some in blocks(len(small), each)]
+        admission = Admission(self.placement.shared, map(self._bytes_of, groups), groups)
+        while admission.waiting:
+            own = ((self._shared, group, self.tol, self.fine) for group in admission)
+            for solved in executor.run(solve_parts, own):
+                admission.release(self._bytes_of([part for part, *_ in solved]))
+                yield from solved
         others = (part for part in parts if not self._small(part.kernel))
         for _, some in groupby(others, key=lambda part: part.kernel):
             group = list(some)
@@ -281,6 +290,20 @@ class PairSolver:
                 fine=self.fine,
                 watch=replace(self.watch, name=self._rounds_of(group)),
             )
+
+    def _bytes_of(self, parts: Sequence[PairPart]) -> int:
+        """Memory of the largest matrix of some parts, which are solved one after the other."""
+        sources = (self.problems[part.kernel].source for part in parts)
+        return max(
+            matrix_bytes(self._sizes[part.pair], source.dtype)
+            for part, source in zip(parts, sources, strict=True)
+        )
+
+    @cached_value
+    def _sizes(self) -> list[int]:
+        """Number of samples of each pair."""
+        counts = np.bincount(self.codes[self.codes >= 0]).tolist()
+        return [a + b for a, b in combinations(counts, 2)]
 
     def _whole(self, found: dict[int, dict[PairPart, tuple[list[Fit], float]]], k: int) -> bool:
         """Whether every part of a kernel is solved."""

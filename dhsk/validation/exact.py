@@ -226,10 +226,10 @@ class ExactEngine:
         n = len(problems)
         plan = plan_fits(counts, source.dtype, n, self._resources, on_sets=self._on_sets)
         local = isinstance(source, ArraySource)  # workers would be sent the matrix
-        executor: Executor = Threads(plan.at_once)
+        executor: Executor = Threads(plan.at_once, plan.at_once if plan.shared else None)
         if not local:
             executor = executor_of(self._options.client, plan.window)
-        placement = Placement(executor, plan.room, plan.split_folds)
+        placement = Placement(executor, plan.room, plan.split_folds, plan.shared)
         if plan.held:
             problems = [self._held(problem) for problem in problems]
         return PairSolver(

@@ -83,7 +83,8 @@ def test_never_above_the_memory(n: int, classes: int, dtype: Any, **given: Any) 
     assert found.at_once <= problems * given["folds"]
     assert found.at_once <= found.window <= TASKS_PER_THREAD * given["threads"]
     # What is in the peak: all tasks with their matrices, and the processes.
-    used = found.at_once * (found.room + FIT_BASE_BYTES) + found.resources.idle_bytes
+    matrices = found.shared or found.at_once * found.room
+    used = matrices + found.at_once * FIT_BASE_BYTES + found.resources.idle_bytes
     assert found.need.total > used
 
 
@@ -112,6 +113,21 @@ def test_fewer_at_a_time_where_each_then_has_its_whole_matrix() -> None:
     found = plan(16_000, folds=2, values=1, memory=0.9 * block)
     assert (found.whole, found.at_once) == (False, 1)
     assert found.room > 0.4 * block
+
+
+def test_threads_share_memory_where_pairs_differ_in_size() -> None:
+    """Small pairs are solved beside a large one; of workers each has its own memory."""
+    counts = FitCounts.of_classes([6000, 5000, *[500] * 8], folds=5, values_of_C=3)
+    block = matrix_bytes(11_000, FLOAT64)
+    memory = int(1.6 * block) + GB
+    found = plan_fits(counts, FLOAT64, 3, Resources(0, 4, memory))
+    assert (found.whole, found.room) == (True, block)
+    assert (found.at_once, found.window) == (4, 4)
+    assert block + matrix_bytes(1_000, FLOAT64) <= found.shared < 2 * block
+    assert found.need.total <= memory
+    equal = FitCounts.of_classes([5500, 5500], folds=5, values_of_C=3)
+    for other, resources in ((equal, Resources(0, 4, memory)), (counts, Resources(1, 4, memory))):
+        assert plan_fits(other, FLOAT64, 3, resources).shared == 0
 
 
 def test_folds_are_tasks_of_their_own_where_there_are_few() -> None:

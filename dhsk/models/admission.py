@@ -1,0 +1,38 @@
+"""Order of tasks that take different amounts of memory."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+
+class Admission:
+    """Gives tasks in turn, those of the most memory first that fit what is left beside the others.
+
+    It ends where none fits; once all of those have ended that it gave, another loop goes on.
+    Without a limit of memory it gives all tasks in their order.
+    """
+
+    def __init__(self, room: int, sizes: Iterable[int], tasks: Iterable[Any]) -> None:
+        self.waiting = list(zip(sizes, tasks, strict=True))
+        self._room = room
+        self._left = room
+
+    def __iter__(self) -> Iterator[Any]:
+        """Tasks that can run now."""
+        while self.waiting:
+            number = self._next()
+            if number is None:
+                return
+            size, task = self.waiting.pop(number)
+            self._left -= size
+            yield task
+
+    def _next(self) -> int | None:
+        if not self._room:
+            return 0
+        fitting = (n for n, (size, _) in enumerate(self.waiting) if size <= self._left)
+        alone = 0 if self._left == self._room else None
+        return next(fitting, alone)
+
+    def release(self, size: int) -> None:
+        """Take back the memory of a task that has ended."""
+        self._left += size
