@@ -88,7 +88,7 @@ def smallest_ball(K: NDArray[Any], tol: float = 1e-6) -> Ball:
         # A violation v leaves a gap of at most 2 v. The centre lies in the smallest ball, so no
         # sample is farther than its diameter: radius2 is at most 4 times the optimum.
         violation = max(tol * radius2 / 8, rounding)
-        more, _ = ascend(K, lower, upper, b, f, violation, max(_MAX_STEPS, 100 * n))
+        more, _ = ascend(K, (lower, upper), b, f, violation, max(_MAX_STEPS, 100 * n))
         f = s - _times(K, b)
         radius2, gap = _judge(s, b, f)
         steps += more

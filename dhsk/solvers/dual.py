@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, blocks
 from dhsk.caching import cached_value
-from dhsk.solvers.smo import ascend, rounding_of
+from dhsk.solvers.smo import ascend, diagonal_of, rounding_of
 
 MAX_STEPS: Final = 10_000_000
 """Most steps of a column, or 100 a sample if those are more: LIBSVM's limit."""
@@ -122,14 +123,13 @@ def improve(
     column that is still 0 gets a warm start from the one before in its chain. `most` bounds the
     steps of a column, by default `MAX_STEPS` or 100 a sample.
     """
-    work = np.zeros((2, dual.shape[0]))
+    work, diagonal = np.zeros((2, dual.shape[0])), diagonal_of(K)
     most = max(MAX_STEPS, 100 * dual.shape[1]) if most is None else most
     for column in columns:
         begin = perf_counter()
         if column % dual.chain and not b[column].any():
             _start_from_smaller_box(dual, b, f, column)
-        lower, upper = dual.bounds(column)
-        steps, _ = ascend(K, lower, upper, b[column], f[column], tol, most)
+        steps, _ = ascend(K, dual.bounds(column), b[column], f[column], tol, most, diagonal)
         work[:, column] = steps, perf_counter() - begin
     return work
 
@@ -139,18 +139,32 @@ def _start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> No
 
     The objective along t b is t s'b - t^2 b'Kb/2.
     """
-    before = b[column - 1]
-    smaller, larger = dual.boxes[column - 1], dual.boxes[column]
-    used = smaller > 0
-    if not before.any() or not (larger[used] >= smaller[used]).all():
+    before, larger = (b[column - 1], f[column - 1]), (b[column], f[column])
+    _scale_into_box(dual.sign, dual.boxes[column - 1], dual.boxes[column], before, larger)
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _scale_into_box(
+    sign: Floats,
+    small: Floats,
+    large: Floats,
+    before: tuple[Floats, Floats],
+    after: tuple[Floats, Floats],
+) -> None:
+    """Compiled part of `_start_from_smaller_box`; solutions are coefficients and gradients."""
+    (b, f), most, linear, norm2 = before, np.inf, 0.0, 0.0
+    for i in range(len(sign)):
+        linear += sign[i] * b[i]
+        norm2 += b[i] * (sign[i] - f[i])
+        if small[i] > 0:
+            most = min(most, large[i] / small[i])
+    if linear == 0.0 or most < 1.0:  # nothing to start from, or a smaller box
         return
-    norm2 = before @ (dual.sign - f[column - 1])
-    most = (larger[used] / smaller[used]).min()
-    best = dual.sign @ before / norm2 if norm2 > 0 else most
-    scale = min(max(best, 0.0), most)
-    lower, upper = dual.bounds(column)
-    b[column] = np.clip(scale * before, lower, upper)
-    f[column] = dual.sign - scale * (dual.sign - f[column - 1])
+    scale = min(max(linear / norm2, 0.0), most) if norm2 > 0 else most
+    for i in range(len(sign)):
+        signed = sign[i] * large[i]
+        after[0][i] = min(max(scale * b[i], min(signed, 0.0)), max(signed, 0.0))
+        after[1][i] = sign[i] - scale * (sign[i] - f[i])
 
 
 def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
@@ -158,6 +172,8 @@ def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
     n = dual.shape[1]
     f = np.broadcast_to(dual.sign, b.shape).copy()
     used = np.flatnonzero(b.any(axis=0))
+    if K.dtype == np.float64 and 2 * len(used) > n:  # a copy of their rows would take longer
+        return np.asarray(f - b @ K[:, :n])
     buffer = np.empty((min(_ROWS, len(used)), K.shape[1]), K.dtype)
     for part in blocks(len(used), _ROWS):
         rows = used[part]
@@ -186,13 +202,8 @@ def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tu
     if dual.trivial(column):
         only = dual.sign[dual.boxes[column] > 0]
         return 0.0, float(only[0]) if only.size else 0.0
-    lower, upper = dual.bounds(column)
-    grow, shrink = b < upper, b > lower
-    highest = f[grow].max(initial=-np.inf)
-    lowest = f[shrink].min(initial=np.inf)
-    free = grow & shrink
-    intercept = f[free].mean() if free.any() else (highest + lowest) / 2
-    return max(0.0, float(highest - lowest)), float(intercept)
+    violation, intercept = _judge(dual.sign, dual.boxes[column], b, f)
+    return float(violation), float(intercept)
 
 
 def unfinished(dual: Dual, b: Floats, f: Floats, tol: float, entry: float = 0.0) -> list[int]:
@@ -220,10 +231,8 @@ def least_violation(b: Floats, f: Floats, tol: float, entry: float) -> float:
 
 def _certify(dual: Dual, column: int, b: Floats, f: Floats, work: Floats, tol: float) -> Fit:
     violation, intercept = violation_and_intercept(dual, column, b, f)
-    norm2 = float(b @ (dual.sign - f))
-    objective = float(b @ (dual.sign + f)) / 2
-    slack = np.maximum(dual.sign * (f - intercept), 0.0)
-    primal = norm2 / 2 + float(dual.boxes[column] @ slack)
+    norm2, objective, loss = _objective(dual.sign, dual.boxes[column], b, f, intercept)
+    primal = norm2 / 2 + loss
     support = np.flatnonzero(b)
     return Fit(
         support=support,
@@ -237,3 +246,32 @@ def _certify(dual: Dual, column: int, b: Floats, f: Floats, work: Floats, tol: f
         seconds=float(work[1]),
         converged=violation <= tol,
     )
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _judge(sign: Floats, box: Floats, b: Floats, f: Floats) -> tuple[float, float]:
+    """Compiled part of `violation_and_intercept`."""
+    highest, lowest, total, free = -np.inf, np.inf, 0.0, 0
+    for i in range(len(sign)):
+        signed = sign[i] * box[i]
+        grows, shrinks = b[i] < max(signed, 0.0), b[i] > min(signed, 0.0)
+        if grows:
+            highest = max(highest, f[i])
+        if shrinks:
+            lowest = min(lowest, f[i])
+        if grows and shrinks:
+            total, free = total + f[i], free + 1
+    return max(0.0, highest - lowest), total / free if free else (highest + lowest) / 2
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _objective(
+    sign: Floats, box: Floats, b: Floats, f: Floats, intercept: float
+) -> tuple[float, float, float]:
+    """Squared norm of the normal vector, dual objective, and C times the hinge losses."""
+    norm2, objective, loss = 0.0, 0.0, 0.0
+    for i in range(len(sign)):
+        norm2 += b[i] * (sign[i] - f[i])
+        objective += b[i] * (sign[i] + f[i])
+        loss += box[i] * max(sign[i] * (f[i] - intercept), 0.0)
+    return norm2, objective / 2, loss

@@ -62,7 +62,7 @@ def solve_one_class(K: NDArray[Any], weights: Floats, nu: float, tol: float) -> 
     product = source.product(b[:, None])[:, 0]
 
     def go_on(tol: float, most: int) -> int:
-        more, _ = ascend(K, lower, weights, b, -product, tol, most)
+        more, _ = ascend(K, (lower, weights), b, -product, tol, most)
         product[:] = source.product(b[:, None])[:, 0]
         return more
 

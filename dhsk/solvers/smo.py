@@ -49,8 +49,21 @@ def rounding_of(gradient: float, entry: float, size: float) -> float:
     return _EPS * (4.0 * gradient + entry * size)
 
 
+def diagonal_of(K: NDArray[Any]) -> Floats:
+    """Diagonal of a padded matrix, (padded(n),), with zeros at the end."""
+    found = np.zeros(K.shape[1])
+    found[: len(K)] = np.diagonal(K)
+    return found
+
+
 def ascend(
-    K: NDArray[Any], lower: Floats, upper: Floats, b: Floats, f: Floats, tol: float, max_steps: int
+    K: NDArray[Any],
+    bounds: tuple[Floats, Floats],
+    b: Floats,
+    f: Floats,
+    tol: float,
+    max_steps: int,
+    diagonal: Floats | None = None,
 ) -> tuple[int, float]:
     """Improve b in place, two variables a step, until its violation is at most `tol`.
 
@@ -62,8 +75,8 @@ def ascend(
     K
         Symmetric matrix, (n, padded(n)), C-ordered, float64 or float32. The entries beyond n are
         never used, but must be finite.
-    lower, upper
-        Bounds, (n,).
+    bounds
+        Lower and upper bounds, (n,) each.
     b
         Feasible coefficients, (n,), changed in place.
     f
@@ -73,6 +86,8 @@ def ascend(
         of one that may shrink. If rounding alone leaves more, the steps end there.
     max_steps
         Upper bound on the number of steps.
+    diagonal
+        `diagonal_of(K)`, if it is known from another problem.
 
     Returns
     -------
@@ -86,16 +101,9 @@ def ascend(
     .. [1] R.-E. Fan, P.-H. Chen and C.-J. Lin, "Working set selection using second order
        information for training support vector machines", JMLR 6 (2005), WSS 2 and equation 6.
     """
-    n, length = K.shape[0], K.shape[1]
-    gradient, diagonal = np.zeros(length), np.zeros(length)
-    gradient[:n], diagonal[:n] = f, np.diagonal(K)
-    open_ = np.full((2, length), np.inf)
-    open_[0] = -np.inf
-    open_[0, :n][b < upper] = 0.0
-    open_[1, :n][b > lower] = 0.0
-    limits = (largest_entry(K), float(tol), max_steps)
-    steps, violation = _ascend(K, diagonal, (lower, upper), b, gradient, open_, limits)
-    f[:] = gradient[:n]
+    if diagonal is None:
+        diagonal = diagonal_of(K)
+    steps, violation = _ascend(K, diagonal, bounds, b, f, float(tol), max_steps)
     return steps, max(0.0, violation)
 
 
@@ -105,16 +113,38 @@ def _ascend(
     diagonal: Floats,
     bounds: tuple[Floats, Floats],
     b: Floats,
-    f: Floats,
-    open_: Floats,
-    limits: tuple[float, float, int],
+    gradient: Floats,
+    tol: float,
+    max_steps: int,
 ) -> tuple[int, float]:
-    """Compiled part of `ascend`; rows of `open_` are 0 if b may grow or shrink, else infinite.
+    """Compiled part of `ascend`."""
+    (n, length), (lower, upper) = K.shape, bounds
+    f, grow, shrink = np.zeros(length), np.full(length, -np.inf), np.full(length, np.inf)
+    f[:n] = gradient
+    for k in range(n):
+        grow[k] = 0.0 if b[k] < upper[k] else -np.inf
+        shrink[k] = 0.0 if b[k] > lower[k] else np.inf
+    steps, highest, lowest = _steps(K, diagonal, bounds, b, (f, grow, shrink), tol, max_steps)
+    gradient[:] = f[:n]
+    return steps, highest - lowest
 
-    `limits` are the largest entry, the tolerance, and the bound on the steps.
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _steps(
+    K: NDArray[Any],
+    diagonal: Floats,
+    bounds: tuple[Floats, Floats],
+    b: Floats,
+    state: tuple[Floats, Floats, Floats],
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float, float]:
+    """Number of steps, and the highest and lowest gradients in the end.
+
+    The state is the gradient, and what is added to it: 0 if b may grow, or shrink, else infinite.
     """
-    (lower, upper), (entry, tol, max_steps) = bounds, limits
-    grow, shrink = open_[0], open_[1]
+    (lower, upper), (f, grow, shrink) = bounds, state
+    entry = max(np.abs(diagonal).max(), np.abs(K[0, : len(K)]).max())  # as of `largest_entry`
     steps, size = 0, np.abs(b).sum()
     largest = np.abs(f).max()
     i, highest = _move(f, grow, K[0], K[0], 0.0)
@@ -122,7 +152,7 @@ def _ascend(
         j, lowest = _partner(f, shrink, diagonal, K[i], highest, diagonal[i])
         least = max(tol, rounding_of(largest, entry, size))
         if j < 0 or highest - lowest <= least or steps == max_steps:
-            return steps, highest - lowest
+            return steps, highest, lowest
         curvature = max(diagonal[i] + diagonal[j] - 2.0 * K[i, j], SMALLEST_CURVATURE)
         room_i, room_j = upper[i] - b[i], b[j] - lower[j]
         step = min((highest - f[j]) / curvature, room_i, room_j)
@@ -136,7 +166,7 @@ def _ascend(
             shrink[k] = 0.0 if b[k] > lower[k] else np.inf
         i, highest = _move(f, grow, K[i], K[j], step)
         steps += 1
-    return steps, 0.0
+    return steps, 0.0, 0.0
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)

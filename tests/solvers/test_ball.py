@@ -170,8 +170,8 @@ def test_nearly_the_same_samples() -> None:
 def test_certificate_does_not_trust_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gradient that drifted during the steps is computed anew, and the ball goes on from it."""
 
-    def drifting(K: Any, lower: Any, upper: Any, b: Any, f: Any, *limits: Any) -> Any:
-        made = ascend(K, lower, upper, b, f, *limits)
+    def drifting(K: Any, bounds: Any, b: Any, f: Any, *limits: Any) -> Any:
+        made = ascend(K, bounds, b, f, *limits)
         f += np.linspace(-1, 1, len(f))
         return made
 

@@ -278,9 +278,9 @@ def test_fits_do_not_depend_on_the_runner() -> None:
 def test_polishing_ends_the_drift_of_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that lost its gradient is set right by a new one, or says that it did not end."""
 
-    def drifting(K: Any, lower: Any, upper: Any, b: Any, f: Any, *limits: Any) -> Any:
+    def drifting(K: Any, bounds: Any, b: Any, f: Any, *limits: Any) -> Any:
         f += 1e-2 * np.sin(np.arange(len(f))) * bool(drifts.pop() if drifts else 0)
-        return ascend(K, lower, upper, b, f, *limits)
+        return ascend(K, bounds, b, f, *limits)
 
     made = problem("noisy", "float64")
     pair = make_pairs(made.y, factors(made, "none")[None], [1.0])[0]

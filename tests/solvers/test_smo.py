@@ -46,7 +46,7 @@ def solve(
     exact = np.asarray(K, dtype=np.float64)
     f = s - exact @ b
     steps, left = ascend(
-        wide(K, more.get("dtype", np.float64)), lower, upper, b, f, tol, more.get("most", ENOUGH)
+        wide(K, more.get("dtype", np.float64)), (lower, upper), b, f, tol, more.get("most", ENOUGH)
     )
     return b, f, steps, left
 
@@ -188,7 +188,7 @@ def test_steps_are_counted_and_limited(rng: np.random.Generator) -> None:
         rounding = drift(K, b, most)
         assert left == pytest.approx(violation(K, s, b, *bounds), abs=rounding)
         assert left > 1e-6
-    ascend(wide(K), *bounds, b, s - K @ b, 1e-6, ENOUGH)
+    ascend(wide(K), bounds, b, s - K @ b, 1e-6, ENOUGH)
     assert objective(K, s, b) == pytest.approx(objective(K, s, whole[0]), rel=1e-6)
     assert solve(K, s, *bounds, 1e-6, whole[0])[2] == 0
 
@@ -289,7 +289,9 @@ def test_padding_is_never_used(rng: np.random.Generator, n: int, dtype: Any) -> 
         padded_K = wide(K, dtype)
         padded_K[:, n:] = filling
         b, f = np.zeros(n), s.copy()
-        found.append((*ascend(padded_K, lower, upper, b, f, 1e-6, ENOUGH), b.tolist(), f.tolist()))
+        found.append(
+            (*ascend(padded_K, (lower, upper), b, f, 1e-6, ENOUGH), b.tolist(), f.tolist())
+        )
     assert found[0] == found[1] == found[2]
     assert padded(n) % BLOCK == 0
     assert 0 <= padded(n) - n < BLOCK
