@@ -21,6 +21,12 @@ from dhsk.files import refusal_of
 
 DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
+INTERRUPTED_AT = "interrupted; what is finished is kept: run the same command again to go on"
+
+STOPPED = "interrupted; nothing is kept: run the same command again to start anew"
+
+WITHOUT_CHECKPOINT = ("info", "plan", "predict")
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 2 bad input, 3 does not fit, 4 bad store, 130 interrupted.
@@ -37,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:
-        _say("interrupted; what is finished is kept: run the same command again to go on")
+        command = next(iter(sys.argv[1:] if arguments is None else arguments), "")
+        _say(STOPPED if command in WITHOUT_CHECKPOINT else INTERRUPTED_AT)
         sys.exit(INTERRUPTED)
 
 

@@ -94,5 +94,6 @@ def test_interrupted_it_ends_at_once_and_writes_nothing(
     lines = [line for line in output.splitlines() if line]
     said = [line for line in lines if "dashboard" not in line and "predictions:" not in line]
     assert len(said) == 1, output
+    assert "nothing is kept" in said[0]
     assert not Path("o.csv").exists()
     assert not psutil.wait_procs(children, timeout=10)[1]
