@@ -181,7 +181,8 @@ class PairSolver:
         They are (values of C, samples, pairs), fold by fold.
         """
         classes, chain = self._problems.classes, len(self.problems[k].C)
-        each = sample_bytes(len(classes), chain) * len(self.codes)
+        # A sample has coefficients in the pairs of its own class, but sums in all.
+        each = sample_bytes(len(classes), chain) // len(classes) * len(self.codes)
         at_once = 1 if self.problems[k].source.computes else max(1, DECIDED_BYTES // each)
         for some in blocks(len(folds), at_once):
             columns = slice(some.start * chain, some.stop * chain)
