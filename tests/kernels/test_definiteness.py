@@ -60,8 +60,16 @@ def no_eigenvalue_below(gram, bound):
 
     The factor's rows have norm 1, so it is exact to a few eps in each entry, however large the
     largest eigenvalue. Measured, that moves the smallest by less than 0.1 rows eps: left for it.
+
+    Where all entries are 1 but for a few eps these add up, by the number of BLAS threads. There
+    1 - K is exact, and K, of which 1'K1 / rows is almost rows, has no eigenvalue below the bound if
+    the part of K - 1 that is orthogonal to 1 has none: their coupling is at most rows 1e-18.
     """
     shifted = gram.astype(np.float64)
+    if shifted.min() > 1 - 1e-9:
+        shifted -= 1.0
+        means = shifted.mean(axis=0)
+        shifted += means.mean() - means - means[:, None]
     shifted.flat[:: len(gram) + 1] -= 0.9 * bound
     try:
         cholesky(shifted, overwrite_a=True, check_finite=False)
