@@ -17,7 +17,14 @@ from dhsk.gram.storage.staged import StagedSamples
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.rows_cache import RowsCache, row_bytes
 from dhsk.models.sources import COMBINED_ROWS, RowsSource, combined
-from dhsk.solvers.sources import Combination, Panel, Source, parts_of, repeat_to_padded
+from dhsk.solvers.sources import (
+    Combination,
+    Panel,
+    Source,
+    gathered,
+    parts_of,
+    repeat_to_padded,
+)
 
 MULTIPLY_RATE: Final = 2.5e10
 """Assumed float64 operations of a core in a second. Measured on one core, the others idle: 45e9."""
@@ -100,10 +107,10 @@ class GramSource:
         most = most if self._held is None else min(most, HELD_ROWS)
         return [part for group in groups for part in parts_of(group, most)]
 
-    def _panels_of_tiles(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
+    def _panels_of_tiles(self, samples: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
         """Parts of tiles, each of which is read once."""
         tiling = self.G.tiling
-        own = by_block(rows, tiling.tile)
+        own = by_block(samples, tiling.tile)
         others = [by_block(group, tiling.tile) for group in groups]
         used = (tile for tile in tiling.tiles() if not own.keys().isdisjoint(tile))
         for tile in chain.from_iterable(map(self.G.source, grouped(used, LARGEST_GROUP))):
@@ -111,12 +118,17 @@ class GramSource:
             for row, column in sides[: 1 + (tile.i != tile.j)]:
                 if row not in own:
                     continue
-                values = tile.values if row == tile.i else tile.values.T
-                strip = values[own[row].inside]
+                places, rows = own[row]
                 for number, group in enumerate(others):
-                    if column in group:
-                        part = strip.take(group[column].inside, axis=1)
-                        yield Panel(own[row].place, number, group[column].place, part)
+                    if column not in group:
+                        continue
+                    among, columns = group[column]
+                    # Rows of the tile are read one after the other, also for its transpose.
+                    if row == tile.i:
+                        part = gathered(tile.values, rows, columns, self.dtype)
+                    else:
+                        part = gathered(tile.values, columns, rows, self.dtype).T
+                    yield Panel(places, number, among, part)
 
     def rows(self, samples: Indices) -> Rows:
         """Mapped rows of some samples, each once, which are kept in this process."""
