@@ -92,9 +92,9 @@ class Decomposition:
         The entry of the checkpoint stays, for a call that is killed later.
         """
         watch = watch or RoundWatch()
-        entry = float(np.abs(source.diagonal()).max())
+        entry, alone = float(np.abs(source.diagonal()).max()), len(pairs) == 1
         states = {
-            k: WorkingSet(pair, self.tol, entry, self.largest, whole=self.whole)
+            k: WorkingSet(pair, self.tol, entry, self.largest, whole=self.whole, alone=alone)
             for k, pair in pairs.items()
         }
         kept = watch.checkpoint.resume(watch.name, list(states.values()))

@@ -20,11 +20,14 @@ from dhsk.solvers.subproblem import SetSolution, excess_of, middles_of
 FIRST: Final = 1024
 """Most samples of the first set."""
 
-FIRST_SHARE: Final = 16
+FIRST_SHARE: Final = 32
 """Divisor of the number of samples: their share in the first set, if it is of `LEAST` or more."""
 
-LEAST: Final = 256
+LEAST: Final = 128
 """Least samples of the first set."""
+
+LEAST_OF_CLASS: Final = 64
+"""Least samples of each class in a stage, if it has them and they are at most half of the first."""
 
 GROWTH: Final = 8.0
 """Largest ratio of the numbers of samples of consecutive stages."""
@@ -39,11 +42,6 @@ SPARE: Final = 256
 """Least number of samples near the margin that join the set beside the violators: a quarter of the
 support vectors if those are more."""
 
-WHOLE_SHARE: Final = 0.65
-"""Share of support vectors and violators from which on the whole matrix costs less than columns.
-Measured on pairs of MNIST classes at the first stage: 0.18 and 0.54 where a twentieth and a fifth
-of the samples become support vectors, 0.72 where half do."""
-
 _DIGITS: Final = 9
 """Decimal digits in which the gradients of equal samples agree."""
 
@@ -51,18 +49,34 @@ _DISTINCT: Final = 0.9
 """Share of distinct values among the highest from which on these are chosen as they are. With it,
 60,000 samples of 200 kinds of which 0.3 % have a wrong label take 5 rounds in place of 96."""
 
-WHOLE_SHARE_OF_ALL: Final = 0.4
-"""The same when all samples are looked at: 0.10 to 0.32 measured on MNIST without noise, 0.39 to
-0.53 with a tenth of the labels drawn at random."""
+LAST_SHARE: Final = 8
+"""Divisor of the number of samples: the share of the stage before all, if the whole matrix fits.
+What is computed up to its solution is 1 to 4 % of the matrix."""
 
-SUPPORT_SHARE_OF_FIRST: Final = 0.75
-"""Share of support vectors in the first set from which on no more is looked at: 0.2 to 0.6 measured
-on MNIST without noise, 0.4 to 0.7 with a tenth of the labels drawn at random, 1 with all."""
+SETTLED: Final = 0.1
+"""Violators of a stage, as a share of its support vectors, up to which it counts as solved."""
 
-SUPPORT_SHARE: Final = 0.23
-"""Share of support vectors from which on the same is expected, where it is extrapolated from two
-stages. Measured on the 45 pairs of MNIST: 0.05 to 0.19 extrapolated and 0.05 to 0.19 found without
-noise, 0.20 to 0.34 and 0.25 to 0.37 with a tenth of the labels drawn at random."""
+CLEAR: Final = 0.1
+"""Share of support vectors and violators in a stage up to which working sets are sure to pay."""
+
+REPEATS: Final = 3
+"""Most further looks at a stage that is not solved."""
+
+SUPPORT_SHARE_OF_FIRST: Final = 0.95
+"""Share of support vectors in the first set from which on no more is looked at: 0.3 to 0.8 measured
+on pairs of MNIST classes, also with a tenth of the labels drawn at random; 1 where C is tiny."""
+
+SUPPORT_SHARE: Final = 0.24
+"""Share of support vectors from which on the whole matrix costs less than columns, where pairs
+share these. It is extrapolated from two stages: measured on the 45 pairs of MNIST, 0.06 to 0.25,
+where 0.05 to 0.17 are found; with a tenth of the labels drawn at random, 0.22 to 0.44."""
+
+SUPPORT_SHARE_ALONE: Final = 0.12
+"""The same for a pair alone. Extrapolated 0.08 to 0.14 became 0.15 to 0.2 with five features, where
+columns of 0.5 to 2 times the whole matrix were computed."""
+
+SUPPORT_SHARE_OF_ALL: Final = 0.35
+"""The same for those that are found when all samples have been looked at."""
 
 MAX_ROUNDS: Final = 500
 """Most solutions on the set."""
@@ -100,10 +114,19 @@ class WorkingSet:
 
     _VALUES: Final = (
         "left", "ended", "for_others", "violation", "solved",
-        "_moved", "_rounds", "_drawn", "_seen",
+        "_rounds", "_repeats", "_foresees", "_seen",
     )  # fmt: skip
 
-    def __init__(self, pair: Pair, tol: float, entry: float, largest: int, *, whole: bool) -> None:
+    def __init__(
+        self,
+        pair: Pair,
+        tol: float,
+        entry: float,
+        largest: int,
+        *,
+        whole: bool,
+        alone: bool = True,
+    ) -> None:
         dual = pair.dual
         self.pair = pair
         self.b = np.zeros(dual.shape)
@@ -112,16 +135,18 @@ class WorkingSet:
         self.left = [c for c in range(len(self.b)) if not dual.trivial(c)]
         self.ended, self.for_others = not self.left, False
         self.violation = 0.0 if self.ended else math.inf
-        self.solved = self._moved = False
-        self._rounds = 0
+        self.solved, self._moved = False, True
+        self._rounds = self._repeats = 0
         self._is_stale = np.ones(dual.shape[1], dtype=bool)
         self._tol, self._entry, self._largest, self._whole = tol, entry, largest, whole
         self._used = np.flatnonzero(dual.boxes.any(axis=0))
-        first = min(FIRST, max(LEAST, len(self._used) // FIRST_SHARE))
-        self._stages = _stages(dual, self._used, min(first, largest))
+        self._most = SUPPORT_SHARE_ALONE if alone else SUPPORT_SHARE
+        n = len(self._used)
+        first = min(FIRST, max(LEAST, n // FIRST_SHARE), largest)
+        self._stages = _stages(dual, self._used, first, n // LAST_SHARE if whole else n)
         self.members = self._stages.pop(0)
-        # Samples that the set is chosen from, if random; of the stage before, and support vectors.
-        self._drawn: int | None = len(self.members)
+        # Whether support vectors are to be foreseen; samples and support vectors of a stage.
+        self._foresees = whole and len(self._stages) > 0
         self._seen: tuple[int, int] | None = None
         self.ring = self.members[:0]
         self.rows = self._stages.pop(0) if self._stages else self.members
@@ -164,22 +189,29 @@ class WorkingSet:
         self.members = np.sort(self.pool[solution.inside])
         self.ring = np.setdiff1d(self.ring, self.members, assume_unique=True)
         self._rounds += 1
-        if self._drawn is not None and self._whole:
-            self._extrapolate(self._drawn, len(self.support))
+        if self._foresees and self._seen is None:
+            self._seen = len(self.members), len(self.support)
+            self.for_others = self._seen[1] > SUPPORT_SHARE_OF_FIRST * self._seen[0]
+            self.ended = self.for_others
 
-    def _extrapolate(self, count: int, support: int) -> None:
+    def _foresee(self, known: int, violators: int) -> None:
         """Leave the pair to others if there will be too many support vectors.
 
-        Their number grows like a power of the number of samples, known from two stages.
+        Their number grows like a power of the number of samples, known from two stages. So a stage
+        of whose samples many are in question is solved first.
         """
-        before, self._seen = self._seen, (count, support)
-        if before is None and support > SUPPORT_SHARE_OF_FIRST * count:
-            self.ended = self.for_others = True
-        if before is None or not 0 < before[1] < support or count == before[0]:
+        support = len(self.support)
+        settled = violators <= SETTLED * support
+        if not settled and support + violators > CLEAR * known and self._repeats < REPEATS:
+            self._repeats += 1
             return
-        power = math.log(support / before[1]) / math.log(count / before[0])
+        self._repeats = 0
+        before, self._seen = self._seen, (known, support + violators * settled)
+        if before is None or not 0 < before[1] < self._seen[1] or known == before[0]:
+            return
+        power = math.log(self._seen[1] / before[1]) / math.log(known / before[0])
         n = len(self._used)
-        if support * (n / count) ** min(power, 1.0) > SUPPORT_SHARE * n:
+        if self._seen[1] * (n / known) ** min(power, 1.0) > self._most * n:
             self.ended = self.for_others = True
 
     def judge(self) -> None:
@@ -189,27 +221,27 @@ class WorkingSet:
         self.violation, left = self._unfinished(known)
         if everywhere:
             self.left = left
-        if not left:
-            self.ended = everywhere
-            self._look_further()
-            return
+        self._foresees = self._foresees and not everywhere
         excess = self._excess(known)
-        violators = int((excess > self._tol / 2).sum())
-        if self._is_for_others(violators, len(known)):
+        violators = int((excess > self._tol / 2).sum()) if left else 0
+        if self._foresees:
+            self._foresee(len(known), violators)
+        if left and self._is_for_others():
             self.ended = self.for_others = True
+        if self.ended:
             return
-        before = self.members
-        self._drawn = None if everywhere else self._drawn and len(known)
-        self._grow(known, excess, violators)
-        if not self._moved and np.array_equal(before, self.members):
-            self.ended = everywhere  # rounding lets nothing more be gained
+        if left:
+            before = self.members
+            self._grow(known, excess, violators)
+        if not left or (not self._moved and np.array_equal(before, self.members)):
+            self.ended = everywhere  # solved, or rounding lets nothing more be gained
             self._look_further()
             return
         self.solved = False
         self.ring = self.ring[:0]
         if everywhere:
             self._look_near(known, excess)
-        elif self._stages:
+        elif self._stages and not self._repeats:
             self._look_further()
 
     def _look_near(self, known: Indices, excess: Floats) -> None:
@@ -238,6 +270,7 @@ class WorkingSet:
     def _look_further(self) -> None:
         """Look at the samples of the next stage, or at all."""
         self.rows = self._stages.pop(0) if self._stages else self._used
+        self._moved = True  # not known to be in vain, unless the set is solved again before
 
     def _unfinished(self, known: Indices) -> tuple[float, list[int]]:
         """Largest violation among known samples, and the columns that it leaves unsolved."""
@@ -258,12 +291,11 @@ class WorkingSet:
         excess[np.isin(known, self.support, assume_unique=True)] = -np.inf
         return excess
 
-    def _is_for_others(self, violators: int, known: int) -> bool:
+    def _is_for_others(self) -> bool:
         support = len(self.support)
         if support >= self._largest or self._rounds >= MAX_ROUNDS:
             return True
-        share = WHOLE_SHARE if known < len(self._used) else WHOLE_SHARE_OF_ALL
-        return self._whole and support + violators > share * known
+        return self._whole and support > SUPPORT_SHARE_OF_ALL * len(self._used)
 
     def _grow(self, known: Indices, excess: Floats, violators: int) -> None:
         """Make a set of the support vectors, violators, and samples near the margin."""
@@ -292,20 +324,22 @@ def _highest(values: Floats, count: int) -> Indices:
     return chosen[order[np.argsort(copy, kind="stable")[:count]]]
 
 
-def _stages(dual: Dual, used: Indices, first: int) -> list[Indices]:
+def _stages(dual: Dual, used: Indices, first: int, last: int) -> list[Indices]:
     """Random samples of both classes, each within the next; the last are all that are used.
 
-    They do not depend on the order in which a file has the classes. The first has about `first`
-    samples, and of every column at least one of each class, without which it has no solution.
+    They do not depend on the order in which a file has the classes. Those before all grow from
+    about `first` to `last` samples; the first has of every column at least one of each class,
+    without which it has no solution.
     """
     rng = np.random.default_rng(0)
     classes = [rng.permutation(used[dual.sign[used] == side]) for side in (1.0, -1.0)]
     least = [own[_first_of_columns(dual.boxes, own)] for own in classes]
-    half = max(1, first // 2)
-    steps = max(1, math.ceil(math.log(max(len(used) / first, 1.0), GROWTH)))
-    shares = [(first / len(used)) ** (1 - step / steps) for step in range(1, steps)]
-    sizes = [[half, half]]
-    sizes += [[max(half, math.ceil(share * len(own))) for own in classes] for share in shares]
+    ratio = math.log(max(last / first, 1.0))
+    steps = max(1, math.ceil(ratio / math.log(GROWTH)))
+    totals = [first * math.exp(ratio * step / steps) for step in range(steps)]
+    totals += [last] * (last > first)
+    few = max(1, min(LEAST_OF_CLASS, first // 2))
+    sizes = [[max(few, math.ceil(m * len(own) / len(used))) for own in classes] for m in totals]
     stages = [
         np.unique(np.concatenate([own[:n] for own, n in zip(classes, counts, strict=True)] + least))
         for counts in sizes
