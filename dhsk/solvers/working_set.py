@@ -26,7 +26,7 @@ FIRST_SHARE: Final = 32
 LEAST: Final = 128
 """Least samples of the first set."""
 
-LEAST_OF_CLASS: Final = 64
+LEAST_OF_CLASS: Final = 16
 """Least samples of each class in a stage, if it has them and they are at most half of the first."""
 
 GROWTH: Final = 8.0
@@ -66,7 +66,7 @@ SUPPORT_SHARE_OF_FIRST: Final = 0.95
 """Share of support vectors in the first set from which on no more is looked at: 0.3 to 0.8 measured
 on pairs of MNIST classes, also with a tenth of the labels drawn at random; 1 where C is tiny."""
 
-SUPPORT_SHARE: Final = 0.24
+SUPPORT_SHARE: Final = 0.22
 """Share of support vectors from which on the whole matrix costs less than columns, where pairs
 share these. It is extrapolated from two stages: measured on the 45 pairs of MNIST, 0.06 to 0.25,
 where 0.05 to 0.17 are found; with a tenth of the labels drawn at random, 0.22 to 0.44."""
@@ -189,16 +189,23 @@ class WorkingSet:
         self.members = np.sort(self.pool[solution.inside])
         self.ring = np.setdiff1d(self.ring, self.members, assume_unique=True)
         self._rounds += 1
-        if self._foresees and self._seen is None:
-            self._seen = len(self.members), len(self.support)
-            self.for_others = self._seen[1] > SUPPORT_SHARE_OF_FIRST * self._seen[0]
-            self.ended = self.for_others
+        if self._foresees:
+            self._foresee_from_set()
+
+    def _foresee_from_set(self) -> None:
+        """Leave the pair to others if the set alone has too many support vectors."""
+        support = len(self.support)
+        if self._seen is None:
+            self._seen = len(self.members), support
+            self.for_others = support > SUPPORT_SHARE_OF_FIRST * len(self.members)
+        elif self._repeats:
+            self.for_others = self._is_too_many(len(self.rows), support)
+        self.ended = self.for_others
 
     def _foresee(self, known: int, violators: int) -> None:
-        """Leave the pair to others if there will be too many support vectors.
+        """Leave the pair to others if a stage has too many support vectors.
 
-        Their number grows like a power of the number of samples, known from two stages. So a stage
-        of whose samples many are in question is solved first.
+        It is solved first, if many of its samples are support vectors or violators.
         """
         support = len(self.support)
         settled = violators <= SETTLED * support
@@ -206,13 +213,21 @@ class WorkingSet:
             self._repeats += 1
             return
         self._repeats = 0
-        before, self._seen = self._seen, (known, support + violators * settled)
-        if before is None or not 0 < before[1] < self._seen[1] or known == before[0]:
-            return
-        power = math.log(self._seen[1] / before[1]) / math.log(known / before[0])
+        support += violators * settled
+        self.ended = self.for_others = self._is_too_many(known, support)
+        self._seen = known, support
+
+    def _is_too_many(self, count: int, support: int) -> bool:
+        """Whether there will be too many support vectors, going by those of some samples.
+
+        Their number grows like a power of the number of samples, known from two stages.
+        """
+        before, least = self._seen or (0, 0)
+        if not 0 < least < support or count <= before:
+            return False
+        power = math.log(support / least) / math.log(count / before)
         n = len(self._used)
-        if self._seen[1] * (n / known) ** min(power, 1.0) > self._most * n:
-            self.ended = self.for_others = True
+        return support * (n / count) ** min(power, 1.0) > self._most * n
 
     def judge(self) -> None:
         """Choose what is next, now that the gradients of `rows` are known."""

@@ -1,6 +1,7 @@
 """Working sets: the solutions of whole matrices from few of their entries."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
 from dhsk.solvers.round_checkpoint import RoundCheckpoint
-from dhsk.solvers.sources import ArraySource, Combination
+from dhsk.solvers.sources import ArraySource, Combination, Panel
 from dhsk.solvers.working_set import WorkingSet
 
 TOL = 1e-5
@@ -36,7 +37,7 @@ class Computed(ArraySource):
 
     def __init__(self, K: Any) -> None:
         super().__init__(K)
-        self.entries = 0
+        self.entries = self.looked = 0
         self.blocks: list[int] = []
 
     def block(self, members: Indices) -> Any:
@@ -44,6 +45,11 @@ class Computed(ArraySource):
         self.blocks.append(len(members))
         self.entries += len(members) ** 2
         return super().block(members)
+
+    def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
+        """Entries between some samples and groups of samples."""
+        self.looked += len(rows) * sum(len(group) for group in groups)
+        return super().panels(rows, groups)
 
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns."""
@@ -200,6 +206,38 @@ def test_a_wrong_start_is_left_early() -> None:
     assert source.entries - len(y) ** 2 < 0.1 * len(y) ** 2
 
 
+def overlapping(n: int, shift: float, share: float, noise: float) -> tuple[Any, Any]:
+    """Gaussian kernel in float32 of two classes of five features, the second of some share."""
+    rng = np.random.default_rng(n)
+    y = (rng.random(n) < share).astype(int)
+    X = rng.normal(size=(n, 5))
+    X[:, 0] += shift * y
+    y = np.where(rng.random(n) < noise, rng.integers(0, 2, n), y)
+    norms = (X**2).sum(1)
+    return np.exp((2 * X @ X.T - norms[:, None] - norms) / 10).astype(np.float32), y
+
+
+@pytest.mark.parametrize("C", [1e-6, 0.1, 10.0])
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize(("shift", "share"), [(3.0, 0.5), (1.0, 0.5), (3.0, 0.1)])
+def test_what_costs_less_goes_on(
+    C: float, noise: float, shift: float, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Working sets are left within a tenth of the whole matrix, or compute less than that."""
+    monkeypatch.undo()  # the sizes of sets are those of the package
+    n = 3000
+    K, y = overlapping(n, shift, share, noise)
+    (pair,) = make_pairs(y, np.ones((1, n)), [C])
+    source = Computed(K)
+    (found,) = Decomposition(1e-3, n, whole=True).solve(source, {0: pair}, Threads(1)).values()
+    # Blocks are symmetric: half of the entries are computed.
+    squares = sum(size**2 for size in source.blocks)
+    computed = source.entries + source.looked - squares / 2
+    assert computed < (0.1 if found is None else 1.0) * n**2 / 2
+    if (C < 1e-3 and share == 0.5) or noise == 0.4:
+        assert found is None
+
+
 def test_rounds_are_reported() -> None:
     """What is known grows with the rounds, and the last one has the solution."""
     K, y = separated(7, 2000, 3)
@@ -343,3 +381,54 @@ def test_a_checkpoint_that_lacks_something_leaves_no_trace(tmp_path: Path) -> No
         states = [WorkingSet(pair, TOL, 1.0, 10**6, whole=False) for pair in pairs]
         assert RoundCheckpoint(checkpoint).resume("one", states) == {}
         assert not any(state.ended or state.b.any() for state in states)
+
+
+def test_solved_columns_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One column is solved before the other, and gets no more steps."""
+    K, y = separated(14, 2000)
+    (pair,) = make_pairs(y, np.ones((1, len(y))), [1.0, 1e4])
+    left: list[list[int]] = []
+    steps: list[list[float]] = []
+    judge = WorkingSet.judge
+
+    def judged(state: WorkingSet) -> None:
+        judge(state)
+        left.append(list(state.left))
+        steps.append(state.work[0].tolist())
+
+    monkeypatch.setattr(WorkingSet, "judge", judged)
+    Decomposition(TOL, 10**6).solve(ArraySource(K), {0: pair}, Threads(1))
+    first = left.index([1])
+    assert first < len(left) - 1
+    assert all(own[0] == steps[first][0] for own in steps[first:])
+    assert steps[-1][1] > steps[first][1]
+    assert left[-1] == []
+
+
+@pytest.mark.parametrize(
+    ("n", "noise", "tol"), [(2000, 0.0, TOL), (2000, 0.02, TOL), (400, 0.2, 1e-300)]
+)
+def test_every_state_is_restored_whole(n: int, noise: float, tol: float) -> None:
+    """After any round, a state from its checkpoint has all that the running one has."""
+    K, y = separated(15, n, noise=noise)
+    (pair,) = make_pairs(y, np.ones((1, len(y))), [0.1, 100.0])
+    seen = 0
+    judge = WorkingSet.judge
+
+    def judged(state: WorkingSet) -> None:
+        nonlocal seen
+        judge(state)
+        other = WorkingSet(pair, tol, 1.0, 10**6, whole=True)
+        other.restore(state.arrays(), json.loads(json.dumps(state.values())))
+        # What is left out must be set again before it is read.
+        for name, value in vars(state).items():
+            if name == "_moved" and not state.solved:
+                continue
+            expected = list(value) if name == "_seen" and value is not None else value
+            np.testing.assert_equal(getattr(other, name), expected, err_msg=name)
+        seen += 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WorkingSet, "judge", judged)
+        Decomposition(tol, 10**6, whole=True).solve(ArraySource(K), {0: pair}, Threads(1))
+    assert seen
