@@ -227,7 +227,7 @@ class WorkingSet:
             return False
         power = math.log(support / least) / math.log(count / before)
         n = len(self._used)
-        return support * (n / count) ** min(power, 1.0) > self._most * n
+        return bool(support * (n / count) ** min(power, 1.0) > self._most * n)
 
     def judge(self) -> None:
         """Choose what is next, now that the gradients of `rows` are known."""

@@ -432,3 +432,15 @@ def test_every_state_is_restored_whole(n: int, noise: float, tol: float) -> None
         patch.setattr(WorkingSet, "judge", judged)
         Decomposition(tol, 10**6, whole=True).solve(ArraySource(K), {0: pair}, Threads(1))
     assert seen
+
+
+def test_a_new_look_is_not_known_to_be_in_vain() -> None:
+    """What the last solution changed is not in a checkpoint, so a look must not depend on it."""
+    _, y = separated(16, 400)
+    (pair,) = make_pairs(y, np.ones((1, len(y))), [1.0])
+    state = WorkingSet(pair, TOL, 1.0, 10**6, whole=False)
+    state._moved = False
+    state._look_further()
+    other = WorkingSet(pair, TOL, 1.0, 10**6, whole=False)
+    other.restore(state.arrays(), state.values())
+    assert state._moved == other._moved
