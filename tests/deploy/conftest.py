@@ -11,12 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
+import numpy as np
+import psutil
 import pytest
 
+SCRIPTS = Path(__file__).parents[2] / "deploy" / "slurm"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel")
 START_SECONDS = 20
-JOB_SECONDS = 60
+JOB_SECONDS = 90
+ALIVE = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED")
 
 CONFIGURATION = """\
 ClusterName=test
@@ -77,11 +82,11 @@ class Slurm:
         for node in ("n1", "n2"):
             (self.folder / f"spool-{node}").mkdir()
             self._daemon("slurmd", "-D", "-N", node)
-        self._wait_for("nodes", lambda: self._ask("sinfo", "-h", "-t", "idle", "-o", "%D") == "2")
+        self._wait_for("nodes", lambda: self.ask("sinfo", "-h", "-t", "idle", "-o", "%D") == "2")
 
     def stop(self) -> None:
         """End what was started, the jobs first."""
-        self._ask("scancel", "--user=root")
+        self.ask("scancel", "--user=root")
         for daemon in reversed(self.daemons):
             daemon.terminate()
             try:
@@ -90,34 +95,51 @@ class Slurm:
                 daemon.kill()
                 daemon.wait()
 
-    def submit(self, *words: str, cwd: Path) -> str:
-        """Hand a job in; its number."""
-        return self._run("sbatch", "--parsable", *words, cwd=cwd).strip()
+    def submit(self, *words: str, cwd: Path) -> "Job":
+        """Hand a job in."""
+        return Job(self, self.run("sbatch", "--parsable", *words, cwd=cwd).strip(), cwd)
 
-    def finish(self, job: str) -> tuple[str, int]:
-        """Wait for the end of a job; its state and exit code."""
-        deadline = monotonic() + JOB_SECONDS
-        while monotonic() < deadline:
-            shown = self._run("scontrol", "show", "job", job)
-            state = re.search(r"JobState=(\w+)", shown)
-            code = re.search(r"ExitCode=(\d+):", shown)
-            if state and code and state[1] not in ("PENDING", "RUNNING", "COMPLETING"):
-                return state[1], int(code[1])
-            sleep(0.2)
-        raise AssertionError(f"job {job} is not done after {JOB_SECONDS} s:\n{shown}")
+    def batch(self, *words: str, cwd: Path) -> "Job":
+        """Hand in a dhsk command with the batch script, on two nodes with a worker each."""
+        script = str(SCRIPTS / "dhsk.sbatch")
+        return self.submit("--ntasks-per-node=1", "--mem-per-cpu=1500", script, *words, cwd=cwd)
 
-    def terminate(self, job: str) -> None:
-        """Tell the batch script to end, as Slurm does before the time limit."""
-        self._run("scancel", "--batch", "--signal=TERM", job)
+    def long_job(self, cwd: Path) -> "Job":
+        """A job with some tiles done, and minutes of them to do."""
+        self.make_counts(cwd, 8000)
+        job = self.batch("gram", "counts.npy", "--out", "slurm.gram", "--tile", "64", cwd=cwd)
+        job.await_tiles(cwd / "slurm.gram", 20)
+        return job
 
-    def _run(self, *command: str, cwd: Path | None = None) -> str:
+    @staticmethod
+    def make_counts(folder: Path, n: int) -> Path:
+        """Write n samples of 20 counts."""
+        counts = np.random.default_rng(0).poisson(2.0, size=(n, 20)) + 1.0
+        np.save(folder / "counts.npy", counts)
+        return folder / "counts.npy"
+
+    @staticmethod
+    def tiles_of(store: Path) -> dict[str, int]:
+        """Times at which the finished tiles of a store were written."""
+        found = (store / "gram" / "c").glob("*/*")
+        return {
+            f"{t.parent.name}/{t.name}": t.stat().st_mtime_ns for t in found if t.name.isdigit()
+        }
+
+    @staticmethod
+    def await_that(ready: Callable[[], Any], what: str, seconds: float = JOB_SECONDS) -> Any:
+        """Wait until a condition holds; its value."""
+        return await_that(ready, what, seconds)
+
+    def run(self, *command: str, cwd: Path | None = None) -> str:
+        """What a command of Slurm prints; it must succeed."""
         done = subprocess.run(
             command, env=self.environment, cwd=cwd, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
 
-    def _ask(self, *command: str) -> str:
+    def ask(self, *command: str) -> str:
         """Like `_run`, for a cluster that may not answer."""
         done = subprocess.run(
             command, env=self.environment, capture_output=True, text=True, check=False
@@ -138,6 +160,76 @@ class Slurm:
                 log = (self.folder / "daemons.log").read_text()[-3000:]
                 raise AssertionError(f"no {what}; ended: {ended}\n{log}")
             sleep(0.1)
+
+
+@dataclass
+class Job:
+    """A job, and the folder in which it was submitted."""
+
+    slurm: Slurm
+    number: str
+    cwd: Path
+
+    def shown(self) -> dict[str, str]:
+        """What Slurm says about it."""
+        text = self.slurm.run("scontrol", "show", "job", self.number)
+        return dict(re.findall(r"(\w+)=(\S*)", text))
+
+    def finish(self, seconds: float = JOB_SECONDS) -> tuple[str, int]:
+        """Wait for its end; its state and exit code."""
+        shown = await_that(
+            lambda: found if (found := self.shown())["JobState"] not in ALIVE else None,
+            f"end of job {self.number}",
+            seconds,
+        )
+        return shown["JobState"], int(shown["ExitCode"].partition(":")[0])
+
+    @property
+    def log(self) -> str:
+        """What it has printed."""
+        return (self.cwd / f"dhsk-{self.number}.out").read_text()
+
+    def await_tiles(self, store: Path, count: int) -> None:
+        """Wait until it has finished some tiles."""
+        await_that(lambda: len(self.slurm.tiles_of(store)) >= count, f"{count} tiles")
+
+    def terminate(self) -> None:
+        """Tell the batch script to end, as Slurm does before the time limit."""
+        self.slurm.run("scancel", "--batch", "--signal=TERM", self.number)
+
+    def cancel(self) -> None:
+        """End the job by force, as a user does."""
+        self.slurm.run("scancel", self.number)
+
+    def requeue(self) -> None:
+        """Make Slurm start the job anew, without its pause of two minutes."""
+        self.slurm.run("scontrol", "requeue", self.number)
+        await_that(lambda: self.shown()["JobState"] == "PENDING", "requeued job")
+        self.slurm.run("scontrol", "update", f"jobid={self.number}", "StartTime=now")
+
+    def credentials(self, start: int = 0) -> Path:
+        """Folder of its certificate and scheduler file."""
+        return self.cwd / f".dhsk-{self.number}-{start}"
+
+    def processes(self, kind: str = "worker") -> list[psutil.Process]:
+        """Its processes of Dask, of a kind: scheduler or worker."""
+        found = psutil.process_iter(["cmdline"])
+        lines = [(process, process.info["cmdline"] or []) for process in found]
+        own = f"{self.cwd}/.dhsk-{self.number}-"
+        return [
+            process
+            for process, line in lines
+            if kind in line and any(word.startswith(own) for word in line)
+        ]
+
+
+def await_that(ready: Callable[[], Any], what: str, seconds: float = JOB_SECONDS) -> Any:
+    """Wait until a condition holds; its value."""
+    deadline = monotonic() + seconds
+    while not (found := ready()):
+        assert monotonic() < deadline, f"no {what} after {seconds} s"
+        sleep(0.1)
+    return found
 
 
 def free_ports(count: int) -> list[int]:
