@@ -92,9 +92,9 @@ class Decomposition:
         The entry of the checkpoint stays, for a call that is killed later.
         """
         watch = watch or RoundWatch()
-        entry, alone = float(np.abs(source.diagonal()).max()), len(pairs) == 1
+        entry = float(np.abs(source.diagonal()).max())
         states = {
-            k: WorkingSet(pair, self.tol, entry, self.largest, whole=self.whole, alone=alone)
+            k: WorkingSet(pair, self.tol, entry, self.largest, whole=self.whole)
             for k, pair in pairs.items()
         }
         kept = watch.checkpoint.resume(watch.name, list(states.values()))

@@ -67,13 +67,11 @@ SUPPORT_SHARE_OF_FIRST: Final = 0.95
 on pairs of MNIST classes, also with a tenth of the labels drawn at random; 1 where C is tiny."""
 
 SUPPORT_SHARE: Final = 0.22
-"""Share of support vectors from which on the whole matrix costs less than columns, where pairs
-share these. It is extrapolated from two stages: measured on the 45 pairs of MNIST, 0.06 to 0.25,
-where 0.05 to 0.17 are found; with a tenth of the labels drawn at random, 0.22 to 0.44."""
-
-SUPPORT_SHARE_ALONE: Final = 0.12
-"""The same for a pair alone. Extrapolated 0.08 to 0.14 became 0.15 to 0.2 with five features, where
-columns of 0.5 to 2 times the whole matrix were computed."""
+"""Share of support vectors from which on the whole matrix costs less than columns. It is
+extrapolated from two stages: measured on the 45 pairs of MNIST, 0.06 to 0.25, where 0.05 to 0.17
+are found; with a tenth of the labels drawn at random, 0.22 to 0.44. Single pairs of 4,000 and
+12,000 samples and 5 features took 0.5 to 1.2 times the time of the whole matrix with 0.22, 0.7 to
+1.2 with 0.12, and up to 3.4 with 0.35."""
 
 SUPPORT_SHARE_OF_ALL: Final = 0.35
 """The same for those that are found when all samples have been looked at."""
@@ -125,7 +123,6 @@ class WorkingSet:
         largest: int,
         *,
         whole: bool,
-        alone: bool = True,
     ) -> None:
         dual = pair.dual
         self.pair = pair
@@ -140,7 +137,6 @@ class WorkingSet:
         self._is_stale = np.ones(dual.shape[1], dtype=bool)
         self._tol, self._entry, self._largest, self._whole = tol, entry, largest, whole
         self._used = np.flatnonzero(dual.boxes.any(axis=0))
-        self._most = SUPPORT_SHARE_ALONE if alone else SUPPORT_SHARE
         n = len(self._used)
         first = min(FIRST, max(LEAST, n // FIRST_SHARE), largest)
         self._stages = _stages(dual, self._used, first, n // LAST_SHARE if whole else n)
@@ -227,7 +223,7 @@ class WorkingSet:
             return False
         power = math.log(support / least) / math.log(count / before)
         n = len(self._used)
-        return bool(support * (n / count) ** min(power, 1.0) > self._most * n)
+        return bool(support * (n / count) ** min(power, 1.0) > SUPPORT_SHARE * n)
 
     def judge(self) -> None:
         """Choose what is next, now that the gradients of `rows` are known."""
