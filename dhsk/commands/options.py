@@ -68,7 +68,12 @@ class ClusterOptions:
 cluster_options = gathered(
     "cluster",
     ClusterOptions,
-    click.option("--cluster", default="local", help="local, tcp://HOST:PORT, or a scheduler file."),
+    click.option(
+        "--cluster",
+        default="local",
+        help="local, slurm, pbs, sge, lsf, kubernetes, tcp://HOST:PORT, a cluster file (.toml), or "
+        "a scheduler file.",
+    ),
     click.option(
         "--workers",
         type=click.IntRange(1),

@@ -1,4 +1,4 @@
-"""Connects to a Dask cluster on this machine, by address, or by scheduler file."""
+"""Connects to a Dask cluster: here, of jobs or pods, by address, by scheduler or cluster file."""
 
 import logging
 import signal
@@ -8,14 +8,24 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, cast
 
 import dask
 from distributed import Client
 
 from dhsk.errors import InputError
+from dhsk.execution.batch import start_batch_cluster
+from dhsk.execution.cluster_options import (
+    BATCH_KINDS,
+    KINDS,
+    BatchKind,
+    batch_options,
+    kubernetes_options,
+    read_cluster_file,
+)
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.local import LocalClient, thread_client
+from dhsk.execution.pods import start_pods
 from dhsk.execution.processes import (
     UNGUARDED,
     end_quietly_if_worker,
@@ -49,7 +59,7 @@ WAIT_SECONDS = 60
 
 
 def connect(cluster: str = "local", **options: Any) -> Client:
-    """Connect to a Dask cluster, or start one on this machine.
+    """Connect to a Dask cluster, or start one: on this machine, of batch jobs, or of pods.
 
     Parameters
     ----------
@@ -58,13 +68,19 @@ def connect(cluster: str = "local", **options: Any) -> Client:
         localhost only, and stops them when the client is closed; a script needs
         ``if __name__ == "__main__"`` for that, as the processes import it. Where no process can be
         started (a program from standard input, a daemonic process), threads of this one take their
-        place, with a warning. "tcp://..." or "tls://..." is the address of a scheduler; anything
-        else is the path of a scheduler file; if it ends in .json this call waits a minute for it
-        to appear.
+        place, with a warning. "slurm", "pbs", "sge" and "lsf" submit jobs of workers, "kubernetes"
+        asks the Dask operator for pods; they end with the client too, and lost ones are replaced.
+        The path of a file that ends in .toml stands for its ``kind``, one of these words, and its
+        options. "tcp://..." or "tls://..." is the address of a scheduler; anything else is the path
+        of a scheduler file; if it ends in .json this call waits a minute for it to appear.
     **options
         ``n_workers``: how many to start, or to wait for, before this call returns (default: one
-        per core, or one). The rest is passed to `distributed.Client`, for "local" also to
-        `distributed.LocalCluster`.
+        per core, or one). For batch systems the rest is ``cores``, ``memory``, ``walltime``,
+        ``queue`` or ``partition``, ``account``, ``interface``, ``directives``, ``setup``,
+        ``python``, ``shared_folder``, ``log_folder``, ``local_folder``, ``tls``, ``dashboard``
+        and ``wait``, see `BatchOptions`; for pods see `KubernetesOptions`. Otherwise it is passed
+        to `distributed.Client`, for "local" also to `distributed.LocalCluster`. Options given here
+        replace those of a file.
 
     Returns
     -------
@@ -74,7 +90,8 @@ def connect(cluster: str = "local", **options: Any) -> Client:
     Raises
     ------
     InputError
-        Nothing answers there, or the script that starts processes has no guard.
+        Nothing answers there, or the script that starts processes has no guard; an option is
+        unknown, the batch system refuses a job, or a job ends before its workers answer.
 
     Examples
     --------
@@ -86,18 +103,20 @@ def connect(cluster: str = "local", **options: Any) -> Client:
     """
     if not isinstance(cluster, str):
         raise InputError(
-            f"cluster must be 'local', an address or the path of a scheduler file, got {cluster!r}:"
-            " give the number of workers as n_workers"
+            f"cluster must be one of {', '.join(KINDS)}, an address, or the path of a scheduler or "
+            f"cluster file, got {cluster!r}: give the number of workers as n_workers"
         )
+    if cluster.endswith(".toml"):
+        cluster, described = read_cluster_file(Path(cluster))
+        options = described | options
     if options.get("n_workers") is not None:
         whole_parameter("n_workers", options["n_workers"], 1)
     if cluster == "local":
         return _local(**options)
-    if cluster in ("slurm", "kubernetes"):
-        raise InputError(
-            f"{cluster!r} cannot be started from here yet: run a scheduler and workers in one "
-            "allocation as deploy/slurm does, and name its scheduler file"
-        )
+    if cluster == "kubernetes":
+        return start_pods(kubernetes_options(options))
+    if cluster in BATCH_KINDS:
+        return start_batch_cluster(cast("BatchKind", cluster), batch_options(options))
     if "://" in cluster:
         if cluster.split("://")[0] not in PROTOCOLS:
             raise InputError(f"no way to reach {cluster}: give tcp://HOST:PORT or tls://HOST:PORT")
@@ -173,8 +192,8 @@ def _await_file(path: Path) -> str:
     while not path.exists():
         if monotonic() >= deadline:
             raise InputError(
-                f"no cluster {str(path)!r}: give local, tcp://HOST:PORT, or the scheduler file of "
-                "a running dask scheduler"
+                f"no cluster {str(path)!r}: give {', '.join(KINDS)}, tcp://HOST:PORT, a cluster "
+                "file (.toml), or the scheduler file of a running dask scheduler"
             )
         sleep(0.2)
     return str(path)

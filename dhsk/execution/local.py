@@ -1,7 +1,8 @@
-"""A cluster on this machine, of processes or threads, that ends with its client."""
+"""Clusters that end with their clients; one on this machine, of processes or threads."""
 
 import atexit
 import weakref
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,31 +14,37 @@ from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.settings import short_logs
 
 
-class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
-    """Client with its own local cluster, which ends with it.
+class OwningClient(Client):  # type: ignore[misc]  # its base is untyped
+    """Client with its own cluster, which ends with it.
 
-    `distributed.Client` can start one too, but if that fails it leaves parts of the cluster running
-    and itself as the default client. The workers' folders are in a `TemporaryFolder`. Options are
-    those of `distributed.LocalCluster` and of `distributed.Client`.
+    Parameters
+    ----------
+    cluster
+        A running cluster; it is closed here even if no client can be made.
+    folder
+        Folder that is removed after the cluster.
+    before
+        Called before the cluster is closed.
+    **options
+        Those of `distributed.Client`.
     """
 
-    def __init__(self, **options: Any) -> None:
-        of_client = {"timeout", "set_as_default", "name", "heartbeat_interval", "direct_to_workers"}
-        own = {name: options.pop(name) for name in of_client & set(options)}
-        parent = dask.config.get("temporary-directory")
-        self._folder = TemporaryFolder(None if parent is None else Path(parent))
-        place = {"local_directory": str(self._folder.path)}
-        of_scheduler = {"scheduler_kwargs": place | options.pop("scheduler_kwargs", {})}
-        options = place | options | of_scheduler
+    def __init__(
+        self,
+        cluster: Any,
+        *,
+        folder: TemporaryFolder | None = None,
+        before: Callable[[], Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self._folder, self._before = folder, before
         self._ended = False
         self._at_exit = partial(_close, weakref.ref(self))
-        with short_logs():
-            cluster = LocalCluster(**options)  # closes itself if it fails
-            try:
-                super().__init__(cluster, **own)
-            except BaseException:
-                cluster.close()
-                raise
+        try:
+            super().__init__(cluster, **options)
+        except BaseException:
+            cluster.close()
+            raise
         # Dask would end the parts in any order, and log lost connections.
         atexit.register(self._at_exit)
 
@@ -51,13 +58,37 @@ class LocalClient(Client):  # type: ignore[misc]  # its base is untyped
         if not self._ended:
             self._ended = True
             atexit.unregister(self._at_exit)
+            if self._before is not None:
+                self._before()
             if self.cluster is not None:
                 self.cluster.close()
-            self._folder.remove()
+            if self._folder is not None:
+                self._folder.remove()
         return closed
 
 
-def _close(reference: "weakref.ref[LocalClient]") -> None:
+class LocalClient(OwningClient):
+    """Client with its own local cluster.
+
+    `distributed.Client` can start one too, but if that fails it leaves parts of the cluster running
+    and itself as the default client. The workers' folders are in a `TemporaryFolder`. Options are
+    those of `distributed.LocalCluster` and of `distributed.Client`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        of_client = {"timeout", "set_as_default", "name", "heartbeat_interval", "direct_to_workers"}
+        own = {name: options.pop(name) for name in of_client & set(options)}
+        parent = dask.config.get("temporary-directory")
+        folder = TemporaryFolder(None if parent is None else Path(parent))
+        place = {"local_directory": str(folder.path)}
+        of_scheduler = {"scheduler_kwargs": place | options.pop("scheduler_kwargs", {})}
+        options = place | options | of_scheduler
+        with short_logs():
+            cluster = LocalCluster(**options)  # closes itself if it fails
+            super().__init__(cluster, folder=folder, **own)
+
+
+def _close(reference: "weakref.ref[OwningClient]") -> None:
     """Close a client that still exists."""
     client = reference()
     if client is not None:

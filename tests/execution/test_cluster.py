@@ -112,9 +112,7 @@ def test_scheduler_file(running: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("slurm", "cannot be started from here yet: .* as deploy/slurm does"),
-        ("kubernetes", "cannot be started from here yet"),
-        ("lokal", "no cluster 'lokal': give local, tcp://HOST:PORT, or the scheduler file"),
+        ("lokal", "no cluster 'lokal': give local, slurm, pbs, sge, lsf, kubernetes, tcp://HOST"),
         ("scheduler.json", "no cluster 'scheduler.json'"),
         ("/nowhere/scheduler.json", "no cluster '/nowhere/scheduler.json'"),
         ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1"),

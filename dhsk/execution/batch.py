@@ -1,0 +1,278 @@
+"""A cluster whose workers are jobs of a batch system: Slurm, PBS, SGE or LSF.
+
+Scheduler and client are this process; `dask_jobqueue` writes and submits the jobs. Here are what it
+does not do: addresses to listen on, credentials, and jobs submitted again when they are lost.
+"""
+
+import getpass
+import logging
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import warnings
+from importlib import import_module
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, Final
+
+from distributed.deploy.spec import ProcessInterface
+from distributed.utils import get_ip
+
+from dhsk.errors import InputError
+from dhsk.execution.cluster_options import BatchKind, BatchOptions
+from dhsk.execution.credentials import temporary_security
+from dhsk.execution.folder import TemporaryFolder
+from dhsk.execution.job_keeper import JobKeeper
+from dhsk.execution.local import OwningClient
+from dhsk.execution.settings import short_logs
+
+JOB_NAME: Final = "dhsk-worker"
+
+_CLASSES: Final[dict[BatchKind, str]] = {
+    "slurm": "SLURM", "pbs": "PBS", "sge": "SGE", "lsf": "LSF",
+}  # fmt: skip
+"""Names of classes in `dask_jobqueue`."""
+
+_ENVIRONMENT: Final = {
+    # One worker per core, so one thread per worker; more would also change the last bits.
+    "OMP_NUM_THREADS": 1,
+    "OPENBLAS_NUM_THREADS": 1,
+    "MKL_NUM_THREADS": 1,
+    # As for local workers, see `dhsk.execution.cluster`.
+    "MALLOC_MMAP_THRESHOLD_": 16 << 20,
+    "MALLOC_TRIM_THRESHOLD_": 32 << 20,
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": False,
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": 1,
+}
+
+_ROUTE: Final = (
+    "import socket, sys; probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+    "probe.connect((sys.argv[1], 9)); print(probe.getsockname()[0])"
+)
+"""Program that prints the address from which a host is reached; UDP sends nothing for that."""
+
+_POLL_SECONDS: Final = 0.2
+_LOG_LINES: Final = 8
+
+
+class WatchedJob:
+    """Part of a job class of `dask_jobqueue`: notes a refused submission instead of raising.
+
+    Raised in the cluster's event loop, it would be logged there and seen by nobody.
+    """
+
+    refusal: str | None = None
+    """What the batch system said when it refused the job."""
+
+    def __init__(self, *arguments: Any, security: Any = None, **options: Any) -> None:
+        # The command line of the worker is joined with blanks and run by a shell.
+        quoted = security and _QuotedSecurity(security)
+        super().__init__(*arguments, security=quoted, **options)  # type: ignore[call-arg]
+
+    async def start(self) -> None:
+        """Submit the job."""
+        try:
+            await super().start()  # type: ignore[misc]  # of the class this one is mixed into
+        except (RuntimeError, OSError, ValueError) as error:
+            self.refusal = _words_of(error)
+            await ProcessInterface.start(self)  # the cluster waits for jobs that do not start
+
+    async def close(self) -> None:
+        """Cancel the job, and note that it is closed, which the cluster checks at its end."""
+        await super().close()  # type: ignore[misc]  # as above
+        await ProcessInterface.close(self)
+
+
+class _QuotedSecurity:
+    """Paths of credentials as words of a shell."""
+
+    def __init__(self, security: Any) -> None:
+        self._security = security
+
+    def get_tls_config_for_role(self, role: str) -> dict[str, str | None]:
+        """As of `distributed.Security`; a worker's command line takes no ciphers."""
+        found = self._security.get_tls_config_for_role(role)
+        return {name: shlex.quote(path) for name, path in found.items() if path is not None}
+
+
+def _words_of(error: BaseException) -> str:
+    """The batch system's own words in an error of `dask_jobqueue`."""
+    said = re.search(r"stderr:\n(.*)", str(error), re.DOTALL)
+    return " ".join((said[1] if said else str(error)).split())
+
+
+def start_batch_cluster(kind: BatchKind, options: BatchOptions) -> OwningClient:
+    """Submit worker jobs and wait for the workers; both end with the client that is returned.
+
+    Raises InputError if the batch system refuses a job, if a job ends before its workers answer, or
+    if there is no worker in time.
+    """
+    classes = _imported()
+    cluster_class = getattr(classes, f"{_CLASSES[kind]}Cluster")
+    folder = TemporaryFolder(Path(options.shared_folder or ".").absolute())
+    security = temporary_security(folder.path) if options.tls else None
+    try:
+        with short_logs():
+            cluster = cluster_class(
+                job_cls=type(f"Watched{kind}", (WatchedJob, cluster_class.job_cls), {}),
+                security=security,
+                protocol="tls://" if options.tls else "tcp://",
+                silence_logs=logging.CRITICAL,
+                **_arguments(kind, options),
+            )
+            keeper = JobKeeper(cluster, slurm_jobs if kind == "slurm" else None)
+            client = OwningClient(cluster, folder=folder, before=keeper.stop)
+    except BaseException as error:
+        folder.remove()
+        if isinstance(error, OSError | ValueError | RuntimeError):
+            raise InputError(f"no cluster of {kind} jobs: {_words_of(error)}") from error
+        raise
+    try:
+        cluster.scale(jobs=options.jobs)
+        _await_workers(client, kind, options)
+    except BaseException:
+        client.close()
+        raise
+    keeper.start()
+    return client
+
+
+def _imported() -> Any:
+    try:
+        return import_module("dask_jobqueue")
+    except ImportError as error:
+        raise InputError(
+            f"worker jobs need dask-jobqueue ({error}): pip install 'dhsk[slurm]'"
+        ) from error
+
+
+def _arguments(kind: BatchKind, options: BatchOptions) -> dict[str, Any]:
+    """Arguments of a cluster class of `dask_jobqueue`."""
+    python = options.python or sys.executable
+    local = options.local_folder
+    host = None if options.interface else _own_address(kind)
+    listen = ["--interface", shlex.quote(options.interface)] if options.interface else [
+        "--host", f"$({shlex.quote(python)} -c {shlex.quote(_ROUTE)} {host})"
+    ]  # fmt: skip
+    billed = "account" if kind in ("slurm", "pbs") else "project"
+    return {
+        "cores": options.cores,
+        "processes": options.cores,
+        "memory": str(options.memory),
+        "queue": options.queue,
+        billed: options.account,
+        "walltime": options.walltime,
+        "job_extra_directives": list(options.directives),
+        "job_script_prologue": [
+            *(f"export {name}={value}" for name, value in _ENVIRONMENT.items()),
+            *options.setup,
+        ],
+        "python": shlex.quote(python),
+        "job_name": JOB_NAME,
+        "log_directory": str(Path(options.log_folder or ".").absolute()),
+        "local_directory": shlex.quote(local) if local else "${TMPDIR:-/tmp}",
+        "worker_extra_args": [
+            *listen,
+            # Of options given twice the last one counts: this one leaves memory for the nanny.
+            *("--memory-limit", f"{options.worker_bytes}B"),
+            *("--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
+        ],
+        "scheduler_options": {
+            **({"interface": options.interface} if options.interface else {"host": host}),
+            "dashboard": options.dashboard is not None,
+            "dashboard_address": options.dashboard or "127.0.0.1:0",
+            "port": 0,
+        },
+    }
+
+
+def _own_address(kind: BatchKind) -> str:
+    """Address of this machine from which the nodes are reached; that of its default route else."""
+    if kind != "slurm":
+        return str(get_ip())
+    shown = _asked("scontrol", "show", "node", "-o")
+    found = re.search(r"\bNodeAddr=(\S+)", shown)
+    if found is None:
+        raise InputError(f"Slurm does not answer: scontrol show node says {shown.strip()!r}")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((found[1], 9))  # sends nothing
+        except OSError as error:
+            raise InputError(
+                f"no way from here to node {found[1]} ({error}): name the interface as interface"
+            ) from error
+        return str(probe.getsockname()[0])
+
+
+def slurm_jobs() -> set[str] | None:
+    """Numbers of the user's jobs that wait or run; None if Slurm does not answer."""
+    options = ("--noheader", "--states=PD,CF,R,S", "--format=%i", "--user", getpass.getuser())
+    done = subprocess.run(["squeue", *options], capture_output=True, text=True, check=False)
+    return set(done.stdout.split()) if done.returncode == 0 else None
+
+
+def _asked(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"no {command[0]} on PATH: run this where jobs are submitted, such as a login node"
+        ) from error
+    return done.stdout if done.returncode == 0 else done.stderr
+
+
+def _await_workers(client: OwningClient, kind: BatchKind, options: BatchOptions) -> None:
+    """Wait for all workers, or as long as `options` say."""
+    deadline = monotonic() + options.wait_seconds
+    cluster: Any = client.cluster
+    look = 0.0
+    while True:
+        jobs = list(cluster.workers.values())
+        gone: list[str] = []
+        if kind == "slurm" and monotonic() > look + 2 and all(job.job_id for job in jobs):
+            look = monotonic()
+            queue = slurm_jobs()
+            gone = [job.job_id for job in jobs if queue is not None and job.job_id not in queue]
+        present = cluster.observed
+        if len(present) >= options.workers:
+            return
+        for job in jobs:
+            if job.refusal is not None:
+                raise InputError(f"{kind} refuses a worker job: {job.refusal}")
+            if job.job_id in gone and not present & names_of(cluster, job):
+                raise InputError(
+                    f"worker job {job.job_id} ended before its workers answered: "
+                    f"{_end_of_log(options, job.job_id)}"
+                )
+        if monotonic() >= deadline:
+            break
+        sleep(_POLL_SECONDS)
+    if not present:
+        raise InputError(
+            f"no worker job of {len(jobs)} has started within {options.wait}: ask for less, or "
+            "for a longer wait"
+        )
+    warnings.warn(
+        f"{len(present)} of {options.workers} workers have started within {options.wait}: the "
+        "others join when their jobs start, and the tiles are planned for these",
+        stacklevel=5,
+    )
+
+
+def names_of(cluster: Any, job: Any) -> set[str]:
+    """Names of the workers of a job."""
+    spec = cluster.worker_spec.get(job.name, {})
+    return {f"{job.name}{suffix}" for suffix in spec.get("group", [""])}
+
+
+def _end_of_log(options: BatchOptions, job_id: str) -> str:
+    """Last lines of the log of a job."""
+    folder = Path(options.log_folder or ".").absolute()
+    for file in sorted(folder.glob(f"{JOB_NAME}-{job_id}.*")):
+        lines = file.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        if lines:
+            return f"{file} ends with\n" + "\n".join(lines)
+    return f"it left no log in {folder}"

@@ -1,0 +1,237 @@
+"""What a cluster of batch jobs or pods is made of: options, or one small TOML file."""
+
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from dask.utils import parse_timedelta
+
+from dhsk.errors import InputError
+from dhsk.execution.resources import WORKER_BYTES
+from dhsk.kernels.base import whole_parameter
+from dhsk.units import format_bytes, parse_bytes
+
+BatchKind: TypeAlias = Literal["slurm", "pbs", "sge", "lsf"]
+"""Batch systems to which `dask_jobqueue` submits workers."""
+
+BATCH_KINDS: Final = get_args(BatchKind)
+KINDS: Final = ("local", *BATCH_KINDS, "kubernetes")
+
+NANNY_BYTES: Final = 200 << 20
+"""Memory of a job beside its workers: the process that starts and watches them. 120 MiB were
+measured."""
+
+_SMALLEST_WORKER: Final = 2 * WORKER_BYTES
+"""Memory limit below which a worker has no room for a tile beside its libraries."""
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """Workers as jobs of a batch system; one worker process per core, each with one thread."""
+
+    cores: int = 1
+    """Cores of a job, and so its worker processes."""
+
+    memory: str | int = "4GB"
+    """Memory of a job, with `NANNY_BYTES` beside its workers."""
+
+    n_workers: int | None = None
+    """Worker processes in all jobs together, a multiple of `cores`; None for one job."""
+
+    walltime: str | None = None
+    """Time limit of a job as the batch system writes it, such as 02:00:00."""
+
+    queue: str | None = None
+    """Queue, or partition, of the jobs."""
+
+    account: str | None = None
+    """Account, or project, that pays for the jobs."""
+
+    interface: str | None = None
+    """Network interface on which scheduler and workers listen, such as ib0; None for the address
+    by which each reaches the other."""
+
+    directives: tuple[str, ...] = ()
+    """Further directives of the job script, such as "--constraint=icelake"."""
+
+    setup: tuple[str, ...] = ()
+    """Commands that a job runs before its workers start, such as "module load python"."""
+
+    python: str | None = None
+    """Python interpreter of the workers; None for this one."""
+
+    shared_folder: str | None = None
+    """Folder that all nodes see, for the credentials; None for the current one."""
+
+    log_folder: str | None = None
+    """Folder for the logs of the jobs, which all nodes see; None for the current one."""
+
+    local_folder: str | None = None
+    """Folder of a node for what workers spill; None for TMPDIR, or /tmp."""
+
+    tls: bool = True
+    """Whether connections are encrypted and authenticated, with credentials made for this run."""
+
+    dashboard: str | None = None
+    """Address of Dask's dashboard, such as "127.0.0.1:8787"; None for no dashboard."""
+
+    wait: str | int = "10m"
+    """Time to wait for the workers. After it the computation starts with those that are there, or
+    ends if there are none."""
+
+    def __post_init__(self) -> None:
+        whole_parameter("cores", self.cores, 1)
+        if self.n_workers is not None:
+            whole_parameter("n_workers", self.n_workers, 1)
+            if self.n_workers % self.cores:
+                raise InputError(
+                    f"n_workers must be a multiple of the {self.cores} cores of a job, as each has "
+                    f"one worker per core, but it is {self.n_workers}"
+                )
+        if self.worker_bytes < _SMALLEST_WORKER:
+            raise InputError(
+                f"memory is {self.memory} for {self.cores} workers: each needs at least "
+                f"{format_bytes(_SMALLEST_WORKER)}, and {format_bytes(NANNY_BYTES)} are for the "
+                "process that watches them; ask for more memory, or for fewer cores"
+            )
+        _seconds(self.wait)
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs."""
+        return (self.n_workers or self.cores) // self.cores
+
+    @property
+    def workers(self) -> int:
+        """Number of worker processes."""
+        return self.jobs * self.cores
+
+    @property
+    def worker_bytes(self) -> int:
+        """Memory limit of a worker."""
+        return (parse_bytes(self.memory) - NANNY_BYTES) // self.cores
+
+    @property
+    def wait_seconds(self) -> float:
+        """Longest time to wait for workers."""
+        return _seconds(self.wait)
+
+
+@dataclass(frozen=True)
+class KubernetesOptions:
+    """Workers as pods of the Dask operator; each pod is one worker with one thread."""
+
+    image: str | None = None
+    """Image with dhsk, such as that of deploy/docker."""
+
+    memory: str | int = "4GB"
+    """Memory of a worker's pod."""
+
+    n_workers: int = 1
+    """Number of worker pods."""
+
+    name: str = "dhsk"
+    """Name of the DaskCluster."""
+
+    namespace: str | None = None
+    """Namespace; None for that of the current context."""
+
+    volume: str | None = None
+    """Claim of a persistent volume, mounted at /data in all pods; None for none."""
+
+    tls_secret: str | None = None
+    """Secret with ca.crt, tls.crt and tls.key for all connections; None for none."""
+
+    credentials_folder: str | None = None
+    """Folder with the same three files for this client; needed with `tls_secret`."""
+
+    environment: tuple[str, ...] = ()
+    """Variables of the workers, each as NAME=VALUE."""
+
+    wait: str | int = "10m"
+    """Time to wait for the workers."""
+
+    def __post_init__(self) -> None:
+        whole_parameter("n_workers", self.n_workers, 1)
+        if self.image is None:
+            raise InputError("kubernetes needs an image with dhsk, such as that of deploy/docker")
+        if (self.tls_secret is None) != (self.credentials_folder is None):
+            raise InputError(
+                "tls_secret and credentials_folder go together: the pods mount the secret, and "
+                "this client reads the same three files from the folder"
+            )
+        parse_bytes(self.memory)
+        _seconds(self.wait)
+        for word in self.environment:
+            if "=" not in word:
+                raise InputError(f"environment has NAME=VALUE words, got {word!r}")
+
+    @property
+    def wait_seconds(self) -> float:
+        """Longest time to wait for workers."""
+        return _seconds(self.wait)
+
+
+def _seconds(wait: str | int) -> float:
+    try:
+        return float(parse_timedelta(wait))
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(f"wait must be a time such as 10m, got {wait!r}") from error
+
+
+def batch_options(given: dict[str, Any]) -> BatchOptions:
+    """Options of batch jobs; `partition` is another word for `queue`."""
+    if "partition" in given:
+        if "queue" in given:
+            raise InputError("queue and partition are the same option: give one")
+        given = {("queue" if k == "partition" else k): v for k, v in given.items()}
+    return cast("BatchOptions", _parsed(BatchOptions, given, extra=("partition",)))
+
+
+def kubernetes_options(given: dict[str, Any]) -> KubernetesOptions:
+    """Options of pods."""
+    return cast("KubernetesOptions", _parsed(KubernetesOptions, given))
+
+
+def _parsed(kind: type, given: dict[str, Any], extra: tuple[str, ...] = ()) -> Any:
+    """Options as their dataclass; InputError for an unknown one or one of a wrong type."""
+    known = {field.name: field for field in fields(kind)}
+    for name in given:
+        if name not in known:
+            words = ", ".join(sorted((*known, *extra)))
+            raise InputError(f"no option {name!r} of such a cluster: there are {words}")
+    values = {name: value for name, value in given.items() if value is not None}
+    for name, value in values.items():
+        default = known[name].default
+        if isinstance(default, tuple):
+            values[name] = _words(name, value)
+        elif isinstance(default, bool) != isinstance(value, bool):
+            raise InputError(f"{name} must be {'true or false' if default else 'no truth value'}")
+        elif default is None and name != "n_workers" and not isinstance(value, str):
+            raise InputError(f"{name} must be a string, got {value!r}")
+    return kind(**values)
+
+
+def _words(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
+        raise InputError(f"{name} must be a list of strings, got {value!r}")
+    return tuple(value)
+
+
+def read_cluster_file(path: Path) -> tuple[str, dict[str, Any]]:
+    """Kind and options of a cluster in a TOML file.
+
+    Raises InputError if it cannot be read, or its ``kind`` is not one of `KINDS`.
+    """
+    try:
+        with path.open("rb") as file:
+            found = tomllib.load(file)
+    except FileNotFoundError as error:
+        raise InputError(f"no cluster file {path}: check the path") from error
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path} is not a TOML file that can be read: {error}") from error
+    kind = found.pop("kind", None)
+    if kind not in KINDS:
+        raise InputError(f"{path}: kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    return kind, found

@@ -1,0 +1,57 @@
+"""Temporary TLS credentials of one cluster, in files for its workers that others cannot read."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from distributed.security import Security
+
+from dhsk.errors import InputError
+
+AUTHORITY, KEY, CERTIFICATE = "ca.crt", "tls.key", "tls.crt"
+"""Names of the files, those of a Kubernetes secret for TLS."""
+
+OWNER_ONLY: Final = 0o600
+
+
+def temporary_security(folder: Path) -> Security:
+    """Make a key and a certificate, and write the workers' copies into a folder.
+
+    The certificate is its own authority: whoever does not have the key is refused, in both
+    directions. Scheduler and client hold it in memory; the workers' files have mode 0600.
+
+    Raises InputError if the package cryptography is missing.
+    """
+    try:
+        security = Security.temporary()
+    except ImportError as error:
+        raise InputError(
+            "TLS needs the package cryptography: pip install 'dhsk[slurm]', or give tls=False on a "
+            "network that you trust"
+        ) from error
+    for name, attribute in (
+        (AUTHORITY, "tls_ca_file"),
+        (CERTIFICATE, "tls_worker_cert"),
+        (KEY, "tls_worker_key"),
+    ):
+        file = folder / name
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(getattr(security, attribute))
+        setattr(security, attribute, str(file))
+    return security
+
+
+def security_of(folder: Path) -> Security:
+    """Security of a client or scheduler whose credentials are files in a folder."""
+    files = {name: str(folder / name) for name in (AUTHORITY, CERTIFICATE, KEY)}
+    missing = [file for file in files.values() if not Path(file).is_file()]
+    if missing:
+        raise InputError(f"no credentials {', '.join(missing)}: check the folder")
+    roles = ("client", "scheduler", "worker")
+    return Security(
+        require_encryption=True,
+        tls_ca_file=files[AUTHORITY],
+        **{f"tls_{role}_cert": files[CERTIFICATE] for role in roles},
+        **{f"tls_{role}_key": files[KEY] for role in roles},
+    )

@@ -1,0 +1,55 @@
+"""Temporary credentials: files for their owner only, and who is refused without them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client, LocalCluster
+from distributed.security import Security
+
+import dhsk
+from dhsk.execution.credentials import security_of, temporary_security
+
+pytest.importorskip("cryptography", reason="TLS needs cryptography")
+
+
+def test_files_are_for_their_owner(tmp_path: Path) -> None:
+    """Nobody else can read key and certificates."""
+    temporary_security(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"ca.crt", "tls.crt", "tls.key"}
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    """A folder that is not one of credentials is refused."""
+    temporary_security(tmp_path)
+    (tmp_path / "tls.key").unlink()
+    with pytest.raises(dhsk.InputError, match=r"no credentials .*tls\.key"):
+        security_of(tmp_path)
+
+
+@pytest.mark.slow
+def test_who_is_refused(tmp_path: Path) -> None:
+    """In: who has the files. Out: without a certificate, with another job's, in plain TCP."""
+    other = tmp_path / "other"
+    other.mkdir()
+    security, another = temporary_security(tmp_path), temporary_security(other)
+    bare = Security(require_encryption=True, tls_ca_file=str(tmp_path / "ca.crt"))
+    with LocalCluster(
+        n_workers=0, protocol="tls://", host="127.0.0.1", security=security, dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+        with Client(address, security=security_of(tmp_path), set_as_default=False) as client:
+            assert client.scheduler_info()["address"] == address
+        assert not enters(address, another)
+        assert not enters(address, bare)
+        assert not enters(address.replace("tls", "tcp"), None)
+
+
+def enters(address: str, security: Any) -> bool:
+    """Whether a client gets in."""
+    try:
+        Client(address, security=security, set_as_default=False, timeout=2).close()
+    except (OSError, TypeError, RuntimeError):
+        return False
+    return True
