@@ -120,7 +120,11 @@ class BatchOptions:
 
 @dataclass(frozen=True)
 class KubernetesOptions:
-    """Workers as pods of the Dask operator; each pod is one worker with one thread."""
+    """Workers as pods of the Dask operator; each pod is one worker with one thread.
+
+    There is no TLS here: `dask_kubernetes.operator.KubeCluster` itself speaks to the scheduler in
+    plain TCP. For TLS see deploy/kubernetes.
+    """
 
     image: str | None = None
     """Image with dhsk, such as that of deploy/docker."""
@@ -140,12 +144,6 @@ class KubernetesOptions:
     volume: str | None = None
     """Claim of a persistent volume, mounted at /data in all pods; None for none."""
 
-    tls_secret: str | None = None
-    """Secret with ca.crt, tls.crt and tls.key for all connections; None for none."""
-
-    credentials_folder: str | None = None
-    """Folder with the same three files for this client; needed with `tls_secret`."""
-
     environment: tuple[str, ...] = ()
     """Variables of the workers, each as NAME=VALUE."""
 
@@ -156,11 +154,6 @@ class KubernetesOptions:
         whole_parameter("n_workers", self.n_workers, 1)
         if self.image is None:
             raise InputError("kubernetes needs an image with dhsk, such as that of deploy/docker")
-        if (self.tls_secret is None) != (self.credentials_folder is None):
-            raise InputError(
-                "tls_secret and credentials_folder go together: the pods mount the secret, and "
-                "this client reads the same three files from the folder"
-            )
         parse_bytes(self.memory)
         _seconds(self.wait)
         for word in self.environment:

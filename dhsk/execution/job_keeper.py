@@ -1,11 +1,10 @@
 """Worker jobs that are lost are submitted again."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
-
-from tornado.ioloop import PeriodicCallback
 
 log = logging.getLogger("dhsk.cluster")
 
@@ -19,7 +18,7 @@ SHORT_LIFE: Final = 60.0
 MOST_FAILURES: Final = 3
 """Jobs in a row in the same place that may fail before that place is given up."""
 
-_TICK_MILLISECONDS: Final = 1000
+_TICK_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 30.0
 """Time between two looks at the queue for jobs that have not started."""
 
@@ -49,31 +48,20 @@ class JobKeeper:
         """Time at which workers of a job were last seen."""
         self._failures: dict[str, int] = {}
         self._looked = monotonic()
-        self._busy = self._stopped = False
-        self._callback: PeriodicCallback | None = None
+        self._stopped = False
 
     def start(self) -> None:
         """Begin to watch."""
-        self._cluster.loop.add_callback(self._begin)
+        self._cluster.loop.add_callback(self._watch)
 
     def stop(self) -> None:
         """Submit no more jobs."""
         self._stopped = True
-        if self._callback is not None:
-            self._callback.stop()
 
-    def _begin(self) -> None:
-        self._callback = PeriodicCallback(self._tick, _TICK_MILLISECONDS)
-        self._callback.start()
-
-    async def _tick(self) -> None:
-        if self._busy or self._stopped:
-            return
-        self._busy = True
-        try:
+    async def _watch(self) -> None:
+        while not self._stopped:
             await self.replace_lost()
-        finally:
-            self._busy = False
+            await asyncio.sleep(_TICK_SECONDS)
 
     async def replace_lost(self) -> None:
         """Submit lost jobs again, but for places that are given up."""

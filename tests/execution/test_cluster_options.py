@@ -59,14 +59,13 @@ def test_wrong_options_are_named(given: dict[str, Any], message: str) -> None:
     ("given", "message"),
     [
         ({}, "kubernetes needs an image with dhsk"),
-        ({"image": "dhsk", "tls_secret": "dhsk-tls"}, "tls_secret and credentials_folder go"),
         ({"image": "dhsk", "environment": ["A"]}, "environment has NAME=VALUE words, got 'A'"),
         ({"image": "dhsk", "cores": 2}, "no option 'cores'"),
         ({"image": "dhsk", "wait": "soon"}, "wait must be a time such as 10m, got 'soon'"),
     ],
 )
 def test_wrong_pods_are_named(given: dict[str, Any], message: str) -> None:
-    """Pods need an image, and credentials on both sides or on none."""
+    """Pods need an image, and options that are theirs."""
     with pytest.raises(dhsk.InputError, match=message):
         kubernetes_options(given)
 
