@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dhsk.commands.connecting import connected, wrong_out
+from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import say, show_progress
 from dhsk.commands.cv import cv
 from dhsk.commands.inputs import open_samples_of
@@ -14,11 +14,13 @@ from dhsk.commands.options import (
     ClusterOptions,
     KernelOptions,
     MapOptions,
+    StoreOptions,
     TableOptions,
     TileOptions,
     cluster_options,
     kernel_options,
     map_options,
+    store_options,
     table_options,
     tile_options,
 )
@@ -29,7 +31,7 @@ from dhsk.commands.predict import predict
 from dhsk.commands.train import train
 from dhsk.commands.verify import info, verify
 from dhsk.execution.workers import resources_of
-from dhsk.gram import compute_gram
+from dhsk.gram import GramMatrix, compute_gram
 from dhsk.gram.prepare import check_kernels
 from dhsk.units import human_seconds, parse_bytes
 
@@ -77,7 +79,7 @@ def demo(context: click.Context, out: Path, cluster: ClusterOptions) -> None:
 
 @commands.command()
 @click.argument("samples")
-@click.option("--out", type=PathParameter(), required=True, help="Folder of the store.")
+@store_options
 @kernel_options
 @map_options
 @tile_options
@@ -85,7 +87,7 @@ def demo(context: click.Context, out: Path, cluster: ClusterOptions) -> None:
 @cluster_options
 def gram(
     samples: str,
-    out: Path,
+    target: StoreOptions,
     kernel: KernelOptions,
     mapping: MapOptions,
     tiles: TileOptions,
@@ -97,25 +99,43 @@ def gram(
     made = kernel.make(opened.shape[1])
     chosen = check_kernels([made], [opened], mapping.sphere_map, tiles.product_dtype)
     outcome = Outcome(made, tiles.product_dtype, local=cluster.cluster == "local")
-    with connected(cluster) as client, show_progress() as progress, wrong_out():
+    connection = connected_if_asked(cluster, needed=target.part is None)
+    with connection as client, show_progress() as progress, wrong_out():
         with outcome.watched(progress) as watched:
             G = compute_gram(
                 opened,
                 made,
                 sphere_map=chosen,
                 zero_rows=mapping.zero_rows,
-                store=out,
+                store=target.out,
                 memory=cluster.memory,
                 client=client,
+                part=target.part,
                 **asdict(tiles),
                 progress=watched,
             )
         resources = resources_of(client, parse_bytes(cluster.memory) if cluster.memory else None)
+    _say_gram(G, outcome, target)
+    if target.part is None:
+        outcome.show(G, opened, resources)
+        say(f"output: {target.out}")
+        say(
+            f"next:   dhsk cv {target.out} --labels LABELS --C 0.1,1,10 --out DIR, or "
+            f"dhsk info {target.out}"
+        )
+
+
+def _say_gram(G: GramMatrix, outcome: Outcome, target: StoreOptions) -> None:
+    """Say what was computed: the matrix, or a part of it and what is to be done next."""
     n, m = G.shape
+    what = f"{n:,} x {m:,} {G.dtype} of {G.kernel.label}"
+    if target.part is None:
+        say(f"{what}, {G.tiling.n_tiles} tiles, {human_seconds(outcome.seconds)}")
+        return
+    number, count = target.part
     say(
-        f"{n:,} x {m:,} {G.dtype} of {made.label}, {G.tiling.n_tiles} tiles, "
-        f"{human_seconds(outcome.seconds)}"
+        f"{what}, part {number} of {count}: {outcome.total - (outcome.found or 0)} of "
+        f"{outcome.total} tiles computed, {human_seconds(outcome.seconds)}"
     )
-    outcome.show(G, opened, resources)
-    say(f"output: {out}")
-    say(f"next:   dhsk cv {out} --labels LABELS --C 0.1,1,10 --out DIR, or dhsk info {out}")
+    say(f"output: {target.out}")
+    say("next:   when all parts have ended, the same command without --part, which finishes it")

@@ -4,11 +4,12 @@ import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
-from dhsk.commands.parameters import WholeNumbers
+from dhsk.commands.parameters import PartOf, PathParameter, WholeNumbers
 from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
 from dhsk.samples import SphereMap, ZeroRule
@@ -80,6 +81,27 @@ cluster_options = gathered(
         help="Processes to start, or workers to wait for. [default: cores, or 1]",
     ),
     click.option("--memory", help="Most memory for all processes together, such as 4GB."),
+)
+
+
+@dataclass(frozen=True)
+class StoreOptions:
+    """Store of a command, and which of its parts to compute."""
+
+    out: Path
+    part: tuple[int, int] | None
+
+
+store_options = gathered(
+    "target",
+    StoreOptions,
+    click.option("--out", type=PathParameter(), required=True, help="Folder of the store."),
+    click.option(
+        "--part",
+        type=PartOf(),
+        help="Compute one of several parts, such as 3/64, in this process; other processes compute "
+        "the others. Afterwards run without --part.",
+    ),
 )
 
 

@@ -99,6 +99,8 @@ class Outcome:
         self.seconds = 0.0
         self.found: int | None = None
         """Tiles that an earlier run had computed."""
+        self.total = 0
+        """Tiles of the matrix, or of the part of it that is computed."""
         self.staged = True
         self._memory = TreeMemory()
         self._begin = perf_counter()
@@ -111,7 +113,7 @@ class Outcome:
             if event.stage == "staging":
                 self.staged = False
             if event.stage == "tiles" and self.found is None:
-                self.found = event.done
+                self.found, self.total = event.done, event.total
             progress(event)
 
         with self._memory:

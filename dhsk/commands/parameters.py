@@ -22,6 +22,20 @@ class PathParameter(click.Path):
         return super().convert(value, param, ctx)
 
 
+class PartOf(click.ParamType):  # type: ignore[type-arg]  # as below
+    """One of several parts, such as 3/64."""
+
+    name = "number/count"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
+        """Parse, or fail with a usage error."""
+        try:
+            number, count = map(int, str(value).split("/"))
+        except ValueError:
+            self.fail(f"{value!r} is not a part such as 3/64", param, ctx)
+        return number, count
+
+
 class Seed(click.IntRange):
     """A seed, as numpy and scikit-learn take it."""
 

@@ -1,4 +1,7 @@
-"""Lock of a store for one writer, which ends with its process even if that is killed."""
+"""Lock of a store for one writer or several parts of a computation.
+
+It ends with its process even if that is killed.
+"""
 
 import errno
 import fcntl
@@ -6,16 +9,23 @@ import json
 import os
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from time import sleep
 from typing import Final
 
 from dhsk.errors import StoreError
 from dhsk.files import not_writable
 
 LOCK_NAME: Final = ".lock"
+
+TURNS_NAME: Final = ".parts"
+"""File whose lock is held by the one of several writers whose turn it is."""
+
+TURN_SECONDS: Final = 0.2
+"""Time between two tries to have a turn."""
 
 _TAKEN: Final = (errno.EWOULDBLOCK, errno.EACCES)
 WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -37,13 +47,53 @@ def sole_writer(path: Path) -> Iterator[None]:
     Raises StoreError if another process or thread writes to the store, or the folder is not
     writable.
     """
+    with _locked(path, fcntl.LOCK_EX):
+        yield
+
+
+class Turns:
+    """What several writers of a store do one after the other; made by `one_of_several`.
+
+    On a file system without locks, `has_locks` is False and nobody waits.
+    """
+
+    def __init__(self, path: Path, *, has_locks: bool) -> None:
+        self.has_locks = has_locks
+        self._file = path / TURNS_NAME
+
+    @contextmanager
+    def alone(self, waiting: Callable[[], None]) -> Iterator[None]:
+        """Exclude the other writers, and wait for one that does; `waiting` is then called often."""
+        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            while self.has_locks and not _has_locked(descriptor, fcntl.LOCK_EX):
+                waiting()
+                sleep(TURN_SECONDS)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def one_of_several(path: Path) -> Iterator[Turns]:
+    """Lock a store's folder, made if absent, together with others that call this.
+
+    Nobody has it as its `sole_writer` meanwhile; limits and errors are those of that. The file
+    ``.parts``, by which they take turns, stays for whoever finishes the store.
+    """
+    with _locked(path, fcntl.LOCK_SH) as has_locks:
+        yield Turns(path, has_locks=has_locks)
+
+
+@contextmanager
+def _locked(path: Path, mode: int) -> Iterator[bool]:
+    """Lock a folder in a mode of `flock`; yield whether the file system has locks."""
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     file = path / LOCK_NAME
     descriptor = None
     try:
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            descriptor = _acquire(file)
+            descriptor, has_locks = _acquire(file, mode)
             sign(descriptor)
         except OSError as error:
             if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
@@ -51,11 +101,13 @@ def sole_writer(path: Path) -> Iterator[None]:
             raise StoreError(
                 f"{not_writable(path, error)}; a finished store can be read as it is"
             ) from error
-        yield
+        yield has_locks
     finally:
         if descriptor is not None:
             with suppress(OSError):
-                file.unlink()  # before the lock ends: afterwards it may be another's
+                # Before the lock ends: afterwards it may be another's. The last of several does it.
+                if mode == fcntl.LOCK_EX or _has_locked(descriptor, fcntl.LOCK_EX):
+                    file.unlink()
             os.close(descriptor)
         with suppress(OSError):  # not empty: it is a store now
             for folder in made:
@@ -63,43 +115,60 @@ def sole_writer(path: Path) -> Iterator[None]:
 
 
 def is_occupied(path: Path) -> bool:
-    """Whether a path exists and is not a folder that is empty but for a lock."""
+    """Whether a path exists and is not a folder that is empty but for locks."""
     if not path.is_dir():
         return path.exists()
-    return any(entry.name != LOCK_NAME for entry in path.iterdir())
+    return any(entry.name not in (LOCK_NAME, TURNS_NAME) for entry in path.iterdir())
 
 
-def _acquire(file: Path) -> int:
-    """Open and lock the file, again if its last holder removes it in between."""
+def _acquire(file: Path, mode: int) -> tuple[int, bool]:
+    """Open and lock the file, again if its last holder removes it or the folder in between."""
     while True:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            _lock(descriptor, file)
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:
+            continue
+        try:
+            has_locks = _lock(descriptor, file, mode)
             if is_at(descriptor, file):
-                return descriptor
+                return descriptor, has_locks
         except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)
 
 
-def _lock(descriptor: int, file: Path) -> None:
+def _lock(descriptor: int, file: Path, mode: int) -> bool:
+    """Lock an open file; False, with a warning, if the file system has no locks."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        taken = not _has_locked(descriptor, mode)
     except OSError as error:
-        if error.errno in WITHOUT_LOCKS:
-            warnings.warn(
-                f"the file system of {file.parent} has no locks: make sure that no other command "
-                "writes to this store",
-                stacklevel=2,
-            )
-        elif error.errno in _TAKEN:
-            raise StoreError(
-                f"{file.parent} is being written by {_holder(file)}: wait until it has ended, "
-                "stop it, or choose another folder"
-            ) from error
-        else:
+        if error.errno not in WITHOUT_LOCKS:
             raise
+        warnings.warn(
+            f"the file system of {file.parent} has no locks: make sure that no other command "
+            "writes to this store",
+            stacklevel=2,
+        )
+        return False
+    if taken:
+        raise StoreError(
+            f"{file.parent} is being written by {_holder(file)}: wait until it has ended, "
+            "stop it, or choose another folder"
+        )
+    return True
+
+
+def _has_locked(descriptor: int, mode: int) -> bool:
+    """Lock an open file unless that is taken; whether it is locked now."""
+    try:
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _TAKEN:
+            return False
+        raise
+    return True
 
 
 def is_at(descriptor: int, file: Path) -> bool:

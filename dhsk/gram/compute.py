@@ -2,39 +2,35 @@
 
 import shutil
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from distributed import Client
 
-from dhsk.errors import InputError, SamplesChangedError
+from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.lock import is_occupied, sole_writer
-from dhsk.execution.workers import computing, executor_of, leave_slot, resources_of
-from dhsk.files import full_disk_is_budget, parse_path, remove_parts
+from dhsk.execution.lock import is_occupied, one_of_several, sole_writer
+from dhsk.execution.workers import computing, resources_of
+from dhsk.files import full_disk_is_budget, parse_path
 from dhsk.gram.matrices import GramMatrices
 from dhsk.gram.matrix import GramMatrix
-from dhsk.gram.passes import grouped
+from dhsk.gram.parts import prepare_store, removed_if_samples_change
 from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.gram.prepare import check_kernels, open_sides, scan_side
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.names import digest_of_names
+from dhsk.gram.storage.parts import TilePart, is_begun, parse_part
 from dhsk.gram.storage.staging import in_order_of, stage_samples
 from dhsk.gram.storage.store import GramStore
-from dhsk.gram.storage.tiling import Tiling
-from dhsk.gram.tiles import Group, TileSource, extent
-from dhsk.gram.writing import TileWriter
+from dhsk.gram.tile_tasks import compute_share, compute_tiles
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
-from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule, warn_of_zero_rows
 from dhsk.units import parse_bytes
-
-Task: TypeAlias = tuple[TileSource, Group]
-"""Arguments of `compute_group`."""
 
 
 class GramOptions(TypedDict, total=False):
@@ -49,6 +45,7 @@ class GramOptions(TypedDict, total=False):
     memory: int | str | None
     client: Client | None
     layout: str
+    part: tuple[int, int] | None
     progress: OnProgress | None
 
 
@@ -74,6 +71,7 @@ def compute_gram(
     memory: int | str | None = None,
     client: Client | None = None,
     layout: str = "triangle",
+    part: tuple[int, int] | None = None,
     progress: OnProgress | None = None,
 ) -> GramMatrix | GramMatrices:
     """Compute the Gram matrix of samples, tile by tile, into a zarr store.
@@ -123,6 +121,11 @@ def compute_gram(
     layout
         "triangle" stores the upper tiles only; "full" stores both triangles, for other software
         that reads zarr.
+    part
+        A pair such as (3, 64) computes the third of 64 parts of the tiles. Any number of processes
+        may compute parts of one store at once, without a scheduler: one of them stages the samples
+        while the others wait. The same call without `part` afterwards computes what is missing,
+        and finishes the store.
     progress
         Called with a `Progress` after every tile.
 
@@ -142,7 +145,8 @@ def compute_gram(
     SamplesChangedError
         Samples changed while they were read; a store that this call created is removed.
     StoreError
-        The store cannot be written, or another process writes to it.
+        The store cannot be written, or another process writes to it (other than a part beside
+        parts).
 
     Warns
     -----
@@ -174,6 +178,7 @@ def compute_gram(
     [0.7819, 0.7466]
     """
     _check_layout(layout)
+    asked = None if part is None else parse_part(part)
     report = progress or ignore
     limit = None if memory is None else parse_bytes(memory)
     given = one_or_several(kernel)
@@ -192,22 +197,29 @@ def compute_gram(
             n_kernels=len(kernels),
         )
         plan = plan_with(tile=tile)
-        path, folder = _place(store, plan)
+        path, folder = _place(store, plan, asked)
         stack.enter_context(full_disk_is_budget())
-        stack.enter_context(sole_writer(path))
-        if is_occupied(path):
+        turns = stack.enter_context(one_of_several(path)) if asked else None
+        if turns is None:
+            stack.enter_context(sole_writer(path))
+        if is_occupied(path) and not is_begun(path):
             sides = in_order_of(GramStore.open(path), sides)
         narrow = "float32" if "float32" in (dtype, product_dtype) else "float64"
         types = narrow, product_dtype
         scans = _scan(sides, kernels, chosen_map, zero_rows, types, report)
         header = _header(plan, kernels, chosen_map, scans, sides[0].feature_names)
-        stack.enter_context(_removed_if_samples_change(path))
-        opened = GramStore.create(path, header, sides[0].feature_names)
+        if turns is None or asked is None:
+            stack.enter_context(removed_if_samples_change(path))
+            opened = GramStore.create(path, header, sides[0].feature_names)
+        else:
+            opened = prepare_store(turns, path, header, sides, asked, report)
         if opened.header.tile != plan.tiling.tile:  # an existing store keeps its tiles
             plan = plan_with(tile=opened.header.tile)
             plan.check()
         staging = stage_samples(opened, sides, report)
-        if store is not None:
+        if asked is not None:
+            compute_share(opened, kernels, asked, worker_client, plan, report)
+        elif store is not None:
             compute_tiles(opened, kernels, staging, worker_client, plan, report)
         else:
             deque(staging, maxlen=0)
@@ -221,14 +233,18 @@ def _check_layout(layout: object) -> None:
         raise InputError(f"layout must be triangle or full, got {layout!r}")
 
 
-def _place(store: str | Path | None, plan: GramPlan) -> tuple[Path, TemporaryFolder | None]:
+def _place(
+    store: str | Path | None, plan: GramPlan, part: TilePart | None
+) -> tuple[Path, TemporaryFolder | None]:
     """Path of the store, after a check of the disk, and its temporary folder if it has one."""
+    if store is None and part is not None:
+        raise InputError(f"{part} is for a store: give the folder that all parts share")
     plan.check()
     folder = TemporaryFolder() if store is None else None
     if "://" in str(store):
         raise InputError(f"{store}: object stores are not supported yet, give a local folder")
     path = parse_path("store", store) if folder is None else folder.path
-    if is_occupied(path):
+    if is_occupied(path) and not (part and is_begun(path)):
         GramStore.open(path)  # raises before anything else is locked
     else:
         parent = next(p for p in (path, *path.absolute().parents) if p.exists())
@@ -257,18 +273,6 @@ def _scan(
     return scans
 
 
-@contextmanager
-def _removed_if_samples_change(path: Path) -> Iterator[None]:
-    """Remove a new store, but not an older one, if its samples change."""
-    new = not is_occupied(path)
-    try:
-        yield
-    except SamplesChangedError:
-        if new:
-            GramStore.open(path).remove()
-        raise
-
-
 def _header(
     plan: GramPlan,
     kernels: Sequence[Kernel],
@@ -292,70 +296,3 @@ def _header(
         feature_names=digest_of_names(feature_names),
         zero_rows=tuple(s.zero_rows for s in scans) if any(s.zero_rows for s in scans) else None,
     )
-
-
-def compute_tiles(
-    store: GramStore,
-    kernels: Sequence[Kernel],
-    staging: Iterator[int],
-    client: Client | None,
-    plan: GramPlan,
-    report: OnProgress,
-) -> None:
-    """Compute the missing tiles, the first ones while later samples are staged.
-
-    `staging`, from `stage_samples`, stages samples when it is advanced. The plan determines the
-    tiles of a task, and the tasks in flight.
-    """
-    total = store.header.tiling.n_tiles
-    missing = store.missing_tiles()
-    store.forget(missing)
-    done = total - len(missing)
-    report(Progress("tiles", done, total))
-    source = TileSource(store.path.absolute(), kernels, compute=True)
-    groups = grouped(missing, plan.group)
-    tasks = _when_staged(source, groups, store.header.tiling, staging)
-    changed: list[SamplesChangedError] = []
-    tasks = _until_changed(tasks, changed)
-    with closing(executor_of(client, plan.window).run(compute_group, tasks)) as counts:
-        for count in counts:
-            done += count
-            report(Progress("tiles", done, total))
-    if changed:
-        raise changed[0]
-    deque(staging, maxlen=0)
-    remove_parts(store.path)  # of workers that were killed
-    store.check_complete()
-    store.record()
-
-
-def _when_staged(
-    source: TileSource, groups: list[Group], tiling: Tiling, staging: Iterator[int]
-) -> Iterator[Task]:
-    """Tasks in the order of their last samples, each when that is staged."""
-    staged = 0
-    for needed, group in sorted((extent(tiling, group)[1].stop, group) for group in groups):
-        while staged < needed:
-            staged = next(staging)
-        yield source, group
-
-
-def _until_changed(tasks: Iterator[Task], changed: list[SamplesChangedError]) -> Iterator[Task]:
-    """The same tasks, until samples have changed; the error is appended to `changed`.
-
-    The tasks in flight finish before it is raised, so that none writes to a store being removed.
-    """
-    try:
-        yield from tasks
-    except SamplesChangedError as error:
-        changed.append(error)
-
-
-def compute_group(source: TileSource, group: Group) -> int:
-    """Compute and write a group of tiles, as a task; return their number."""
-    store = GramStore.open(source.path)
-    with TileWriter(store) as writer:
-        for values in source(group, in_strips=store.header.layout != "full"):
-            writer.put(values)
-        leave_slot()
-    return len(group)

@@ -10,12 +10,12 @@ from dhsk.execution.lock import sole_writer
 from dhsk.execution.resources import Resources
 from dhsk.execution.workers import computing, resources_of
 from dhsk.files import full_disk_is_budget, parse_path, remove_parts
-from dhsk.gram.compute import compute_tiles
 from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.gram.prepare import open_sides, scan_side
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.staging import in_order_of, stage_samples
 from dhsk.gram.storage.store import GramStore
+from dhsk.gram.tile_tasks import compute_tiles
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples
 from dhsk.units import parse_bytes

@@ -13,8 +13,9 @@ import zarr
 from scipy.sparse import csr_array, save_npz
 
 import dhsk
-from dhsk.gram.compute import GramOptions, compute_group
+from dhsk.gram.compute import GramOptions
 from dhsk.gram.storage.store import GramStore
+from dhsk.gram.tile_tasks import compute_group
 from dhsk.gram.tiles import TileSource
 
 DIM = 37

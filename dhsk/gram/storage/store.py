@@ -42,6 +42,7 @@ from dhsk.gram.storage.descriptions import (
 )
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.names import NAMES_FILE, digest_of_names, read_names, write_names
+from dhsk.gram.storage.parts import whose
 from dhsk.gram.storage.staged import Side, StagedSamples
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.kernels import Kernel, kernel_from_spec
@@ -77,12 +78,7 @@ class GramStore:
         """
         if is_occupied(path):
             store = cls.open(path)
-            differences = store.header.differences(header)
-            if differences:
-                raise StoreMismatchError(
-                    f"{path} was made with other {', '.join(differences)}: "
-                    "choose another path, or delete it first"
-                )
+            store.check_same(header)
         else:
             store = cls(path, header)
             write_description(path, store._group_text())
@@ -116,6 +112,15 @@ class GramStore:
         if attributes.get(SUM, checksum_of(described)) != checksum_of(described):
             raise CorruptTileError(_DESCRIPTION.format(path))
         return store
+
+    def check_same(self, header: Header) -> None:
+        """Raise StoreMismatchError for a header of other samples, kernels or types."""
+        differences = self.header.differences(header)
+        if differences:
+            raise StoreMismatchError(
+                f"{self.path} was made with other {', '.join(differences)}: "
+                "choose another path, or delete it first"
+            )
 
     def remove(self) -> None:
         """Delete the store, its description last, so that it is incomplete until then."""
@@ -280,7 +285,7 @@ class GramStore:
             return
         total, parts = self.header.tiling.n_tiles, []
         if damaged:
-            named = ", ".join(map(str, damaged[:8])) + (", ..." if len(damaged) > 8 else "")
+            named = _named(damaged)
             parts.append(f"{len(damaged)} of {total} tiles of {self.path} are damaged: {named}")
         if missing:
             parts.append(f"{len(missing)} of {total} tiles of {self.path} are missing")
@@ -304,14 +309,23 @@ class GramStore:
         """Raise IncompleteStoreError if tiles are missing."""
         missing = self.missing_tiles()
         if missing:
+            parts = whose(self.path, self.header.tiling, missing)
+            way = "run the command that made it again, it computes only these"
+            if parts:
+                way = f"run {parts} again, or the same command without --part, which does the rest"
             raise IncompleteStoreError(
-                f"{self.path} lacks {len(missing)} of {self.header.tiling.n_tiles} tiles: "
-                "run the command that made it again, it computes only these"
+                f"{self.path} lacks {len(missing)} of {self.header.tiling.n_tiles} tiles "
+                f"({_named(missing)}): {way}"
             )
 
     @property
     def _chunk_shape(self) -> tuple[int, int]:
         return self.header.tile, self.header.tile
+
+
+def _named(tiles: Sequence[tuple[int, int]]) -> str:
+    """The first tiles, in words."""
+    return ", ".join(map(str, tiles[:8])) + (", ..." if len(tiles) > 8 else "")
 
 
 def _array_name(index: int) -> str:
