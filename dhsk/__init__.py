@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from dhsk.errors import (
         AccuracyError,
         BudgetError,
+        ClusterError,
+        ClusterWarning,
         CorruptTileError,
         DhskError,
         IncompleteStoreError,
@@ -57,9 +59,9 @@ if TYPE_CHECKING:
 _HOME = {
     "execution.cluster": ["connect"],
     "errors": [
-        "AccuracyError", "BudgetError", "CorruptTileError", "DhskError", "IncompleteStoreError",
-        "InputError", "InputWarning", "SamplesChangedError", "StoreError", "StoreMismatchError",
-        "ZeroRowsWarning",
+        "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning", "CorruptTileError",
+        "DhskError", "IncompleteStoreError", "InputError", "InputWarning", "SamplesChangedError",
+        "StoreError", "StoreMismatchError", "ZeroRowsWarning",
     ],
     "estimators": [
         "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "NystromFeatures",
@@ -80,7 +82,8 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
-    "AccuracyError", "BudgetError", "CorruptTileError", "CosineKernel", "CvResult", "DhskError",
+    "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning", "CorruptTileError",
+    "CosineKernel", "CvResult", "DhskError",
     "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatKernelRidge",
     "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
     "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LinearKernel",

@@ -2,15 +2,21 @@
 
 import io
 import logging
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from threading import Thread
+from time import sleep
 from typing import Any, TextIO
 
 from dhsk.errors import (
     AccuracyError,
     BudgetError,
+    ClusterError,
+    ClusterWarning,
     DhskError,
     InputError,
     InputWarning,
@@ -21,6 +27,11 @@ from dhsk.files import refusal_of
 
 DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
+ENDING_SECONDS = 8.0
+"""Most time from an interrupt to the end, whatever hangs."""
+
+_INTERRUPTED = "interrupted; what is finished is kept: run the same command again to go on"
+
 INTERRUPTED_AT = "interrupted; what is finished is kept: run the same command again to go on"
 
 STOPPED = "interrupted; nothing is kept: run the same command again to start anew"
@@ -29,7 +40,9 @@ WITHOUT_CHECKPOINT = ("info", "plan", "predict")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit: 0 done, 2 bad input, 3 does not fit, 4 bad store, 130 interrupted.
+    """Run the command and exit.
+
+    Exit codes: 0 done, 2 bad input, 3 does not fit, 4 bad store or lost cluster, 130 interrupted.
 
     Ctrl-C and SIGTERM, which batch systems send before the time limit, both interrupt. `arguments`
     are None for the process's own.
@@ -54,7 +67,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
     words = None if arguments is None else list(arguments)
     with warnings.catch_warnings():
-        warnings.simplefilter("always", InputWarning)
+        for own in (InputWarning, ClusterWarning):
+            warnings.simplefilter("always", own)
         # Warnings of scikit-learn that come before a warning or an error of ours.
         for said in ("The least populated class in y", "Only one class is present in y_true"):
             warnings.filterwarnings("ignore", message=said)
@@ -90,7 +104,7 @@ def exit_code(error: DhskError) -> int:
             return BAD_INPUT
         case BudgetError():
             return TOO_BIG
-        case StoreError() | SamplesChangedError():
+        case StoreError() | SamplesChangedError() | ClusterError():
             return BAD_STORE
         case _:
             return FAILED
@@ -110,7 +124,7 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Say our own warnings as sentences; others with the line of code that they are about."""
-    if issubclass(category, InputWarning):
+    if issubclass(category, InputWarning | ClusterWarning):
         _say(str(message))
     else:
         print(
@@ -126,7 +140,35 @@ def _interrupt(number: int, _frame: object) -> None:
     # What Dask's event loop logs when it is interrupted in the middle of a call is no news.
     logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    Thread(target=_end_at_last, daemon=True).start()
     raise KeyboardInterrupt
+
+
+_said: list[str] = []
+"""The last sentence, once it is said."""
+
+
+def _say_interrupted() -> None:
+    if not _said:
+        _said.append(_INTERRUPTED)
+        _say(_INTERRUPTED)
+
+
+def _end_at_last() -> None:
+    """End this process and those that it started, if it has not ended by itself.
+
+    Stores and checkpoints withstand that at any moment.
+    """
+    sleep(ENDING_SECONDS)
+    import psutil
+
+    with suppress(psutil.Error):
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                process.kill()
+    _say_interrupted()
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,19 @@ class BudgetError(DhskError):
     """
 
 
+class ClusterError(DhskError):
+    """A Dask cluster lost its scheduler or its workers, or none of them makes progress.
+
+    What is finished is kept: the same call resumes on a working cluster.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> issubclass(dhsk.ClusterError, dhsk.DhskError)
+    True
+    """
+
+
 class AccuracyError(DhskError):
     """A kernel cannot be evaluated to its guaranteed accuracy at these parameters.
 
@@ -139,4 +152,14 @@ class ZeroRowsWarning(InputWarning):
     >>> dhsk.hyperspherical_map([[0.0, 0.0], [1.0, 3.0]])
     Traceback (most recent call last):
     dhsk.errors.ZeroRowsWarning: 1 of 2 samples of X are all zero: ...
+    """
+
+
+class ClusterWarning(UserWarning):
+    """A worker of a Dask cluster makes no progress; its tasks are given to others.
+
+    Examples
+    --------
+    >>> import warnings, dhsk
+    >>> warnings.simplefilter("error", dhsk.ClusterWarning)  # rather end than go on without it
     """

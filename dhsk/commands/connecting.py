@@ -1,30 +1,45 @@
 """The cluster of a command: an existing one, or a local one that ends with the command."""
 
+import logging
 import signal
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 
 import click
 from click.core import ParameterSource
 from distributed import Client
+from distributed import TimeoutError as LateError
 
 from dhsk.commands.options import ClusterOptions
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.cluster import connect
 
+CLOSING_SECONDS = 5.0
+"""Most time to wait for the answers of a cluster at the end."""
+
 
 @contextmanager
 def connected(asked: ClusterOptions) -> Iterator[Client]:
     """Yield a client of the cluster of the options; a local cluster ends with the context."""
-    with ExitStack() as stack:
-        made = connect(asked.cluster, **asked.how_many)
-        client = stack.enter_context(made)
+    client = connect(asked.cluster, **asked.how_many)
+    try:
         if asked.cluster == "local" and find_spec("bokeh"):
             click.echo(f"dashboard: {client.dashboard_link}", err=True)
         yield client
-        with _undisturbed():
-            stack.close()
+    except BaseException:
+        # One sentence says what is wrong; Dask would log how it tries to connect again.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        _close(client)
+        raise
+    with _undisturbed():
+        _close(client)
+
+
+def _close(client: Client) -> None:
+    """Close a client, in a time that does not depend on who still answers."""
+    with suppress(OSError, LateError):
+        client.close(timeout=CLOSING_SECONDS)
 
 
 def connected_if_asked(

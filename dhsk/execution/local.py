@@ -54,17 +54,18 @@ class OwningClient(Client):  # type: ignore[misc]  # its base is untyped
         Garbage collection closes again, at any moment. To close the cluster takes the lock that is
         held while another one starts: the thread that starts it would wait for itself.
         """
-        closed = super().close(*arguments, **options)
-        if not self._ended:
-            self._ended = True
-            atexit.unregister(self._at_exit)
-            if self._before is not None:
-                self._before()
-            if self.cluster is not None:
-                self.cluster.close()
-            if self._folder is not None:
-                self._folder.remove()
-        return closed
+        try:
+            return super().close(*arguments, **options)
+        finally:
+            if not self._ended:
+                self._ended = True
+                atexit.unregister(self._at_exit)
+                if self._before is not None:
+                    self._before()
+                if self.cluster is not None:
+                    self.cluster.close()
+                if self._folder is not None:
+                    self._folder.remove()
 
 
 class LocalClient(OwningClient):

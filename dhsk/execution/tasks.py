@@ -8,6 +8,7 @@ from dhsk.errors import StoreError
 from dhsk.files import full_disk_is_budget
 
 Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Executor(Protocol):
@@ -28,7 +29,10 @@ class Executor(Protocol):
         """
 
     def share(self, value: Any) -> Any:
-        """Send a value to each worker once, for use as an argument of many tasks."""
+        """Send a value to each worker once, for use as an argument of many tasks.
+
+        It must be an argument itself, not a part of one.
+        """
 
 
 def call(function: Callable[..., Result], *task: Any) -> Result:
@@ -45,3 +49,36 @@ def file_errors() -> Iterator[None]:
             yield
     except OSError as error:
         raise StoreError(f"a worker cannot use the store: {error}") from error
+
+
+_words: dict[Callable[..., Any], Callable[..., str]] = {}
+_memory: dict[Callable[..., Any], Callable[..., int]] = {}
+
+
+def told_as(
+    words: Callable[..., str], memory: Callable[..., int] | None = None
+) -> Callable[[Function], Function]:
+    """Decorator of a function for tasks: what a task computes, in words, and the bytes it takes.
+
+    Both are functions of the arguments of the task, for messages about a task that is lost.
+    """
+
+    def registered(function: Function) -> Function:
+        _words[function] = words
+        if memory is not None:
+            _memory[function] = memory
+        return function
+
+    return registered
+
+
+def words_of(function: Callable[..., Any], task: tuple[Any, ...]) -> str:
+    """What a task computes, such as its tiles."""
+    words = _words.get(function)
+    return function.__name__ if words is None else words(*task)
+
+
+def memory_of(function: Callable[..., Any], task: tuple[Any, ...]) -> int | None:
+    """Bytes that a task takes, about; None if it is not known."""
+    memory = _memory.get(function)
+    return None if memory is None else memory(*task)

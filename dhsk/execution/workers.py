@@ -2,47 +2,37 @@
 
 import logging
 import os
-import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import CancelledError
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from itertools import islice
+from threading import Lock
+from time import monotonic, sleep
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
-from distributed import (
-    Client,
-    KilledWorker,
-    Worker,
-    WorkerPlugin,
-    default_client,
-    get_worker,
-    rejoin,
-    secede,
-    wait,
-)
+from distributed import Client, Worker, WorkerPlugin, default_client, get_worker, rejoin, secede
+from distributed import TimeoutError as LateError
 from distributed.worker import thread_state
 
-from dhsk.errors import BudgetError, DhskError, InputError
+from dhsk.errors import ClusterError, InputError
+from dhsk.execution.health import workers_of
+from dhsk.execution.in_flight import OURS, Flights
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.resources import CLIENT_BYTES, TASKS_PER_THREAD, Resources
 from dhsk.execution.settings import large_graphs, one_blas_thread
-from dhsk.execution.tasks import Executor, Result, file_errors
+from dhsk.execution.shared import SharedValue, forget_copies, prefix_of
+from dhsk.execution.tasks import Executor, Result
 from dhsk.execution.threads import Task, Threads, current_slot
 
 USABLE_SHARE = 0.8
 """Share of its memory limit at which a Dask worker stops taking tasks."""
 
-PATIENCE_SECONDS = 60.0
-"""Time without a finished task after which to check that there are workers."""
+LIMITING_SECONDS = 10.0
+"""Most time to wait until all workers have limited BLAS: one that is stopped does not answer."""
 
-LOST_SCHEDULER = (
-    "the connection to the scheduler is lost: finished tiles are kept, run the same command again"
-)
-
-_OURS = "-dhsk-"
-"""Part of the key of each of dhsk's tasks."""
+ENDING_SECONDS = 2.0
+"""Most time to wait until they have lifted the limit."""
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -51,7 +41,7 @@ def _is_news(record: logging.LogRecord) -> bool:
     The task's error is raised where its result is read; the log would repeat its traceback.
     """
     said = record.getMessage()
-    return _OURS not in said or not said.startswith(("Compute Failed", "Async instruction"))
+    return OURS not in said or not said.startswith(("Compute Failed", "Async instruction"))
 
 
 for _name in ("distributed.worker", "distributed.worker.state_machine"):
@@ -120,6 +110,7 @@ _inherited: WeakSet[Any] = WeakSet()
 
 def _inherit() -> None:
     _chosen.set(None)
+    _limited.lock = Lock()
     _inherited.update(Client._instances)
     _inherited.update(Worker._instances)
 
@@ -166,46 +157,87 @@ def _out_of_pool() -> Iterator[None]:
 
 
 class _OneBlasThreadPlugin(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
-    """Holds `one_blas_thread` on a worker."""
+    """Holds `one_blas_thread` on a worker; at the end drops the values of the client."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
 
     def setup(self, worker: Worker) -> None:  # noqa: ARG002
         one_blas_thread.acquire()
 
     def teardown(self, worker: Worker) -> None:  # noqa: ARG002
         one_blas_thread.release()
+        forget_copies(self._prefix)
+
+
+class _Limited:
+    """Clients whose workers are limited, with the numbers of contexts that need it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.users: WeakKeyDictionary[Client, int] = WeakKeyDictionary()
+
+
+_limited = _Limited()
 
 
 @contextmanager
 def _one_blas_thread_on(client: Client) -> Iterator[None]:
-    name = f"dhsk-one-blas-thread-{uuid.uuid4().hex}"
-    client.register_plugin(_OneBlasThreadPlugin(), name=name)
+    """Limit the workers, those that join later too; within another such context, do nothing."""
+    _count_users(client, 1)
     try:
         yield
     finally:
-        # If the cluster has ended, so have its limits, and another error says so.
-        with suppress(OSError):
-            client.unregister_worker_plugin(name)
+        _count_users(client, -1)
 
 
-def workers_of(client: Client) -> dict[str, Any]:
-    """The scheduler's information on each worker, by address."""
-    # Distributed's own periodic call, which asks for no workers, may replace the answer before it
-    # is read: an empty one is asked for again.
-    found = client.scheduler_info(n_workers=-1)["workers"]
-    return dict(found or client.scheduler_info(n_workers=-1)["workers"])
+def _count_users(client: Client, more: int) -> None:
+    """Add or remove a user of the limit; the first one begins it, the last one ends it."""
+    with _limited.lock:
+        users = _limited.users.get(client, 0)
+        _limited.users[client] = users + more
+        name = f"dhsk-one-blas-thread-{client.id}"
+        if users == 0:
+            _limit_workers(client, name)
+        elif users + more == 0:
+            # If the cluster has ended, so have its limits, and another error says so.
+            with suppress(OSError, LateError, AttributeError):
+                client.sync(
+                    client._unregister_worker_plugin, name=name, callback_timeout=ENDING_SECONDS
+                )
+
+
+def _limit_workers(client: Client, name: str) -> None:
+    """Limit all workers; not waiting for one that is stopped, which later tasks find."""
+    deadline = monotonic() + LIMITING_SECONDS
+    while monotonic() < deadline:
+        try:
+            client.sync(
+                client._register_worker_plugin,
+                plugin=_OneBlasThreadPlugin(prefix_of(client)),
+                name=name,
+                idempotent=False,
+                callback_timeout=LIMITING_SECONDS,
+            )
+        except LateError:
+            return
+        except OSError:  # a worker has just ended
+            sleep(1.0)
+        else:
+            return
 
 
 def resources_of(client: Client | None, memory: int | None = None) -> Resources:
     """Workers of a client, or threads of this process without one, and the memory of both.
 
     `memory` limits the bytes of the whole process tree; by default it is what the workers and this
-    machine have. Raises DhskError if the cluster has no workers.
+    machine have. Raises ClusterError if the cluster has no workers.
     """
     if client is None:
         return Resources(0, core_count(), memory or memory_limit())
     workers = workers_of(client).values()
     if not workers:
-        raise DhskError(f"the cluster at {client.scheduler.address} has no workers: start some")
+        raise ClusterError(f"the cluster at {client.scheduler.address} has no workers: start some")
     threads = sum(worker["nthreads"] for worker in workers)
     if client.scheduler.address.startswith("inproc"):
         return Resources(0, threads, memory or memory_limit())
@@ -231,33 +263,26 @@ class Workers:
             yield from _in_order(results) if ordered else (result for _, result in results)
 
     def share(self, value: Any) -> Any:
-        """Send a value to each worker once."""
-        # In a list, as scatter takes a tuple apart.
-        return self._client.scatter([value], broadcast=True, hash=False)[0]
+        """Have the scheduler give a value to each worker that needs it, once."""
+        return SharedValue(self._client, value)
 
     def _finished(
         self, function: Callable[..., Result], tasks: Iterator[tuple[int, Task]]
     ) -> Generator[tuple[int, Result], None, None]:
         """Numbers and results of tasks as they end."""
-        running: dict[Any, int] = {}
-
-        def submit(count: int) -> None:
-            for number, task in islice(tasks, count):
-                key = f"{function.__name__}{_OURS}{uuid.uuid4().hex}"
-                future = self._client.submit(function, *task, key=key, pure=False, retries=1)
-                running[future] = number
-
+        flights = Flights(self._client, function)
         try:
-            submit(self._window)
-            while running:
-                ended = _wait_for_some(self._client, set(running))
-                numbers = {future: running.pop(future) for future in ended}
-                submit(len(numbers))
-                for future, number in numbers.items():
-                    yield number, _result(future)
+            for number, task in islice(tasks, self._window):
+                flights.submit(number, task)
+            while flights:
+                ended = flights.ended()
+                for number, task in islice(tasks, len(ended)):
+                    flights.submit(number, task)
+                for flight, future in ended:
+                    for result in flights.result(flight, future):
+                        yield flight.number, result
         finally:
-            with suppress(OSError):
-                self._client.cancel(list(running))
+            flights.close()
 
 
 def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
@@ -296,33 +321,3 @@ def current_executor() -> Iterator[Executor]:
         with borrow_client(None) as client, large_graphs():
             assert client is not None
             yield Workers(client, TASKS_PER_THREAD * resources_of(client).threads)
-
-
-def _wait_for_some(client: Client, running: set[Any]) -> set[Any]:
-    """Wait until a task has ended, as long as the cluster has workers."""
-    while True:
-        try:
-            with client.as_current():  # `wait` asks the current client, whichever it was given
-                some = wait(running, timeout=PATIENCE_SECONDS, return_when="FIRST_COMPLETED")
-            return set(some.done)
-        except TimeoutError as error:
-            if not workers_of(client):
-                raise DhskError(
-                    "the cluster has no workers left: finished tiles are kept, start workers and "
-                    "run the same command again"
-                ) from error
-        except CancelledError as error:
-            raise DhskError(LOST_SCHEDULER) from error
-
-
-def _result(future: Any) -> Any:
-    try:
-        with file_errors():
-            return future.result()
-    except CancelledError as error:
-        raise DhskError(LOST_SCHEDULER) from error
-    except KilledWorker as error:
-        raise BudgetError(
-            "a task killed its workers, most likely for lack of memory: give more memory, "
-            f"fewer workers or a smaller tile ({error})"
-        ) from error

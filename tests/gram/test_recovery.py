@@ -19,7 +19,7 @@ from distributed import Client, LocalCluster
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.execution import workers
+from dhsk.execution import in_flight
 from dhsk.execution.lock import LOCK_NAME, sole_writer
 from dhsk.execution.workers import Workers
 from dhsk.gram.storage import chunks
@@ -329,7 +329,7 @@ def test_loss_of_all_workers_ends_in_words(
     contents: Any, tmp_path: Path, X: Any, monkeypatch: Any
 ) -> None:
     """Nobody restarts them: an error after a while, not a wait for ever, and tiles are kept."""
-    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(in_flight, "PATIENCE_SECONDS", 1.0)
     path = tmp_path / "g"
     with scheduler_alone() as client:
         address = client.scheduler.address

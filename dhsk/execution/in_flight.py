@@ -1,0 +1,300 @@
+"""Tasks in flight on the workers of a client, with copies of those that make no progress."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
+from typing import Any, Final
+from uuid import uuid4
+from warnings import warn
+
+from distributed import Client, KilledWorker, wait
+from distributed import TimeoutError as LateError
+
+from dhsk.errors import BudgetError, ClusterError, ClusterWarning
+from dhsk.execution.health import BEAT_SECONDS, LOST_SCHEDULER, ask, progress_timeout, watch_of
+from dhsk.execution.shared import call_with_shared, has_shared, live_names, prefix_of
+from dhsk.execution.tasks import file_errors, memory_of, words_of
+from dhsk.units import format_bytes
+
+PATIENCE_SECONDS: Final = 60.0
+"""Time without any worker after which a run ends."""
+
+SLOWEST: Final = 5
+"""Multiple of the slowest finished task after which a task makes no progress, at least."""
+
+ANSWERING: Final = 5
+"""Multiple of that time after which a run also ends if its last workers answer, but do nothing."""
+
+OURS = "-dhsk-"
+"""Part of the key of each of dhsk's tasks."""
+
+
+@dataclass(eq=False)
+class _Flight:
+    """A task, with the futures of its copies."""
+
+    number: int
+    task: tuple[Any, ...]
+    submitted: float
+    begun: float
+    """When the last copy was made, or the task was last seen to wait for its turn."""
+    futures: list[Any] = field(default_factory=list)
+
+
+class Flights:
+    """Tasks of one run, in flight.
+
+    A task that has taken `SLOWEST` times as long as the slowest finished one, and at least
+    `progress_timeout`, is given to another worker if its own sends no heartbeats or computes
+    nothing. Tasks may run twice: what they write is the same, and of two results the first counts.
+    """
+
+    def __init__(self, client: Client, function: Callable[..., Any]) -> None:
+        self._client = client
+        self._function = function
+        self._watch = watch_of(client)
+        self._running: dict[Any, _Flight] = {}
+        self._slowest = 0.0
+        self._least = progress_timeout()
+        self._beat = min(BEAT_SECONDS, self._least / 4)
+        self._looked = monotonic()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def submit(self, number: int, task: tuple[Any, ...]) -> None:
+        """Send a task to the workers."""
+        now = monotonic()
+        flight = _Flight(number, task, now, now)
+        answering = self._watch.answering() if self._watch.avoided else None
+        self._send(flight, answering or None)
+
+    def _send(self, flight: _Flight, workers: Iterable[str] | None, priority: int = 0) -> None:
+        function, task = self._function, flight.task
+        key = f"{function.__name__}{OURS}{uuid4().hex}"
+        if has_shared(task):
+            own = function, prefix_of(self._client), live_names(self._client)
+            function, task = call_with_shared, (*own, *task)
+        chosen = None if workers is None else sorted(workers)
+        future = self._client.submit(
+            function, *task, key=key, pure=False, retries=1, workers=chosen, priority=priority
+        )
+        flight.futures.append(future)
+        self._running[future] = flight
+
+    def ended(self) -> list[tuple[_Flight, Any]]:
+        """Wait until tasks have ended; return them with their first finished futures."""
+        begin = monotonic()
+        while True:
+            done = self._wait()
+            now = monotonic()
+            if not done or now - self._looked >= self._beat:
+                self._check(now, idle=not done)
+            if done:
+                break
+        # Those that had ended before are not timed: this process may have been busy elsewhere.
+        waited = now - begin > self._beat / 100
+        found = {self._running[future]: future for future in done}
+        for flight in found:
+            if waited:
+                self._slowest = max(self._slowest, now - flight.submitted)
+            for future in flight.futures:
+                self._running.pop(future, None)
+        return list(found.items())
+
+    def _wait(self) -> set[Any]:
+        """Futures that have ended, after one beat at most."""
+        try:
+            with (
+                self._client.as_current()
+            ):  # `wait` asks the current client, whichever it was given
+                some = wait(set(self._running), timeout=self._beat, return_when="FIRST_COMPLETED")
+            return set(some.done)
+        except LateError:
+            return set()
+        except CancelledError as error:
+            raise ClusterError(LOST_SCHEDULER) from error
+
+    def result(self, flight: _Flight, future: Any) -> Iterator[Any]:
+        """The result of a finished task; nothing if its worker gives none: it is in flight again.
+
+        Raises the task's error, in our words if it is about files.
+        """
+        if future.status == "error":
+            self._raise(flight, future)
+        fetching = asyncio.run_coroutine_threadsafe(
+            _fetched(self._client, future), self._client.loop.asyncio_loop
+        )
+        try:
+            while not self._has_ended(fetching):
+                if self._is_withheld(future):
+                    self._give_anew(flight)
+                    return
+            yield fetching.result()
+        except (CancelledError, OSError) as error:
+            raise ClusterError(LOST_SCHEDULER) from error
+        finally:
+            fetching.cancel()
+
+    def _has_ended(self, fetching: Any) -> bool:
+        try:
+            fetching.exception(self._beat)
+        except TimeoutError:
+            return False
+        except CancelledError:
+            pass
+        return True
+
+    def _raise(self, flight: _Flight, future: Any) -> None:
+        try:
+            with file_errors():
+                future.result()
+        except KilledWorker as error:
+            raise self._killed(flight, error) from error
+
+    # Progress
+
+    @property
+    def _limit(self) -> float:
+        return max(self._least, SLOWEST * self._slowest)
+
+    def _check(self, now: float, *, idle: bool) -> None:
+        """Look at the workers if there is reason to, and give tasks that are late to others."""
+        self._looked = now
+        oldest = min((flight.begun for flight in self._running.values()), default=inf)
+        if not (idle or self._watch.avoided or now - oldest > self._limit / 2):
+            return
+        self._watch.look(self._client)
+        if self._watch.empty_for > PATIENCE_SECONDS:
+            raise ClusterError(
+                f"the cluster has no workers left, with {self._held(set(self._running.values()))} "
+                "in work: what is finished is kept, start workers and run the same command again"
+            )
+        if now - oldest > self._limit:
+            self._hand_on(now)
+
+    def _hand_on(self, now: float) -> None:
+        """Give tasks without progress to other workers."""
+        holders = self._holders()
+        late = {f for f in self._running.values() if now - f.begun > self._limit}
+        stuck = set[str]()
+        for flight in late:
+            places = holders.get(flight, set())
+            if not places:
+                flight.begun = now  # it waits for its turn, or for a worker
+            stuck |= {place for place in places if self._is_stuck(place)}
+        if not stuck:
+            return
+        # A worker that is stuck keeps all its tasks waiting, those that are not late too.
+        lost = {f: places for f, places in holders.items() if places and places <= stuck}
+        others = self._watch.answering() - stuck
+        if not others:
+            self._end_if_hopeless(lost, stuck, now)
+            return
+        self._tell(lost, stuck - self._watch.avoided)
+        self._watch.avoided |= {place for place in stuck if self._is_silent(place)}
+        for flight in lost:
+            flight.begun = now
+            self._send(flight, others, priority=1)
+
+    def _holders(self) -> dict[_Flight, set[str]]:
+        """Workers on which the copies of each task wait or run."""
+        found: dict[_Flight, set[str]] = {}
+        flights = {future.key: flight for future, flight in self._running.items()}
+        processing = ask(self._client, self._client.scheduler.processing, workers=None)
+        for place, keys in processing.items():
+            for key in keys:
+                if key in flights:
+                    found.setdefault(flights[key], set()).add(place)
+        return found
+
+    def _is_silent(self, place: str) -> bool:
+        return self._watch.silence(place) > self._least / 2
+
+    def _is_stuck(self, place: str) -> bool:
+        return self._is_silent(place) or self._watch.idleness(place) > self._least / 2
+
+    def _tell(self, lost: dict[_Flight, set[str]], stuck: set[str]) -> None:
+        """Say of each worker what it held."""
+        for place in sorted(stuck):
+            held = self._held({flight for flight, places in lost.items() if place in places})
+            warn(
+                f"{self._state(place)}, and it holds {held}: other workers compute them",
+                ClusterWarning,
+                stacklevel=2,
+            )
+
+    def _end_if_hopeless(self, lost: dict[_Flight, set[str]], stuck: set[str], now: float) -> None:
+        """Raise ClusterError if there is nobody left whom to give tasks to."""
+        longest = now - min((flight.begun for flight in lost), default=now)
+        if all(map(self._is_silent, stuck)) or longest > ANSWERING * self._limit:
+            said = [
+                f"{self._state(place)} and holds "
+                f"{self._held({f for f, places in lost.items() if place in places})}"
+                for place in sorted(stuck)
+            ]
+            raise ClusterError(
+                f"no worker makes progress: {'; '.join(said)}. What is finished is kept: see to "
+                "the workers, and run the same command again"
+            )
+
+    def _state(self, place: str) -> str:
+        silence, idleness = self._watch.silence(place), self._watch.idleness(place)
+        if self._is_silent(place):
+            return f"worker {place} has not been heard of for {silence:.0f} s"
+        return f"worker {place} answers, but has computed nothing for {idleness:.0f} s"
+
+    def _held(self, flights: set[_Flight]) -> str:
+        """Tasks in words: the first, and the number of the others."""
+        ordered = sorted(flights, key=lambda flight: flight.number)
+        if not ordered:
+            return "no task"
+        first = words_of(self._function, ordered[0].task)
+        return first if len(ordered) == 1 else f"{first} and {len(ordered) - 1} more"
+
+    # Results that do not come
+
+    def _is_withheld(self, future: Any) -> bool:
+        """Whether the workers that have a result are silent."""
+        self._watch.look(self._client)
+        places = ask(self._client, self._client.scheduler.who_has, keys=[future.key])
+        own = next(iter(places.values()), ())
+        return bool(own) and all(map(self._is_silent, own))
+
+    def _give_anew(self, flight: _Flight) -> None:
+        others = {a for a in self._watch.answering() if not self._is_silent(a)}
+        if not others:
+            raise ClusterError(
+                f"no worker is heard of any more that has {self._held({flight})}: what is "
+                "finished is kept, run the same command again"
+            )
+        flight.begun = flight.submitted = monotonic()
+        flight.futures.clear()
+        self._send(flight, others, priority=1)
+
+    def _killed(self, flight: _Flight, error: KilledWorker) -> BudgetError:
+        needed = memory_of(self._function, flight.task)
+        limit = error.last_worker.memory_limit
+        words = words_of(self._function, flight.task)
+        said = "" if needed is None else f", which needs about {format_bytes(needed)},"
+        has = f"a worker has {format_bytes(limit)}" if limit else "its workers have no limit"
+        return BudgetError(
+            f"the task of {words}{said} killed its workers {error.allowed_failures + 1} times, "
+            f"most likely for lack of memory: {has}. Give more memory, fewer workers or a smaller "
+            f"tile (last on {error.last_worker.address})"
+        )
+
+    def close(self) -> None:
+        """Cancel what is still in flight, without waiting for an answer."""
+        for future in list(self._running):
+            future.release()
+        self._running.clear()
+
+
+async def _fetched(client: Client, future: Any) -> Any:
+    """Result of a future that has finished well."""
+    (value,) = await client.gather([future], asynchronous=True)
+    return value
