@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Thread
 from time import sleep
 from typing import Any, TextIO
@@ -30,8 +31,6 @@ DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 ENDING_SECONDS = 8.0
 """Most time from an interrupt to the end, whatever hangs."""
 
-_INTERRUPTED = "interrupted; what is finished is kept: run the same command again to go on"
-
 INTERRUPTED_AT = "interrupted; what is finished is kept: run the same command again to go on"
 
 STOPPED = "interrupted; nothing is kept: run the same command again to start anew"
@@ -49,15 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job ignores them
-            signal.signal(number, _interrupt)
+            signal.signal(number, partial(_interrupt, arguments))
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Paths that are no text are printed as standard error prints them.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:
-        command = next(iter(sys.argv[1:] if arguments is None else arguments), "")
-        _say(STOPPED if command in WITHOUT_CHECKPOINT else INTERRUPTED_AT)
+        _say_interrupted(arguments)
         sys.exit(INTERRUPTED)
 
 
@@ -134,13 +132,13 @@ def _show_warning(
         )
 
 
-def _interrupt(number: int, _frame: object) -> None:
+def _interrupt(arguments: Sequence[str] | None, number: int, _frame: object) -> None:
     """End quietly: a second SIGTERM changes nothing, a second Ctrl-C cuts the end short."""
     signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_IGN)
     # What Dask's event loop logs when it is interrupted in the middle of a call is no news.
     logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    Thread(target=_end_at_last, daemon=True).start()
+    Thread(target=_end_at_last, args=(arguments,), daemon=True).start()
     raise KeyboardInterrupt
 
 
@@ -148,13 +146,15 @@ _said: list[str] = []
 """The last sentence, once it is said."""
 
 
-def _say_interrupted() -> None:
+def _say_interrupted(arguments: Sequence[str] | None) -> None:
+    """Say once what an interrupt leaves of a command."""
     if not _said:
-        _said.append(_INTERRUPTED)
-        _say(_INTERRUPTED)
+        command = next(iter(sys.argv[1:] if arguments is None else arguments), "")
+        _said.append(STOPPED if command in WITHOUT_CHECKPOINT else INTERRUPTED_AT)
+        _say(_said[0])
 
 
-def _end_at_last() -> None:
+def _end_at_last(arguments: Sequence[str] | None) -> None:
     """End this process and those that it started, if it has not ended by itself.
 
     Stores and checkpoints withstand that at any moment.
@@ -166,7 +166,7 @@ def _end_at_last() -> None:
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 process.kill()
-    _say_interrupted()
+    _say_interrupted(arguments)
     sys.stderr.flush()
     os._exit(INTERRUPTED)
 

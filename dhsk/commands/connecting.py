@@ -23,13 +23,13 @@ CLOSING_SECONDS = 5.0
 def connected(asked: ClusterOptions) -> Iterator[Client]:
     """Yield a client of the cluster of the options; a local cluster ends with the context."""
     client = connect(asked.cluster, **asked.how_many)
+    # One sentence says what is wrong; Dask would log how it tries to connect again.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         if asked.cluster == "local" and find_spec("bokeh"):
             click.echo(f"dashboard: {client.dashboard_link}", err=True)
         yield client
     except BaseException:
-        # One sentence says what is wrong; Dask would log how it tries to connect again.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
         _close(client)
         raise
     with _undisturbed():

@@ -280,11 +280,12 @@ class Flights:
         limit = error.last_worker.memory_limit
         words = words_of(self._function, flight.task)
         said = "" if needed is None else f", which needs about {format_bytes(needed)},"
-        has = f"a worker has {format_bytes(limit)}" if limit else "its workers have no limit"
+        has = f"each has {format_bytes(limit)}" if limit else "they have no limit"
+        tries = error.allowed_failures + 1
         return BudgetError(
-            f"the task of {words}{said} killed its workers {error.allowed_failures + 1} times, "
-            f"most likely for lack of memory: {has}. Give more memory, fewer workers or a smaller "
-            f"tile (last on {error.last_worker.address})"
+            f"the task of {words}{said} killed {tries} worker{'s' if tries > 1 else ''}, most "
+            f"likely for lack of memory: {has}. Give more memory, fewer workers or a smaller tile "
+            f"(the last one was {error.last_worker.address})"
         )
 
     def close(self) -> None:

@@ -5,11 +5,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TypeAlias
 
+import numpy as np
 from distributed import Client
 
 from dhsk.errors import SamplesChangedError
+from dhsk.execution.tasks import told_as
 from dhsk.execution.workers import executor_of, leave_slot
 from dhsk.files import remove_parts
+from dhsk.gram.memory import csr_entry_bytes, task_bytes
 from dhsk.gram.passes import grouped
 from dhsk.gram.plan import GROUPS_PER_THREAD, GramPlan
 from dhsk.gram.storage.parts import TilePart, forget_parts, share_of
@@ -112,6 +115,32 @@ def _until_changed(tasks: Iterator[Task], changed: list[SamplesChangedError]) ->
         changed.append(error)
 
 
+def _words_of(_source: TileSource, group: Group) -> str:
+    """Tiles of a group, in words."""
+    return f"tile {group[0]}" if len(group) == 1 else f"tiles {group[0]} to {group[-1]}"
+
+
+def _memory_of(source: TileSource, group: Group) -> int:
+    """Bytes that the task of a group takes, by the mean of its samples."""
+    header = GramStore.open(source.path).header
+    item, product = (np.dtype(kind).itemsize for kind in (header.dtype, header.product_dtype))
+    nnz = header.nnz[0]
+    entries = None if nnz is None else nnz / header.n_rows
+    each = csr_entry_bytes(header.product_dtype)
+    row = header.dim * product if entries is None else entries * each
+    rows = extent(header.tiling, group)[0]
+    return task_bytes(
+        header.tile,
+        header.dim,
+        row * header.tile,
+        row * (rows.stop - rows.start),
+        entries,
+        product,
+        item if header.layout == "full" or item != product else 0,
+    )
+
+
+@told_as(_words_of, _memory_of)
 def compute_group(source: TileSource, group: Group) -> int:
     """Compute and write a group of tiles, as a task; return their number."""
     store = GramStore.open(source.path)

@@ -11,7 +11,7 @@ import numpy as np
 from dhsk.arrays import Floats, Indices, blocks
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.tasks import Executor
+from dhsk.execution.tasks import Executor, told_as
 from dhsk.models.admission import Admission
 from dhsk.models.journal import Journal
 from dhsk.solvers.decomposition import RoundWatch
@@ -91,6 +91,26 @@ class SharedProblems:
         return PairTask(part, problem.source, pair, ball)
 
 
+def _words_of(_shared: Any, parts: Sequence[PairPart], *_: Any) -> str:
+    """Pairs of classes of some parts, in words."""
+    part = parts[0]
+    folds = f"fold {part.folds[0]}" if len(part.folds) == 1 else f"{len(part.folds)} folds"
+    more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
+    return f"the pair of classes {part.pair} of kernel {part.kernel}, {folds}{more}"
+
+
+def _memory_of(shared: Any, parts: Sequence[PairPart], *_: Any) -> int:
+    """Bytes of the largest matrix of some parts; `shared` is as the executor has given it."""
+    problems: SharedProblems = getattr(shared, "value", shared)
+    most = 0
+    for part in parts:
+        a, b = list(combinations(problems.classes, 2))[part.pair]
+        dtype = problems.problems[part.kernel].source.dtype
+        most = max(most, matrix_bytes(len(a) + len(b), dtype))
+    return most
+
+
+@told_as(_words_of, _memory_of)
 def solve_parts(
     shared: SharedProblems, parts: Sequence[PairPart], tol: float, fine: bool
 ) -> list[tuple[PairPart, list[Fit], float]]:

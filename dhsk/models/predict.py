@@ -14,7 +14,7 @@ from dhsk.execution.memory import Allowance
 from dhsk.execution.options import RunOptions
 from dhsk.execution.resources import TASKS_PER_THREAD
 from dhsk.execution.settings import large_graphs, one_blas_thread
-from dhsk.execution.tasks import Executor
+from dhsk.execution.tasks import Executor, told_as
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import Workers, borrow_client, in_task, resources_of
 from dhsk.gram.row_map import RowMap, numbered
@@ -92,6 +92,12 @@ class Predictor:
             yield done, found
 
 
+def _words_of(_shared: Any, _source: str, block: Rows, first_row: int) -> str:
+    """Samples of a block, in words."""
+    return f"the predictions of samples {first_row} to {first_row + block.shape[0] - 1}"
+
+
+@told_as(_words_of)
 def _of_block(
     shared: tuple[RowMap, Callable[[Rows], Any]], source: str, block: Rows, first_row: int
 ) -> tuple[int, Any, Indices]:

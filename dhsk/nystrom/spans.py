@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
-from dhsk.execution.tasks import Executor
+from dhsk.execution.tasks import Executor, told_as
 from dhsk.execution.threads import Threads
 from dhsk.gram.row_map import RowMap
 from dhsk.gram.storage.staged import StagedSamples
@@ -275,6 +275,13 @@ class FeatureMatrix:
         return FeatureMatrix.in_memory(self.take(chosen), Threads(threads))
 
 
+def _words_of(_function: Callable[..., Any], span: Span, *_: Any) -> str:
+    """Samples of a span, in words."""
+    part = span.part if isinstance(span, StagedRows) else None
+    return "a span" if part is None else f"the span of samples {part.start} to {part.stop - 1}"
+
+
+@told_as(_words_of)
 def _of_span(
     function: Callable[..., Any],
     span: Span,
