@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Ctrl-C and SIGTERM, which batch systems send before the time limit, both interrupt. `arguments`
     are None for the process's own.
     """
+    _said.clear()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job ignores them
             signal.signal(number, partial(_interrupt, arguments))
