@@ -100,20 +100,25 @@ def test_results_open_and_have_a_report(old: Path, name: str) -> None:
     assert "<svg" in (old / "report.html").read_text()
 
 
+CLOSE = 1e-3
+"""Of decisions of models that are solved to a tolerance: with another OpenBLAS 1.2e-4 measured."""
+
+
 def numbers(reports: list[dhsk.Progress], stage: str) -> list[int]:
     """What a stage had done at each of its reports."""
     return [report.done for report in reports if report.stage == stage]
 
 
-def test_a_killed_training_goes_on(old: Path, values: Any) -> None:
+def test_a_killed_training_goes_on(old: Path, values: Any, tmp_path: Path) -> None:
     """From the step that was kept, to the model that it would have had."""
     X, _ = inputs.samples(inputs.KILLED)
-    names = {p.name for p in (old / "killed").iterdir()}
+    inputs.kill(inputs.train_in_steps, tmp_path / "anew", *inputs.AT_STEP)
+    same = have_same_arrays(old / "killed", tmp_path / "anew")
     rest: list[dhsk.Progress] = []
     found = inputs.train_in_steps(rest.append, old / "killed").decision_function(X)
-    np.testing.assert_allclose(found, values["killed"], rtol=0, atol=1e-6)
-    if {p.name for p in (old / "killed").iterdir()} != names:
-        pytest.skip("on this processor the features have other bits, so the step is not theirs")
+    np.testing.assert_allclose(found, values["killed"], rtol=0, atol=CLOSE)
+    if not same:
+        pytest.skip("with this processor and BLAS the kept step has other bits")
     every: list[dhsk.Progress] = []
     whole = inputs.train_in_steps(every.append, None)
     np.testing.assert_array_equal(found, whole.decision_function(X))
@@ -123,6 +128,17 @@ def test_a_killed_training_goes_on(old: Path, values: Any) -> None:
     assert len(numbers(rest, stage)) == len(numbers(every, stage)) - step
 
 
+def have_same_arrays(kept: Path, found: Path) -> bool:
+    """Whether the files of two folders have the same names and the same arrays, bit by bit."""
+    if {p.name for p in kept.iterdir()} != {p.name for p in found.iterdir()}:
+        return False
+    for path in kept.iterdir():
+        with np.load(path) as one, np.load(found / path.name) as other:
+            if not all(np.array_equal(one[name], other[name]) for name in one.files):
+                return False
+    return True
+
+
 def test_a_killed_choice_of_landmarks_goes_on(old: Path, values: Any, tmp_path: Path) -> None:
     """From the round that was kept, under the name that it has, to the same landmarks."""
     X, _ = inputs.different_samples()
@@ -130,9 +146,9 @@ def test_a_killed_choice_of_landmarks_goes_on(old: Path, values: Any, tmp_path: 
     inputs.kill(inputs.train_in_rounds, tmp_path / "anew", *inputs.AT_ROUND)
     (ours,) = (tmp_path / "anew").iterdir()
     assert ours.name == kept.name
+    same = have_same_arrays(kept.parent, ours.parent)
     with np.load(kept) as one, np.load(ours) as other:
         np.testing.assert_array_equal(one["pivots"], other["pivots"])
-        same = all(np.array_equal(one[name], other[name]) for name in one.files)
         chosen = len(one["pivots"])
     rest: list[dhsk.Progress] = []
     every: list[dhsk.Progress] = []
@@ -144,7 +160,7 @@ def test_a_killed_choice_of_landmarks_goes_on(old: Path, values: Any, tmp_path: 
     assert numbers(rest, stage)[0] == chosen < len(resumed.landmark_indices_)
     found = resumed.decision_function(X)
     np.testing.assert_array_equal(resumed.landmark_indices_, values["landmark_indices"])
-    np.testing.assert_allclose(found, values["landmarks"], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found, values["landmarks"], rtol=0, atol=CLOSE)
     if not same:
-        pytest.skip("on this processor the features have other bits than those that were kept")
+        pytest.skip("with this processor and BLAS the kept round has other bits")
     np.testing.assert_array_equal(found, whole.decision_function(X))

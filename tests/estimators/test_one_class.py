@@ -118,11 +118,11 @@ def test_a_drifted_gradient_is_repaired(data: Any, monkeypatch: pytest.MonkeyPat
     """The solver's own gradient is not believed: from a new one it goes on."""
     real, calls = one_class.ascend, []
 
-    def drifting(K: Any, lower: Any, upper: Any, b: Any, f: Any, *rest: Any) -> Any:
+    def drifting(K: Any, bounds: Any, b: Any, f: Any, *rest: Any) -> Any:
         calls.append(f.copy())
         if len(calls) == 1:
             f += np.linspace(0, 1, len(f))
-        return real(K, lower, upper, b, f, *rest)
+        return real(K, bounds, b, f, *rest)
 
     exact = HeatOneClassSVM(tol=1e-8).fit(data[0])
     monkeypatch.setattr(one_class, "ascend", drifting)

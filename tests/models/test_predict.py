@@ -253,7 +253,7 @@ def test_an_interrupt_ends_all_threads(cores: Callable[[int], None]) -> None:
     predictor = Predictor(model.row_map, model.rows, function, model.width)
     with pytest.raises(KeyboardInterrupt):
         predictor.whole(open_samples(X), RunOptions(report=interrupt), 48)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
     assert sum(computed) < N
 
 
