@@ -16,6 +16,7 @@ from distributed import TimeoutError as LateError
 from distributed.worker import thread_state
 
 from dhsk.errors import ClusterError, InputError
+from dhsk.execution.alike import alike_workers
 from dhsk.execution.health import workers_of
 from dhsk.execution.in_flight import OURS, Flights
 from dhsk.execution.limits import core_count, memory_limit
@@ -82,7 +83,7 @@ def borrow_client(client: Client | None) -> Iterator[Client | None]:
     if found is None:
         yield None
         return
-    with _out_of_pool(), _one_blas_thread_on(found):
+    with _out_of_pool(), alike_workers(found), _one_blas_thread_on(found):
         yield found
 
 

@@ -12,6 +12,7 @@ from distributed import Client
 
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
+from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import is_occupied, one_of_several, sole_writer
 from dhsk.execution.workers import computing, resources_of
 from dhsk.files import full_disk_is_budget, parse_path
@@ -202,6 +203,7 @@ def compute_gram(
         turns = stack.enter_context(one_of_several(path)) if asked else None
         if turns is None:
             stack.enter_context(sole_writer(path))
+            stack.enter_context(shared_by_workers(worker_client, path))
         if is_occupied(path) and not is_begun(path):
             sides = in_order_of(GramStore.open(path), sides)
         narrow = "float32" if "float32" in (dtype, product_dtype) else "float64"

@@ -6,6 +6,7 @@ from typing import Any
 from distributed import Client
 
 from dhsk.errors import InputError, StoreMismatchError
+from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import sole_writer
 from dhsk.execution.resources import Resources
 from dhsk.execution.workers import computing, resources_of
@@ -87,9 +88,10 @@ def repair_gram(
     limit = None if memory is None else parse_bytes(memory)
     with full_disk_is_budget(), sole_writer(opened.path), computing(client) as workers:
         plan = _plan(opened, sides, resources_of(workers, limit))
-        sides = in_order_of(opened, sides)
-        _check_samples(opened, sides, report)
-        return _repair(opened, sides, workers, plan, report)
+        with shared_by_workers(workers, opened.path):
+            sides = in_order_of(opened, sides)
+            _check_samples(opened, sides, report)
+            return _repair(opened, sides, workers, plan, report)
 
 
 def _plan(store: GramStore, sides: list[Samples], resources: Resources) -> GramPlan:

@@ -1,0 +1,195 @@
+"""Workers with other software, another processor or another disk, and who is told."""
+
+import logging
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic, perf_counter, sleep
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import dhsk
+from dhsk.execution.alike import alike_workers, breaking, facts
+from dhsk.execution.folder_check import shared_by_workers
+from dhsk.execution.lock import sole_writer
+
+SLOW = pytest.mark.slow
+
+
+@pytest.fixture
+def two() -> Iterator[Client]:
+    """Two worker processes named 0 and 1."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.run(facts)  # imports are not what is measured
+        yield client
+
+
+def change(client: Client, worker: int, **other: str) -> None:
+    """Let a worker say other facts."""
+
+    def patch() -> None:
+        from dhsk.execution import alike
+
+        changed = {**alike.facts(), **other}
+        alike.facts = lambda: changed  # type: ignore[assignment]
+
+    client.run(patch, workers=[address_of(client, worker)])
+
+
+def address_of(client: Client, worker: int) -> str:
+    """Address of a worker by its name."""
+    found = client.scheduler_info(n_workers=-1)["workers"]
+    return next(str(address) for address, one in found.items() if one["name"] == worker)
+
+
+def gram(client: Client) -> Any:
+    """A computation on the workers."""
+    return dhsk.compute_gram(np.eye(3), "cosine", client=client)
+
+
+def test_which_differences_break() -> None:
+    """Versions of dhsk in full, of others as far as results or pickles depend on them."""
+    here = facts() | {"dhsk": "1.2.3", "Python": "3.11.7", "zarr": "3.1.6", "numpy": "2.4.6"}
+    assert breaking(here | {"Python": "3.11.9", "numpy": "2.0.1", "BLAS": "x"}, here) == []
+    assert breaking(here | {"dhsk": "1.2.4"}, here) == ["dhsk 1.2.4 (here 1.2.3)"]
+    assert breaking(here | {"Python": "3.12.7", "numpy": "3.0.0"}, here) == [
+        "Python 3.12.7 (here 3.11.7)", "numpy 3.0.0 (here 2.4.6)",
+    ]  # fmt: skip
+
+
+@SLOW
+def test_other_software_is_an_error(two: Client) -> None:
+    """The worker is named, with what it has and what this process has."""
+    change(two, 1, dhsk="9.9.9")
+    address = address_of(two, 1)
+    message = rf"worker 1 at {address} has dhsk 9\.9\.9 \(here .*\): start all workers from the env"
+    with pytest.raises(dhsk.InputError, match=message):
+        gram(two)
+
+
+@SLOW
+def test_a_worker_without_dhsk_is_an_error(two: Client) -> None:
+    """A worker of another environment may not have it at all."""
+
+    def hide() -> None:
+        import sys
+
+        sys.modules["dhsk.execution.alike"] = None  # type: ignore[assignment]
+
+    two.run(hide, workers=[address_of(two, 0)])
+    with pytest.raises(dhsk.InputError, match=r"worker 0 at .* cannot import dhsk \(.*Module"):
+        gram(two)
+
+
+@SLOW
+def test_another_processor_is_one_warning(two: Client) -> None:
+    """The last bits may differ, and the computation goes on; it is not said twice."""
+    change(two, 1, BLAS="openblas 0.3.31 Haswell", instructions="avx2 other")
+    message = (
+        r"workers differ in BLAS \(.*Haswell on 1 at .*instructions .* more, such as .* on 0 at"
+    )
+    with pytest.warns(dhsk.InputWarning, match=message):
+        gram(two)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gram(two)
+
+
+@SLOW
+def test_the_check_is_quick_and_done_once(two: Client) -> None:
+    """Beside the start of a computation, on workers that have loaded their libraries."""
+    times = []
+    for _ in range(2):
+        begin = perf_counter()
+        with alike_workers(two):
+            times.append(perf_counter() - begin)
+    with alike_workers(two):
+        begin = perf_counter()
+        with alike_workers(two):
+            inner = perf_counter() - begin
+    assert inner < min(times) / 5  # nested computations ask nobody
+
+
+PRELOAD = """
+from dhsk.execution import alike
+changed = {**alike.facts(), "zarr": "2.18.0"}
+alike.facts = lambda: changed
+"""
+
+
+@SLOW
+def test_a_worker_that_joins_later_is_compared_too(
+    two: Client, tmp_path: Path, caplog: Any
+) -> None:
+    """It leaves again without a task, and the client says why."""
+    preload = tmp_path / "other.py"
+    preload.write_text(PRELOAD)
+    with alike_workers(two), caplog.at_level(logging.WARNING, "dhsk.cluster"):
+        two.cluster.new_spec["options"]["preload"] = [str(preload)]
+        two.cluster.scale(3)
+        deadline = monotonic() + 60
+        while "is not used" not in caplog.text:
+            assert monotonic() < deadline
+            sleep(0.1)
+        assert "worker 2 is not used: it has zarr 2.18.0 (here" in caplog.text
+        while len(two.scheduler_info(n_workers=-1)["workers"]) != 2:
+            assert monotonic() < deadline
+            sleep(0.1)
+
+
+@SLOW
+def test_a_folder_of_one_machine_is_an_error(two: Client, tmp_path: Path) -> None:
+    """A worker whose disk has another folder at this path is named, and nothing is left."""
+    other = tmp_path / "other"
+
+    def hide(path: Path, other: Path) -> None:
+        from dhsk.execution import folder_check
+
+        whole = folder_check._signature
+        folder_check._signature = lambda folder: whole(other if folder == path else folder)
+
+    store = tmp_path / "x.gram"
+    two.run(hide, store, other, workers=[address_of(two, 1)])
+    message = rf"worker 1 on .* does not see the folder {store} of this program: choose a folder"
+    with pytest.raises(dhsk.InputError, match=message):
+        dhsk.compute_gram(np.eye(3), "cosine", store=store, client=two)
+    assert list(tmp_path.iterdir()) == []
+    assert two.submit(pow, 2, 5).result() == 32
+
+
+@SLOW
+def test_a_folder_that_cannot_be_written_is_an_error(two: Client, tmp_path: Path) -> None:
+    """A worker of another user, or of a read-only mount."""
+
+    def deny() -> None:
+        from pathlib import Path
+
+        def refuse(path: Any) -> None:
+            raise PermissionError(13, "Permission denied", str(path))
+
+        Path.touch = refuse  # type: ignore[assignment,method-assign]
+
+    two.run(deny, workers=[address_of(two, 0)])
+    with (
+        sole_writer(tmp_path),
+        pytest.raises(dhsk.InputError, match=r"worker 0 on .* cannot write to .* \(Permission"),
+        shared_by_workers(two, tmp_path),
+    ):
+        pass
+
+
+@SLOW
+def test_probes_are_removed(two: Client, tmp_path: Path) -> None:
+    """A finished store has no file of the check."""
+    dhsk.compute_gram(np.eye(3), "cosine", store=tmp_path / "x.gram", client=two)
+    assert not list(tmp_path.rglob("*probe*"))
+    shutil.rmtree(tmp_path / "x.gram")
