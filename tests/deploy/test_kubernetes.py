@@ -78,24 +78,6 @@ def strict(node: Any) -> Any:
     return node
 
 
-def pods(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The pod specifications in a manifest."""
-    found = []
-
-    def walk(node: Any) -> None:
-        if isinstance(node, dict):
-            if isinstance(node.get("containers"), list):
-                found.append(node)
-            for value in node.values():
-                walk(value)
-        elif isinstance(node, list):
-            for value in node:
-                walk(value)
-
-    walk(document)
-    return found
-
-
 @pytest.mark.parametrize("volume", [None, "samples"])
 def test_pods_that_python_asks_for_are_valid(volume: str | None) -> None:
     """What `dhsk.connect("kubernetes")` submits has no unknown field."""
@@ -112,3 +94,14 @@ def test_unknown_fields_are_errors() -> None:
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "sepc": {}}
     assert errors(job)
     assert errors({"apiVersion": "batch/v9", "kind": "Job", "metadata": {"name": "x"}})
+
+
+FILES = sorted((Path(__file__).parents[2] / "deploy").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_manifests_are_valid(path: Path) -> None:
+    """Every manifest in deploy/ is of known kinds and has known fields only."""
+    found = documents(path)
+    assert found
+    assert [error for one in found for error in errors(one)] == []
