@@ -3,9 +3,13 @@
 import math
 import os
 import signal
+import socket
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import mpmath
@@ -258,3 +262,50 @@ def results() -> Callable[..., dict[str, Any]]:
 def low_rank() -> Callable[..., dict[str, Any]]:
     """Maker of a results.json of low rank."""
     return make_low_rank
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[dict[str, str]]:
+    """A server with the interface of S3, in the memory of a process; variables that lead to it."""
+    pytest.importorskip("obstore")
+    pytest.importorskip("moto")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                assert monotonic() < end, "the server did not start"
+                sleep(0.1)
+        known = {
+            "AWS_ACCESS_KEY_ID": "k",
+            "AWS_SECRET_ACCESS_KEY": "s",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_REGION": "us-east-1",
+        }
+        make = f"""if True:
+            import boto3
+            client = boto3.client("s3", endpoint_url="http://127.0.0.1:{port}")
+            client.create_bucket(Bucket="bucket")"""
+        names = known | {"AWS_DEFAULT_REGION": "us-east-1"}
+        subprocess.run([sys.executable, "-c", make], env=os.environ | names, check=True)
+        yield known
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.fixture
+def bucket(object_server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Name of a bucket of the server, which the environment leads to."""
+    for name in ("AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in object_server.items():
+        monkeypatch.setenv(name, value)
+    return "bucket"

@@ -31,6 +31,7 @@ from dhsk.commands.parameters import Names, Numbers, NumbersOrAuto, PathParamete
 from dhsk.errors import StoreMismatchError
 from dhsk.files import check_writable, made_folder
 from dhsk.gram import GramMatrix, open_gram
+from dhsk.objects.places import is_url
 from dhsk.results.parts import LowRank
 from dhsk.samples import Samples, SphereMap, ZeroRule, is_gram_store, read_labels, scan
 
@@ -248,7 +249,7 @@ def _fingerprint(opened: GramMatrix | Samples) -> str:
 def _run(run: Callable[[], "CvResult"], source: str, out: Path, *, overwrite: bool) -> "CvResult":
     """Run; with `overwrite`, remove stores of other samples, kernels or maps and run again."""
     stores = out / "gram"
-    inside = Path(source).resolve().is_relative_to(stores.resolve())
+    inside = not is_url(source) and Path(source).resolve().is_relative_to(stores.resolve())
     try:
         return run()
     except StoreMismatchError:
@@ -271,7 +272,7 @@ def _telling_of(table: Path) -> Iterator[None]:
 
 def _open_source(source: str, labels: str | None, table: TableOptions) -> GramMatrix | Samples:
     """Gram matrix or samples."""
-    if is_gram_store(Path(source)):
+    if is_url(source) or is_gram_store(Path(source)):
         return open_gram(source)
     return open_samples_of(source, table, labels)
 

@@ -4,14 +4,14 @@ import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
-from dhsk.commands.parameters import PartOf, PathParameter, WholeNumbers
+from dhsk.commands.parameters import PartOf, PlaceParameter, WholeNumbers
 from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
+from dhsk.objects.places import Place
 from dhsk.samples import SphereMap, ZeroRule
 
 if TYPE_CHECKING:
@@ -88,14 +88,19 @@ cluster_options = gathered(
 class StoreOptions:
     """Store of a command, and which of its parts to compute."""
 
-    out: Path
+    out: Place
     part: tuple[int, int] | None
 
 
 store_options = gathered(
     "target",
     StoreOptions,
-    click.option("--out", type=PathParameter(), required=True, help="Folder of the store."),
+    click.option(
+        "--out",
+        type=PlaceParameter(),
+        required=True,
+        help="Folder of the store, or s3://BUCKET/PREFIX.",
+    ),
     click.option(
         "--part",
         type=PartOf(),

@@ -19,6 +19,7 @@ from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import Kernel
+from dhsk.objects.places import bytes_below
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import kernel_seconds
@@ -138,7 +139,7 @@ class Outcome:
             share=computed / total,
             staged=self.staged,
         )
-        on_disk = sum(file.stat().st_size for file in G.path.rglob("*") if file.is_file())
+        on_disk = bytes_below(G.path)
         seen = format_bytes(self._memory.peak) if self.local else "not seen from here"
         print_table(
             ["", "predicted", "measured"],

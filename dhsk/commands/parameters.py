@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from dhsk.kernels import NAMED
+from dhsk.objects.places import is_url, parse_place
 
 
 class PathParameter(click.Path):
@@ -34,6 +35,14 @@ class PartOf(click.ParamType):  # type: ignore[type-arg]  # as below
         except ValueError:
             self.fail(f"{value!r} is not a part such as 3/64", param, ctx)
         return number, count
+
+
+class PlaceParameter(PathParameter):
+    """A path, or an ``s3://`` URL as `ObjectPath`."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Parse, or fail with a usage error."""
+        return parse_place("path", value) if is_url(value) else super().convert(value, param, ctx)
 
 
 class Seed(click.IntRange):

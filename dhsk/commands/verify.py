@@ -12,7 +12,7 @@ from dhsk.commands.connecting import connected
 from dhsk.commands.console import print_pairs, say, show_progress
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import ClusterOptions, TableOptions, cluster_options, table_options
-from dhsk.commands.parameters import PathParameter
+from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import CorruptTileError, InputError
 from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage.header import short
@@ -23,14 +23,18 @@ from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_model, was_written_here
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place, bytes_below
 from dhsk.units import format_bytes
 
 
 @click.command()
-@click.argument("store", type=PathParameter())
-def info(store: Path) -> None:
+@click.argument("store", type=PlaceParameter())
+def info(store: Place) -> None:
     """Describe a Gram store, complete or not, a feature store or a model."""
-    if store.is_file():
+    if isinstance(store, ObjectPath):
+        _show_gram(store)
+    elif store.is_file():
         _show_model(store)
     elif is_of_features(store):
         _show_features(store)
@@ -39,27 +43,19 @@ def info(store: Path) -> None:
 
 
 @click.command()
-@click.argument("store", type=PathParameter())
+@click.argument("store", type=PlaceParameter())
 @click.option("--repair", metavar="SAMPLES", help="Recompute damaged tiles from these samples.")
 @table_options
 @cluster_options
-def verify(store: Path, repair: str | None, table: TableOptions, cluster: ClusterOptions) -> None:
+def verify(store: Place, repair: str | None, table: TableOptions, cluster: ClusterOptions) -> None:
     """Test every checksum of a Gram store, with its samples, of a feature store or a model."""
-    of_gram = not store.is_file() and not is_of_features(store)
-    if repair is not None and not of_gram:
-        raise InputError(
-            f"--repair is for Gram stores, and {store} is none: train the model again, or write "
-            "the features again"
-        )
-    if store.is_file():
-        count = _check_model(store)
-        say(f"{store}: all {count} arrays are sound")
-        say(f"next:   dhsk predict {store} SAMPLES --out FILE")
-        return
-    if not of_gram:
-        features = FeatureStore.open(store)
-        features.check_sound()
-        say(f"{store}: all {features.n_blocks} blocks of features are sound")
+    if not isinstance(store, ObjectPath) and (store.is_file() or is_of_features(store)):
+        if repair is not None:
+            raise InputError(
+                f"--repair is for Gram stores, and {store} is none: train the model again, or "
+                "write the features again"
+            )
+        _verify_other(store)
         return
     opened = GramStore.open(store)
     if repair is None:
@@ -78,7 +74,19 @@ def verify(store: Path, repair: str | None, table: TableOptions, cluster: Cluste
     say(f"next:   dhsk cv {store} --labels LABELS --out DIR")
 
 
-def _show_gram(store: Path) -> None:
+def _verify_other(store: Path) -> None:
+    """Test a model or a feature store."""
+    if store.is_file():
+        count = _check_model(store)
+        say(f"{store}: all {count} arrays are sound")
+        say(f"next:   dhsk predict {store} SAMPLES --out FILE")
+        return
+    features = FeatureStore.open(store)
+    features.check_sound()
+    say(f"{store}: all {features.n_blocks} blocks of features are sound")
+
+
+def _show_gram(store: Place) -> None:
     opened = GramStore.open(store)
     header, missing = opened.header, len(opened.missing_tiles())
     total = header.tiling.n_tiles
@@ -93,7 +101,7 @@ def _show_gram(store: Path) -> None:
         *([] if opened.header.feature_names is None else [("features", _names_of(opened))]),
         *([] if header.zero_rows is None else [("of zeros", _zeros_of(header.zero_rows))]),
         ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
-        ("on disk", format_bytes(_size_of(store))),
+        ("on disk", format_bytes(bytes_below(store))),
     ]
     print_pairs(f"Gram store {store}, schema {header.schema}", rows)
     if missing:
@@ -129,7 +137,7 @@ def _show_features(path: Path) -> None:
         ("samples", f"map {described['map']}, fingerprint {described['samples']}"),
         ("landmarks", f"digest {short(described['landmarks'])}"),
         ("blocks", f"{total - missing:,} of {total:,} done, {store.rows:,} rows each"),
-        ("on disk", format_bytes(_size_of(path))),
+        ("on disk", format_bytes(bytes_below(path))),
     ]
     print_pairs(f"feature store {path}, schema {described['schema']}", rows)
     if missing:
@@ -187,8 +195,3 @@ def _numbers_of(model: SvcModel | LowRankModel) -> dict[str, NDArray[Any]]:
     expansion = model.expansion
     found |= {"dual_coef": expansion.dual_coef, "intercepts": expansion.intercepts}
     return found if model.sigmoids is None else {**found, "sigmoids": model.sigmoids}
-
-
-def _size_of(store: Path) -> int:
-    """Bytes of all files of a store."""
-    return sum(file.stat().st_size for file in store.rglob("*") if file.is_file())

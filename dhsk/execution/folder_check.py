@@ -12,9 +12,11 @@ from typing import Final
 
 from distributed import Client, Worker
 
-from dhsk.errors import InputError
+from dhsk.errors import DhskError, InputError
 from dhsk.execution.conditions import Condition, required
 from dhsk.execution.lock import LOCK_NAME
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place
 
 _PROBE: Final = ".dhsk-probe-"
 
@@ -52,8 +54,24 @@ class FolderCondition(Condition):
             own.unlink()
 
 
+class ServerCondition(Condition):
+    """A worker reaches the server of a store, with the credentials of its own environment."""
+
+    def __init__(self, place: ObjectPath) -> None:
+        self._place = place
+
+    async def check(self, worker: Worker) -> None:
+        """Raise InputError that says what the worker lacks."""
+        try:
+            await asyncio.to_thread(self._place.check)
+        except DhskError as error:
+            raise InputError(
+                f"worker {worker.name} on {socket.gethostname()} cannot use the store: {error}"
+            ) from None
+
+
 @contextmanager
-def shared_by_workers(client: Client | None, folder: Path) -> Iterator[None]:
+def shared_by_workers(client: Client | None, folder: Place) -> Iterator[None]:
     """Check that all workers can use a folder, also those that join while the context lasts.
 
     The folder is locked by `sole_writer`: its lock, which names the process, tells it from another
@@ -62,6 +80,10 @@ def shared_by_workers(client: Client | None, folder: Path) -> Iterator[None]:
     """
     if client is None or client.scheduler.address.startswith("inproc"):
         yield
+        return
+    if isinstance(folder, ObjectPath):
+        with required(client, f"dhsk-server-{uuid.uuid4().hex}", ServerCondition(folder)):
+            yield
         return
     with (folder / LOCK_NAME).open("rb+") as lock, suppress(OSError):
         os.fsync(lock)  # network file systems may wait with it until the file is closed

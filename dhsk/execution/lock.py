@@ -18,6 +18,8 @@ from typing import Final
 
 from dhsk.errors import StoreError
 from dhsk.files import not_writable
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place
 
 LOCK_NAME: Final = ".lock"
 
@@ -114,8 +116,11 @@ def _locked(path: Path, mode: int) -> Iterator[bool]:
                 folder.rmdir()
 
 
-def is_occupied(path: Path) -> bool:
+def is_occupied(path: Place) -> bool:
     """Whether a path exists and is not a folder that is empty but for locks."""
+    if isinstance(path, ObjectPath):
+        found = path.sizes()
+        return any(not name.startswith(f"{LOCK_NAME}/") for name in found) or path.is_file()
     if not path.is_dir():
         return path.exists()
     return any(entry.name not in (LOCK_NAME, TURNS_NAME) for entry in path.iterdir())
@@ -188,12 +193,17 @@ def machine() -> dict[str, str]:
     }
 
 
+def now_in_words() -> str:
+    """The present time, for messages."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 def sign(descriptor: int) -> None:
     """Write into a locked file which process holds it, for messages: locking does not need it."""
     who = {
         **machine(),
         "pid": os.getpid(),
-        "since": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        "since": now_in_words(),
     }
     os.truncate(descriptor, 0)
     with suppress(OSError):  # a full disk must not stop a repair that needs no space

@@ -31,6 +31,9 @@ class Resources:
     memory: int
     """Most bytes of client, scheduler and workers together."""
 
+    to_server: bool = False
+    """Whether results go to an S3-like server, so that tasks hold whole ones in memory."""
+
     @property
     def idle_bytes(self) -> int:
         """Memory of all processes before the first task."""

@@ -4,6 +4,7 @@ import shutil
 from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, overload
@@ -13,9 +14,10 @@ from distributed import Client
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.folder_check import shared_by_workers
-from dhsk.execution.lock import is_occupied, one_of_several, sole_writer
+from dhsk.execution.lock import is_occupied, one_of_several
+from dhsk.execution.owner import sole_writer_of
 from dhsk.execution.workers import computing, resources_of
-from dhsk.files import full_disk_is_budget, parse_path
+from dhsk.files import full_disk_is_budget
 from dhsk.gram.matrices import GramMatrices
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.parts import prepare_store, removed_if_samples_change
@@ -29,6 +31,8 @@ from dhsk.gram.storage.staging import in_order_of, stage_samples
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tile_tasks import compute_share, compute_tiles
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place, is_url, parse_place
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule, warn_of_zero_rows
 from dhsk.units import parse_bytes
@@ -39,7 +43,7 @@ class GramOptions(TypedDict, total=False):
 
     sphere_map: SphereMap | None
     zero_rows: ZeroRule | ZeroRows
-    store: str | Path | None
+    store: str | Place | None
     dtype: str
     product_dtype: str
     tile: int | None
@@ -65,7 +69,7 @@ def compute_gram(
     *,
     sphere_map: SphereMap | None = None,
     zero_rows: ZeroRule | ZeroRows = "center",
-    store: str | Path | None = None,
+    store: str | Place | None = None,
     dtype: str = "float64",
     product_dtype: str = "float64",
     tile: int | None = None,
@@ -102,7 +106,8 @@ def compute_gram(
         their number. "error" raises an error that names the first. Kernels of unmapped samples are
         defined on them.
     store
-        Folder for the result, on a disk that all workers can access. None stores no tiles: they are
+        Folder for the result, on a disk that all workers can access, or ``s3://BUCKET/PREFIX`` on
+        a server with the interface of S3 (see `dhsk.objects`). None stores no tiles: they are
         computed on demand, from mapped samples in a temporary folder.
     dtype
         Type of the entries, "float64" or "float32".
@@ -191,7 +196,7 @@ def compute_gram(
         plan_with = partial(
             make_plan,
             GramSides.of(sides),
-            resources_of(worker_client, limit),
+            replace(resources_of(worker_client, limit), to_server=is_url(store)),
             dtype=dtype,
             product_dtype=product_dtype,
             layout="none" if store is None else layout,
@@ -200,9 +205,11 @@ def compute_gram(
         plan = plan_with(tile=tile)
         path, folder = _place(store, plan, asked)
         stack.enter_context(full_disk_is_budget())
-        turns = stack.enter_context(one_of_several(path)) if asked else None
-        if turns is None:
-            stack.enter_context(sole_writer(path))
+        turns = None
+        if asked is not None and isinstance(path, Path):
+            turns = stack.enter_context(one_of_several(path))
+        else:
+            stack.enter_context(sole_writer_of(path))
             stack.enter_context(shared_by_workers(worker_client, path))
         if is_occupied(path) and not is_begun(path):
             sides = in_order_of(GramStore.open(path), sides)
@@ -210,7 +217,7 @@ def compute_gram(
         types = narrow, product_dtype
         scans = _scan(sides, kernels, chosen_map, zero_rows, types, report)
         header = _header(plan, kernels, chosen_map, scans, sides[0].feature_names)
-        if turns is None or asked is None:
+        if turns is None or asked is None or isinstance(path, ObjectPath):
             stack.enter_context(removed_if_samples_change(path))
             opened = GramStore.create(path, header, sides[0].feature_names)
         else:
@@ -236,19 +243,19 @@ def _check_layout(layout: object) -> None:
 
 
 def _place(
-    store: str | Path | None, plan: GramPlan, part: TilePart | None
-) -> tuple[Path, TemporaryFolder | None]:
+    store: str | Place | None, plan: GramPlan, part: TilePart | None
+) -> tuple[Place, TemporaryFolder | None]:
     """Path of the store, after a check of the disk, and its temporary folder if it has one."""
     if store is None and part is not None:
         raise InputError(f"{part} is for a store: give the folder that all parts share")
     plan.check()
     folder = TemporaryFolder() if store is None else None
-    if "://" in str(store):
-        raise InputError(f"{store}: object stores are not supported yet, give a local folder")
-    path = parse_path("store", store) if folder is None else folder.path
+    if is_url(store) and part is not None:
+        raise InputError(f"{part} needs the locks of a folder: give one that all parts share")
+    path = parse_place("store", store) if folder is None else folder.path
     if is_occupied(path) and not (part and is_begun(path)):
         GramStore.open(path)  # raises before anything else is locked
-    else:
+    elif not isinstance(path, ObjectPath):  # a server does not say what is free
         parent = next(p for p in (path, *path.absolute().parents) if p.exists())
         plan.check(disk_free=shutil.disk_usage(parent).free)
     return path, folder

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -14,7 +13,6 @@ from dhsk.arrays import Floats, Rows
 from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError, InputError
 from dhsk.execution.folder import TemporaryFolder
-from dhsk.files import parse_path
 from dhsk.gram.array import TiledArray
 from dhsk.gram.derive import check_derivable, check_digits
 from dhsk.gram.gather import gather
@@ -24,6 +22,7 @@ from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import TileSource
 from dhsk.kernels import Kernel, parse_kernel
 from dhsk.kernels.centre import with_all_entries
+from dhsk.objects.places import Place, parse_place
 from dhsk.report.markup import table
 from dhsk.units import format_bytes
 
@@ -353,13 +352,13 @@ class GramMatrix(TiledArray):
         return self.tiling.n_tiles
 
 
-def open_gram(path: str | Path) -> GramMatrix:
+def open_gram(path: str | Place) -> GramMatrix:
     """Open a complete Gram store.
 
     Parameters
     ----------
     path
-        Folder of the store.
+        Folder of the store, or its ``s3://`` URL.
 
     Returns
     -------
@@ -385,7 +384,7 @@ def open_gram(path: str | Path) -> GramMatrix:
            [0., 0., 1., 0.],
            [0., 0., 0., 1.]])
     """
-    store = GramStore.open(parse_path("path", path))
+    store = GramStore.open(parse_place("path", path))
     if store.header.layout == "none":
         raise IncompleteStoreError(f"{path} holds samples but no tiles: compute it with a store")
     store.check_complete()

@@ -11,6 +11,9 @@ CHUNK_BYTES = 2 * 2**24
 """Memory for reading chunks of samples, besides the samples. CSR arrays are read in whole chunks of
 a million numbers, as bytes and as numbers."""
 
+UPLOADS = 2
+"""Chunks that a task sends to a server at a time, while it fills the next one."""
+
 DENSE_STRIPS = 3
 """Dense strips in memory in a product of two sparse blocks, each of at most `DENSE_BYTES`."""
 
@@ -22,6 +25,14 @@ CSR_ENTRY_BYTES = 16
 
 CSR_ROW_BYTES = 8
 """Bytes of a row of CSR samples besides its entries: an index."""
+
+
+def upload_bytes(chunk: int, open_chunks: int) -> int:
+    """Bytes of the chunks of a task that are filled for a server, or on their way.
+
+    A task that only waits for its last chunks lets the next one start.
+    """
+    return chunk * (open_chunks + 2 * UPLOADS)
 
 
 def csr_entry_bytes(dtype: DtypeName) -> int:

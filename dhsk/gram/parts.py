@@ -14,6 +14,7 @@ from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.parts import TilePart, note_parts, share_of
 from dhsk.gram.storage.staging import stage_samples
 from dhsk.gram.storage.store import GramStore
+from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples
 
@@ -80,7 +81,7 @@ def _await_first(path: Path, waiting: Callable[[], None]) -> None:
 
 
 @contextmanager
-def removed_if_samples_change(path: Path) -> Iterator[None]:
+def removed_if_samples_change(path: Place) -> Iterator[None]:
     """Remove a new store, but not an older one, if its samples change."""
     new = not is_occupied(path)
     try:

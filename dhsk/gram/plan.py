@@ -10,7 +10,7 @@ import numpy as np
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.resources import TASKS_PER_THREAD, WORKER_BYTES, Resources
-from dhsk.gram.memory import CSR_ROW_BYTES, csr_entry_bytes, task_bytes
+from dhsk.gram.memory import CSR_ROW_BYTES, csr_entry_bytes, task_bytes, upload_bytes
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
 from dhsk.kernels.base import whole_parameter
@@ -138,7 +138,13 @@ class GramPlan:
         """Peak memory of one running task, in bytes."""
         tile = self.tiling.tile
         item, product_item = (np.dtype(kind).itemsize for kind in (self.dtype, self.product_dtype))
-        return task_bytes(
+        mirrors = 2 if self.layout == "full" and self.tiling.symmetric else 1
+        uploads = (
+            upload_bytes(item * tile**2, self.n_kernels * mirrors)
+            if self.resources.to_server
+            else 0
+        )
+        return uploads + task_bytes(
             tile,
             self.dim,
             self.block_bytes(tile),

@@ -1,29 +1,31 @@
 """Repair of a Gram store: damaged tiles are computed again."""
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from distributed import Client
 
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.folder_check import shared_by_workers
-from dhsk.execution.lock import sole_writer
+from dhsk.execution.owner import sole_writer_of
 from dhsk.execution.resources import Resources
 from dhsk.execution.workers import computing, resources_of
-from dhsk.files import full_disk_is_budget, parse_path, remove_parts
+from dhsk.files import full_disk_is_budget
 from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.gram.prepare import open_sides, scan_side
 from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.staging import in_order_of, stage_samples
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tile_tasks import compute_tiles
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place, parse_place, remove_unfinished
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples
 from dhsk.units import parse_bytes
 
 
 def repair_gram(
-    store: str | Path,
+    store: str | Place,
     X: Any,
     Y: Any = None,
     *,
@@ -38,7 +40,7 @@ def repair_gram(
     Parameters
     ----------
     store
-        Folder of the store.
+        Folder of the store, or its ``s3://`` URL.
     X
         Samples from which the store was computed, as for `compute_gram`.
     Y
@@ -78,7 +80,7 @@ def repair_gram(
     >>> G.verify()
     10
     """
-    opened = GramStore.open(parse_path("store", store))
+    opened = GramStore.open(parse_place("store", store))
     sides, report = open_sides(X, Y), progress or ignore
     if len(sides) != len(opened.samples.sides):
         raise InputError(
@@ -86,7 +88,7 @@ def repair_gram(
             "given: repair it in Python with dhsk.repair_gram(store, X), or (store, X, Y)"
         )
     limit = None if memory is None else parse_bytes(memory)
-    with full_disk_is_budget(), sole_writer(opened.path), computing(client) as workers:
+    with full_disk_is_budget(), sole_writer_of(opened.path), computing(client) as workers:
         plan = _plan(opened, sides, resources_of(workers, limit))
         with shared_by_workers(workers, opened.path):
             sides = in_order_of(opened, sides)
@@ -98,7 +100,7 @@ def _plan(store: GramStore, sides: list[Samples], resources: Resources) -> GramP
     header = store.header
     plan = make_plan(
         GramSides.of(sides),
-        resources,
+        replace(resources, to_server=isinstance(store.path, ObjectPath)),
         dtype=header.dtype,
         product_dtype=header.product_dtype,
         n_kernels=len(store.kernels),
@@ -125,7 +127,7 @@ def _repair(
     damaged = store.damaged_tiles()
     for tile in damaged:
         store.remove_tile(*tile)
-    remove_parts(store.path)
+    remove_unfinished(store.path)
     store.describe()
     for side in store.damaged_sides():
         store.samples.start(side)

@@ -11,7 +11,6 @@ from distributed import Client
 from dhsk.errors import SamplesChangedError
 from dhsk.execution.tasks import told_as
 from dhsk.execution.workers import executor_of, leave_slot
-from dhsk.files import remove_parts
 from dhsk.gram.memory import csr_entry_bytes, task_bytes
 from dhsk.gram.passes import grouped
 from dhsk.gram.plan import GROUPS_PER_THREAD, GramPlan
@@ -21,6 +20,7 @@ from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, TileSource, extent
 from dhsk.gram.writing import TileWriter
 from dhsk.kernels import Kernel
+from dhsk.objects.places import remove_unfinished
 from dhsk.progress import OnProgress, Progress
 
 Task: TypeAlias = tuple[TileSource, Group]
@@ -52,7 +52,7 @@ def compute_tiles(
     if changed:
         raise changed[0]
     deque(staging, maxlen=0)
-    remove_parts(store.path)  # of workers that were killed
+    remove_unfinished(store.path)  # of workers that were killed
     store.check_complete()
     store.record()
     forget_parts(store.path)

@@ -6,7 +6,6 @@ columns of the group once, and uses the same arrays for all its tiles.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.kernels import Kernel, SphericalKernel
+from dhsk.objects.places import Place
 
 Group: TypeAlias = tuple[tuple[int, int], ...]
 """Indices (i, j) of neighbouring tiles."""
@@ -54,7 +54,7 @@ class TileSource:
 
     def __init__(
         self,
-        path: Path,
+        path: Place,
         kernels: Sequence[Kernel],
         *,
         compute: bool = False,

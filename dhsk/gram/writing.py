@@ -1,5 +1,6 @@
 """Writes each tile when it is computed, and flushes it while others are computed."""
 
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any
@@ -7,23 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.gram.memory import UPLOADS
 from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import TileValues
+from dhsk.objects.path import ObjectPath
 
 
 class TileWriter:
-    """Context that writes strips of tiles, or whole tiles in the full layout, to the disk.
+    """Context that writes strips of tiles, or whole tiles in the full layout, to the store.
 
-    The computing thread writes a strip to the page cache while it is in the cache of its core.
-    Another thread flushes; it only waits, so that the two do not compete for a core.
+    The computing thread copies a strip to the page cache, or to the memory of an upload, while it
+    is in the cache of its core. Another thread flushes; it only waits, so that the two do not
+    compete for a core. Chunks go to a server by `UPLOADS` threads, as each waits for its answer.
     """
 
     def __init__(self, store: GramStore) -> None:
         self._store = store
         self._open: dict[tuple[int, int, int], ChunkWriter] = {}
-        self._flusher = ThreadPoolExecutor(1)
-        self._flushing: Future[None] | None = None
+        self._limit = UPLOADS if isinstance(store.path, ObjectPath) else 1
+        self._flusher = ThreadPoolExecutor(self._limit)
+        self._flushing: deque[Future[None]] = deque()
 
     def __enter__(self) -> "TileWriter":
         return self
@@ -43,13 +48,14 @@ class TileWriter:
         rows = tiling.rows(place[0])
         if chunk.rows == rows.stop - rows.start:
             chunk.finish()
-            self._wait()
-            self._flushing = self._flusher.submit(chunk.commit)
+            self._wait(self._limit - 1)
+            self._flushing.append(self._flusher.submit(chunk.commit))
             del self._open[place]
 
-    def _wait(self) -> None:
-        if self._flushing is not None:
-            self._flushing.result()
+    def _wait(self, left: int) -> None:
+        """Wait until at most `left` chunks are on their way."""
+        while len(self._flushing) > left:
+            self._flushing.popleft().result()
 
     def __exit__(
         self,
@@ -61,4 +67,4 @@ class TileWriter:
         for chunk in self._open.values():
             chunk.discard()
         if error is None:
-            self._wait()
+            self._wait(0)

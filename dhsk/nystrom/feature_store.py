@@ -37,6 +37,7 @@ from dhsk.gram.storage.descriptions import (
 from dhsk.gram.storage.header import short
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.stored_array import StoredArray
+from dhsk.objects.places import Place
 from dhsk.units import format_bytes
 
 ATTRIBUTE: Final = "dhsk_features"
@@ -205,7 +206,7 @@ class FeatureStore:
         """Write a block, (rows, r), atomically."""
         write_chunk(self._file(number), values, (self.rows, self.shape[1]))
 
-    def _file(self, number: int) -> Path:
+    def _file(self, number: int) -> Place:
         return self._array.path_of((number, 0))
 
 

@@ -28,6 +28,7 @@ from dhsk.models.journal import Journal
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
+from dhsk.objects.places import Place
 from dhsk.progress import Progress, counter
 from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import RunFacts
@@ -127,7 +128,7 @@ class ExactEngine:
         self._resources = resources_of(options.client, options.memory)
         self._journal = Journal(options.journal)
         self._rows: list[Row] = []
-        self._blocks: dict[tuple[Path, Kernel], ClassBlocks] = {}
+        self._blocks: dict[tuple[Place, Kernel], ClassBlocks] = {}
         self._stale = options.table  # of an earlier grid; it stays if the samples are refused
         tests = [test.tolist() for _, test in grid.folds]
         self._name = _name_of(grid, grid.weights, tests)

@@ -1,15 +1,16 @@
 """Descriptions of arrays and groups, zarr.json: derived from their content, compared whole."""
 
 import json
-from pathlib import Path
 from typing import Any, Final
 
 import google_crc32c
 import zarr
 from zarr.codecs import Crc32cCodec
+from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import MemoryStore
 
-from dhsk.files import parse_json, written_beside
+from dhsk.files import parse_json
+from dhsk.objects.places import Place, write_whole
 
 DESCRIPTION: Final = "zarr.json"
 
@@ -41,7 +42,7 @@ class ArrayDescription:
         )
         self.text: bytes = written[DESCRIPTION].to_bytes()
 
-    def is_that_of(self, folder: Path) -> bool:
+    def is_that_of(self, folder: Place) -> bool:
         """Whether a folder has this description, perhaps as another version of zarr writes it.
 
         That may omit defaults, but may not have more keys.
@@ -52,7 +53,7 @@ class ArrayDescription:
         if said == json.loads(self.text):
             return True
         try:
-            found = zarr.open_array(str(folder), mode="r", zarr_format=3)
+            found = _opened(json.dumps(said))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):  # zarr's on damage
             return False
         understood, expected = (_plain(array) for array in (found, self._array))
@@ -67,12 +68,12 @@ def group_text(attributes: dict[str, Any]) -> bytes:
     return text
 
 
-def is_group_text(folder: Path, text: bytes) -> bool:
+def is_group_text(folder: Place, text: bytes) -> bool:
     """Whether a folder has the description of a group."""
     return bool(read_description(folder) == json.loads(text))
 
 
-def read_description(folder: Path) -> dict[str, Any] | None:
+def read_description(folder: Place) -> dict[str, Any] | None:
     """Description of a folder; None if it is absent or damaged."""
     try:
         said = parse_json((folder / DESCRIPTION).read_bytes())
@@ -81,23 +82,27 @@ def read_description(folder: Path) -> dict[str, Any] | None:
     return said if isinstance(said, dict) else None
 
 
-def attributes_of(folder: Path) -> dict[str, Any]:
+def attributes_of(folder: Place) -> dict[str, Any]:
     """Attributes in the description of a folder; empty if it is damaged."""
     attributes = (read_description(folder) or {}).get("attributes")
     return attributes if isinstance(attributes, dict) else {}
 
 
-def write_description(folder: Path, text: bytes) -> None:
+def write_description(folder: Place, text: bytes) -> None:
     """Write the description of a folder atomically."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with written_beside(folder / DESCRIPTION, flush=True) as file:
-        file.write(text)
+    write_whole(folder / DESCRIPTION, text)
 
 
 def checksum_of(described: object) -> str:
     """CRC-32C of JSON, as eight hexadecimal digits."""
     text = json.dumps(described, sort_keys=True, separators=(",", ":"))
     return f"{google_crc32c.value(text.encode()):08x}"
+
+
+def _opened(text: str) -> "zarr.Array[Any]":
+    """Array of a description alone."""
+    buffer = default_buffer_prototype().buffer.from_bytes(text.encode())
+    return zarr.open_array(MemoryStore({DESCRIPTION: buffer}), mode="r", zarr_format=3)
 
 
 def _plain(array: "zarr.Array[Any]") -> str:

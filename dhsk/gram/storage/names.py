@@ -7,11 +7,12 @@ of names.
 import json
 from collections.abc import Sequence
 from hashlib import sha256
-from pathlib import Path
 from typing import Final
 
 from dhsk.errors import CorruptTileError
 from dhsk.files import parse_json, written_beside
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place
 
 NAMES_FILE: Final = "feature_names.json"
 
@@ -21,13 +22,17 @@ def digest_of_names(names: Sequence[str] | None) -> str | None:
     return None if names is None else sha256(_encoded(names)).hexdigest()[:32]
 
 
-def write_names(store: Path, names: Sequence[str]) -> None:
+def write_names(store: Place, names: Sequence[str]) -> None:
     """Write names into the folder of a store atomically."""
-    with written_beside(store / NAMES_FILE) as file:
+    place = store / NAMES_FILE
+    if isinstance(place, ObjectPath):
+        place.write_bytes(_encoded(names))
+        return
+    with written_beside(place) as file:
         file.write(_encoded(names))
 
 
-def read_names(store: Path, digest: str | None) -> tuple[str, ...] | None:
+def read_names(store: Place, digest: str | None) -> tuple[str, ...] | None:
     """Read the names of a store with the digest from its description; None for no names.
 
     Raises CorruptTileError if they are damaged or missing.

@@ -13,6 +13,8 @@ from dhsk.execution.lock import TURNS_NAME
 from dhsk.files import parse_json
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.kernels.base import whole_parameter
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place
 
 Tile = tuple[int, int]
 
@@ -72,18 +74,23 @@ def note_parts(path: Path, count: int) -> None:
     (path / TURNS_NAME).write_text(json.dumps({"parts": count}))  # in place: it is locked
 
 
-def forget_parts(path: Path) -> None:
+def forget_parts(path: Place) -> None:
     """Remove the record, as the store is finished."""
-    (path / TURNS_NAME).unlink(missing_ok=True)
+    if isinstance(path, Path):
+        (path / TURNS_NAME).unlink(missing_ok=True)
 
 
-def is_begun(path: Path) -> bool:
+def is_begun(path: Place) -> bool:
     """Whether parts have begun to make a store that has no description yet."""
+    if isinstance(path, ObjectPath):  # they need locks
+        return False
     return (path / TURNS_NAME).exists() and not (path / "zarr.json").exists()
 
 
-def whose(path: Path, tiling: Tiling, tiles: Sequence[Tile]) -> str:
+def whose(path: Place, tiling: Tiling, tiles: Sequence[Tile]) -> str:
     """Parts that compute the given tiles, in words; empty if the store is not made by parts."""
+    if isinstance(path, ObjectPath):
+        return ""
     try:
         count = int(parse_json((path / TURNS_NAME).read_text())["parts"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,7 +1,5 @@
 """The mapped samples of a store, from which every task reads its rows."""
 
-import shutil
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +18,7 @@ from dhsk.gram.storage.descriptions import (
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.indexing import by_block
 from dhsk.gram.storage.stored_array import StoredArray
+from dhsk.objects.places import Place, remove_below
 
 CSR_CHUNK: Final = 1 << 18
 """Most entries in a chunk of the CSR arrays."""
@@ -33,7 +32,7 @@ Side: TypeAlias = Literal["rows", "cols"]
 class StagedSamples:
     """Reader and writer of the samples in the folder of a store."""
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Place, header: Header) -> None:
         self.path = path
         self._header = header
         self._dtype = np.dtype(header.product_dtype)
@@ -52,7 +51,7 @@ class StagedSamples:
         """Read all samples of a side; whether all exist and have the right checksums."""
         return self.has(side) and all(array.is_sound() for array in self.arrays(side).values())
 
-    def damaged_descriptions(self) -> list[Path]:
+    def damaged_descriptions(self) -> list[Place]:
         """Folders whose description does not match their samples."""
         damaged = []
         for side in self.sides:
@@ -105,8 +104,7 @@ class StagedSamples:
     def start(self, side: Side) -> None:
         """Make empty arrays for the samples of a side, in place of incomplete ones."""
         folder = self.path / side
-        if folder.exists():
-            shutil.rmtree(folder)
+        remove_below(folder)
         write_description(folder, group_text({}))
         for array in self.arrays(side).values():
             array.begin()

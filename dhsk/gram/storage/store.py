@@ -15,9 +15,7 @@ every place (`stored_array`), which finds whole tiles in the place of others. Al
 follows from the header (`descriptions`).
 """
 
-import shutil
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -30,7 +28,7 @@ from dhsk.errors import (
     StoreMismatchError,
 )
 from dhsk.execution.lock import is_occupied
-from dhsk.files import REFUSED, parse_json, refusal_of, remove_parts
+from dhsk.files import REFUSED, parse_json, refusal_of
 from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.descriptions import (
     DESCRIPTION,
@@ -46,6 +44,8 @@ from dhsk.gram.storage.parts import whose
 from dhsk.gram.storage.staged import Side, StagedSamples
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.kernels import Kernel, kernel_from_spec
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place, remove_below, remove_unfinished
 
 _DESCRIPTION: Final = (
     "the description of {} is damaged (zarr.json): restore that file from a copy, or compute the "
@@ -59,7 +59,9 @@ class GramStore:
     `described` is the header as an earlier version may have written it; by default `header`.
     """
 
-    def __init__(self, path: Path, header: Header, described: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, path: Place, header: Header, described: dict[str, Any] | None = None
+    ) -> None:
         self.path = path
         self.header = header
         self._described = header.to_json() if described is None else described
@@ -69,7 +71,7 @@ class GramStore:
 
     @classmethod
     def create(
-        cls, path: Path, header: Header, feature_names: Sequence[str] | None = None
+        cls, path: Place, header: Header, feature_names: Sequence[str] | None = None
     ) -> "GramStore":
         """Make a store, or open one of the same samples and kernels with its own tiles.
 
@@ -82,14 +84,14 @@ class GramStore:
         else:
             store = cls(path, header)
             write_description(path, store._group_text())
-        remove_parts(path)
+        remove_unfinished(path)
         store.ensure_names(feature_names)
         for array in store.arrays:
             array.begin()
         return store
 
     @classmethod
-    def open(cls, path: Path) -> "GramStore":
+    def open(cls, path: Place) -> "GramStore":
         """Open a store, complete or not; StoreError if there is none, or it has another schema."""
         try:
             attributes = parse_json((path / "zarr.json").read_text())["attributes"]
@@ -125,9 +127,9 @@ class GramStore:
     def remove(self) -> None:
         """Delete the store, its description last, so that it is incomplete until then."""
         folders = [array.folder for array in self.arrays]
-        for folder in (*folders, *map(self.path.joinpath, self.samples.sides)):
-            if folder.exists():
-                shutil.rmtree(folder)
+        folders += [self.path / side for side in self.samples.sides]
+        for folder in folders:
+            remove_below(folder)
         (self.path / NAMES_FILE).unlink(missing_ok=True)
         (self.path / "zarr.json").unlink()
 
@@ -167,7 +169,7 @@ class GramStore:
             for k in range(len(self.kernels))
         ]
 
-    def damaged_descriptions(self) -> list[Path]:
+    def damaged_descriptions(self) -> list[Place]:
         """Descriptions that do not match the header and the stored arrays."""
         folders = [] if self._is_described() else [self.path]
         folders += [array.folder for array in self.arrays if not array.is_described()]
@@ -259,6 +261,12 @@ class GramStore:
         ]
 
     def _present_chunks(self, array: StoredArray) -> set[tuple[int, int]]:
+        if isinstance(array.folder, ObjectPath):
+            return {
+                place
+                for name, size in (array.folder / "c").sizes().items()
+                if size == array.chunk_bytes and (place := _place_of(name)) is not None
+            }
         return {
             (int(file.parent.name), int(file.name))
             for file in (array.folder / "c").glob("*/*")
@@ -326,6 +334,12 @@ class GramStore:
 def _named(tiles: Sequence[tuple[int, int]]) -> str:
     """The first tiles, in words."""
     return ", ".join(map(str, tiles[:8])) + (", ..." if len(tiles) > 8 else "")
+
+
+def _place_of(name: str) -> tuple[int, int] | None:
+    """Place of a chunk from its key below ``c``; None for another object."""
+    i, _, j = name.partition("/")
+    return (int(i), int(j)) if i.isdigit() and j.isdigit() else None
 
 
 def _array_name(index: int) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -11,6 +10,8 @@ from numpy.typing import NDArray
 from dhsk.errors import CorruptTileError, IncompleteStoreError
 from dhsk.gram.storage.chunks import chunk_size, read_chunk, stored_checksum
 from dhsk.gram.storage.descriptions import ArrayDescription, attributes_of, write_description
+from dhsk.objects.places import Place as Location
+from dhsk.objects.places import size_of
 
 RECORD: Final = "dhsk_chunk_crc32c"
 """Attribute with the checksums of all chunks in the order of their places, eight hexadecimal digits
@@ -27,7 +28,7 @@ Place: TypeAlias = tuple[int, ...]
 class StoredArray:
     """An array with one file per chunk; fields as for `zarr.create_array`."""
 
-    folder: Path
+    folder: Location
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
     dtype: Any
@@ -74,16 +75,13 @@ class StoredArray:
         """Bytes of a chunk file."""
         return chunk_size(self.chunks, np.dtype(self.dtype))
 
-    def path_of(self, place: Place) -> Path:
+    def path_of(self, place: Place) -> Location:
         """File of a chunk."""
         return self.folder.joinpath("c", *map(str, place))
 
     def has(self, place: Place) -> bool:
         """Whether a chunk's file exists in full size."""
-        try:
-            return self.path_of(place).stat().st_size == self.chunk_bytes
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        return size_of(self.path_of(place)) == self.chunk_bytes
 
     def read(self, place: Place, out: NDArray[Any]) -> None:
         """Read a chunk as `read_chunk`, and compare its checksum with the record."""
@@ -113,7 +111,7 @@ class StoredArray:
 
     def begin(self) -> None:
         """Write the description of a new array, unless it exists."""
-        if not (self.folder / "zarr.json").exists():
+        if size_of(self.folder / "zarr.json") is None:
             self._describe(np.zeros(self.n_chunks, np.uint32))
 
     def is_described(self) -> bool:
@@ -146,7 +144,7 @@ class StoredArray:
         whole = known.copy()
         for number, place in enumerate(self.places()):
             if not known[number]:
-                whole[number] = stored_checksum(self.path_of(place))
+                whole[number] = stored_checksum(self.path_of(place), self.chunk_bytes)
         if (whole != known).any():
             self._describe(whole)
 

@@ -1,0 +1,1 @@
+"""Objects of S3-like stores, under the interface of paths."""

@@ -1,0 +1,230 @@
+"""Paths of objects: ``s3://BUCKET/KEY``."""
+
+import errno
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from dhsk.errors import InputError, StoreError
+from dhsk.objects.client import FIRST_SECONDS, PATIENCE_SECONDS, bucket_of, patiently
+from dhsk.objects.faults import told
+
+SCHEME: Final = "s3://"
+
+PART_BYTES: Final = 8 << 20
+"""Bytes of a ranged read; larger objects are read by several requests at a time."""
+
+_PARTS_AT_ONCE: Final = 4
+
+_DELETED_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True)
+class ObjectPath:
+    """Path of an object, or the prefix of several: methods are those of `pathlib.Path`.
+
+    An object appears whole or not at all, and only its size tells that it is there. It has no
+    credentials: every process takes those of its environment. Requests are repeated while the
+    server does not answer, up to `PATIENCE_SECONDS`. Errors are StoreError, or FileNotFoundError.
+    """
+
+    bucket: str
+    key: str
+    """Parts joined by slashes, without one at the ends."""
+
+    @classmethod
+    def parse(cls, url: str) -> "ObjectPath":
+        """Parse ``s3://BUCKET/KEY``; InputError for anything else."""
+        bucket, _, key = url.removeprefix(SCHEME).partition("/")
+        parts = [part for part in key.split("/") if part]
+        if "@" in bucket or ":" in bucket:  # not repeated: these may be credentials
+            raise InputError(
+                "an s3:// URL has no user, password or port: set AWS_ACCESS_KEY_ID, "
+                "AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL"
+            )
+        if not (url.startswith(SCHEME) and bucket and parts) or {".", ".."} & set(parts):
+            raise InputError(f"{url}: give s3://BUCKET/PREFIX")
+        return cls(bucket, "/".join(parts))
+
+    def __str__(self) -> str:
+        """The URL."""
+        return f"{SCHEME}{self.bucket}/{self.key}"
+
+    # Names
+
+    def __truediv__(self, part: str) -> "ObjectPath":
+        """Path below this one."""
+        return ObjectPath(self.bucket, f"{self.key}/{part}")
+
+    def joinpath(self, *parts: str) -> "ObjectPath":
+        """Path below this one."""
+        return ObjectPath(self.bucket, "/".join((self.key, *parts)))
+
+    @property
+    def name(self) -> str:
+        """Last part of the key."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def parent(self) -> "ObjectPath":
+        """Path without its last part."""
+        return ObjectPath(self.bucket, self.key.rpartition("/")[0])
+
+    def absolute(self) -> "ObjectPath":
+        """Itself."""
+        return self
+
+    # Questions
+
+    def size(self) -> int | None:
+        """Bytes of the object; None if there is none."""
+        import obstore
+
+        def ask() -> int:
+            with told(str(self), "read"):
+                return int(obstore.head(self._store, self.key)["size"])
+
+        try:
+            return patiently(ask)
+        except FileNotFoundError:
+            return None
+
+    def is_file(self) -> bool:
+        """Whether there is an object."""
+        return self.size() is not None
+
+    def is_dir(self) -> bool:
+        """Whether there are objects below."""
+        return patiently(lambda: next(self._below(chunk=1), None)) is not None
+
+    def exists(self) -> bool:
+        """Whether there is an object, or one below."""
+        return self.is_file() or self.is_dir()
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of every object below, by its key relative to this path."""
+        skipped = len(self.key) + 1
+        return patiently(lambda: {key[skipped:]: size for key, size in self._below()})
+
+    def check(self) -> None:
+        """Ask the server once, with little patience; StoreError if this path cannot be listed."""
+        patiently(lambda: next(self._below(chunk=1), None), FIRST_SECONDS)
+
+    def _below(self, chunk: int = 1000) -> Iterator[tuple[str, int]]:
+        """Keys and sizes of all objects below."""
+        import obstore
+
+        with told(str(self), "listed"):
+            for found in obstore.list(self._store, self.key, chunk_size=chunk):
+                for meta in found:
+                    yield meta["path"], int(meta["size"])
+
+    # Content
+
+    def read_bytes(self) -> bytes:
+        """The whole object."""
+        import obstore
+
+        def read() -> bytes:
+            with told(str(self), "read"):
+                return bytes(obstore.get(self._store, self.key).bytes())
+
+        return patiently(read)
+
+    def read_text(self) -> str:
+        """The whole object, as UTF-8."""
+        return self.read_bytes().decode()
+
+    def read_parts(self, start: int, *buffers: memoryview) -> None:
+        """Read bytes from `start` on into buffers, one after the other, by parallel requests."""
+        parts: list[tuple[int, memoryview]] = []
+        for into in buffers:
+            parts += [
+                (start + first, into[first : first + PART_BYTES])
+                for first in range(0, len(into), PART_BYTES)
+            ]
+            start += len(into)
+        if len(parts) == 1:
+            self._read_range(*parts[0])
+            return
+        for done in [_readers().submit(self._read_range, *part) for part in parts]:
+            done.result()
+
+    def _read_range(self, start: int, into: memoryview) -> None:
+        import obstore
+
+        def read() -> None:
+            with told(str(self), "read"):
+                got = obstore.get_range(self._store, self.key, start=start, length=len(into))
+            if len(got) != len(into):
+                raise StoreError(f"{self} became shorter while it was read: run the same again")
+            into[:] = memoryview(got)
+
+        patiently(read)
+
+    def write_bytes(self, data: Any) -> None:
+        """Write the object, over an older one."""
+        import obstore
+
+        def write() -> None:
+            with told(str(self), "written"):
+                obstore.put(self._store, self.key, data, use_multipart=False)
+
+        patiently(write)
+
+    def create(self, data: bytes) -> bool:
+        """Write the object unless there is one; whether this call wrote it.
+
+        Different callers give different data, as a write whose answer was lost is known by them.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        def write() -> bool:
+            with told(str(self), "written"):
+                try:
+                    obstore.put(self._store, self.key, data, mode="create", use_multipart=False)
+                except (AlreadyExistsError, PreconditionError):
+                    return False
+            return True
+
+        if patiently(write):
+            return True
+        try:
+            return self.read_bytes() == data
+        except FileNotFoundError:  # its owner has just removed it
+            return False
+
+    def unlink(self, *, missing_ok: bool = False, patience: float = PATIENCE_SECONDS) -> None:
+        """Delete the object; `patience` is that with a server that does not answer, in seconds."""
+        if not missing_ok and not self.is_file():
+            raise FileNotFoundError(errno.ENOENT, "no such object", str(self))
+        self._delete([self.key], patience)
+
+    def remove_below(self) -> None:
+        """Delete all objects below."""
+        keys = [f"{self.key}/{name}" for name in self.sizes()]
+        for first in range(0, len(keys), _DELETED_AT_ONCE):
+            self._delete(keys[first : first + _DELETED_AT_ONCE])
+
+    def _delete(self, keys: list[str], patience: float = PATIENCE_SECONDS) -> None:
+        import obstore
+
+        def delete() -> None:
+            with told(str(self), "deleted"), suppress(FileNotFoundError):
+                obstore.delete(self._store, keys)
+
+        patiently(delete, patience)
+
+    @property
+    def _store(self) -> Any:
+        return bucket_of(self.bucket)
+
+
+@lru_cache(maxsize=1)
+def _readers() -> ThreadPoolExecutor:
+    """Threads of this process for the parts of large objects."""
+    return ThreadPoolExecutor(_PARTS_AT_ONCE, thread_name_prefix="dhsk-read")

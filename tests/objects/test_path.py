@@ -1,0 +1,153 @@
+"""Paths of objects, on a server that keeps them in memory."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dhsk.errors import InputError, StoreError
+from dhsk.objects import client, path
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import parse_place
+
+
+@pytest.fixture
+def place(bucket: str, request: Any) -> ObjectPath:
+    """A prefix of this test's own."""
+    return ObjectPath.parse(f"s3://{bucket}/{request.node.name}")
+
+
+def test_content_is_read_as_it_was_written(place: ObjectPath) -> None:
+    """Sizes, the whole, parts of it, and what is below a prefix."""
+    data = np.random.default_rng(0).bytes(100_000)
+    (place / "a" / "1").write_bytes(data)
+    (place / "b").write_bytes(b"")
+    assert (place / "a" / "1").read_bytes() == data
+    assert place.sizes() == {"a/1": 100_000, "b": 0}
+    assert (place / "a").exists()
+    assert not (place / "a").is_file()
+    assert (place / "a" / "1").size() == 100_000
+    (place / "a" / "1").unlink()
+    assert place.sizes() == {"b": 0}
+    place.remove_below()
+    assert not place.exists()
+
+
+def test_large_objects_are_read_in_parts(
+    place: ObjectPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buffers are filled one after the other, whatever the size of a part."""
+    monkeypatch.setattr(path, "PART_BYTES", 1000)
+    data = np.random.default_rng(1).bytes(10_500)
+    place.write_bytes(data)
+    first, second = bytearray(7_300), bytearray(3_000)
+    place.read_parts(200, memoryview(first), memoryview(second))
+    assert bytes(first + second) == data[200:]
+
+
+def test_an_object_is_created_once(place: ObjectPath) -> None:
+    """The second is refused, and nothing is overwritten; the same again counts as written."""
+    assert place.create(b"one")
+    assert not place.create(b"two")
+    assert place.read_bytes() == b"one"
+    assert place.create(b"one")
+
+
+def test_a_missing_object_is_a_missing_file(place: ObjectPath) -> None:
+    """Errors are those of paths."""
+    with pytest.raises(FileNotFoundError):
+        place.read_bytes()
+    with pytest.raises(FileNotFoundError):
+        place.unlink()
+    place.unlink(missing_ok=True)
+    assert place.size() is None
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://", "s3://b", "s3://b/", "s3://b/a/../c", "gs://b/c", "s3:///c"]
+)
+def test_other_urls_are_refused(url: str) -> None:
+    """A URL names a bucket and a prefix."""
+    with pytest.raises(InputError, match="give"):
+        parse_place("store", url)
+
+
+def test_credentials_in_a_url_are_not_repeated() -> None:
+    """They belong into the environment."""
+    with pytest.raises(InputError, match="AWS_SECRET_ACCESS_KEY") as error:
+        parse_place("store", "s3://user:hidden@b/c")
+    assert "hidden" not in str(error.value)
+
+
+def test_a_missing_bucket_is_said(place: ObjectPath) -> None:
+    """Whether it is listed or written."""
+    missing = ObjectPath("nobucket", "a")
+    with pytest.raises(StoreError, match="s3://nobucket does not exist"):
+        missing.check()
+    with pytest.raises(StoreError, match="s3://nobucket does not exist"):
+        missing.write_bytes(b"1")
+
+
+def test_without_credentials_the_variables_are_named(
+    place: ObjectPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No request is sent."""
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(StoreError, match="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+        place.check()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "expected"),
+    [
+        ("PermissionDeniedError", "403 <Code>SignatureDoesNotMatch</Code> hidden", "credentials"),
+        ("PermissionDeniedError", "403 <Code>AccessDenied</Code> hidden", "does not permit"),
+        ("PermissionDeniedError", "403 <Code>QuotaExceeded</Code> hidden", "quota"),
+        ("GenericError", "status code: 400 <Code>InvalidBucketName</Code> hidden", "answers"),
+        ("GenericError", "status code: 503 <Code>SlowDown</Code> hidden", "later"),
+        ("GenericError", "error sending request hidden", "does not answer"),
+    ],
+)
+def test_errors_say_the_way_out_and_no_secret(kind: str, said: str, expected: str) -> None:
+    """The text of the client is not shown, and not chained."""
+    import obstore.exceptions
+
+    from dhsk.objects.faults import told
+
+    with pytest.raises(StoreError, match=expected) as error, told("s3://b/c", "written"):
+        raise getattr(obstore.exceptions, kind)(said)
+    assert "hidden" not in str(error.value)
+    assert error.value.__suppress_context__
+
+
+def test_requests_outlast_a_server_that_is_away(
+    place: ObjectPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are repeated while there is patience, and no longer."""
+    from dhsk.objects.faults import UnansweredError
+
+    tries: list[int] = []
+    monkeypatch.setattr(client.time, "sleep", [].append)
+
+    def work() -> str:
+        tries.append(1)
+        if len(tries) < 5:
+            raise UnansweredError("away")
+        return "done"
+
+    assert client.patiently(work) == "done"
+    tries.clear()
+    with pytest.raises(UnansweredError):
+        client.patiently(work, seconds=0)
+
+
+def test_paths_are_pickled_without_credentials(
+    place: ObjectPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker takes those of its own environment."""
+    import pickle
+
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
+    text = pickle.dumps(place)
+    assert b"hidden" not in text
+    assert pickle.loads(text) == place
