@@ -9,13 +9,10 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from dhsk.errors import InputError, StoreError
-from dhsk.objects.faults import UnansweredError
-
-if TYPE_CHECKING:
-    from obstore.store import S3Store
+from dhsk.errors import StoreError
+from dhsk.objects.faults import UnansweredError, library
 
 Result = TypeVar("Result")
 
@@ -51,7 +48,7 @@ _OTHER_CREDENTIALS: Final = (
 """Variables by which obstore itself finds the credentials of a pod or a task."""
 
 
-def bucket_of(name: str) -> "S3Store":
+def bucket_of(name: str) -> Any:
     """Connection to a bucket, one per process.
 
     Raises InputError if obstore is not installed, and StoreError without credentials.
@@ -65,11 +62,7 @@ def _connected(
     name: str,
     environment: tuple[tuple[str, str], ...],
     process: int,  # noqa: ARG001  # connections do not survive a fork
-) -> "S3Store":
-    try:
-        from obstore.store import S3Store
-    except ImportError as error:
-        raise InputError("s3:// needs obstore: pip install 'dhsk[s3]'") from error
+) -> Any:
     known = dict(environment)
     endpoint = known.get("AWS_ENDPOINT_URL")
     options: dict[str, Any] = {"virtual_hosted_style_request": endpoint is None}
@@ -85,7 +78,7 @@ def _connected(
             f"s3://{name} needs credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in "
             "the environment of this process and of the workers"
         )
-    return S3Store(
+    return library("obstore.store").S3Store(
         name,
         region=known.get("AWS_REGION") or known.get("AWS_DEFAULT_REGION") or "us-east-1",
         client_options={

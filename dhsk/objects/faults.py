@@ -4,9 +4,10 @@ import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
 
-from dhsk.errors import StoreError
+from dhsk.errors import InputError, StoreError
 
 _CODE: Final = re.compile(r"<Code>(\w{1,64})</Code>")
 _STATUS: Final = re.compile(r"status code: (\d{3})")
@@ -26,6 +27,14 @@ class UnansweredError(StoreError):
     """The server did not answer, or answered that it cannot now; the same may work later."""
 
 
+def library(name: str = "obstore") -> Any:
+    """A module of obstore, which is optional; InputError if it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise InputError("s3:// needs obstore: pip install 'dhsk[s3]'") from error
+
+
 @contextmanager
 def told(url: str, verb: str) -> Iterator[None]:
     """Turn errors of obstore into FileNotFoundError for a missing object, or else StoreError.
@@ -33,13 +42,12 @@ def told(url: str, verb: str) -> Iterator[None]:
     `url` and `verb` are for the message: what could not be "read", "written", "listed". The texts
     of obstore are not shown and not chained, as they may quote parts of the signed request.
     """
-    from obstore.exceptions import BaseError, NotFoundError
-
+    kinds = library("obstore.exceptions")
     try:
         yield
-    except (BaseError, FileNotFoundError) as error:
+    except (kinds.BaseError, FileNotFoundError) as error:
         said = str(error)
-        missing = isinstance(error, NotFoundError | FileNotFoundError)
+        missing = isinstance(error, FileNotFoundError)
         failure = _failure(url, verb, said, type(error).__name__, missing=missing)
     else:
         return

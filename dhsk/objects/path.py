@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dhsk.errors import InputError, StoreError
 from dhsk.objects.client import FIRST_SECONDS, PATIENCE_SECONDS, bucket_of, patiently
-from dhsk.objects.faults import told
+from dhsk.objects.faults import library, told
 
 SCHEME: Final = "s3://"
 
@@ -81,11 +81,10 @@ class ObjectPath:
 
     def size(self) -> int | None:
         """Bytes of the object; None if there is none."""
-        import obstore
 
         def ask() -> int:
             with told(str(self), "read"):
-                return int(obstore.head(self._store, self.key)["size"])
+                return int(library().head(self._store, self.key)["size"])
 
         try:
             return patiently(ask)
@@ -115,10 +114,8 @@ class ObjectPath:
 
     def _below(self, chunk: int = 1000) -> Iterator[tuple[str, int]]:
         """Keys and sizes of all objects below."""
-        import obstore
-
         with told(str(self), "listed"):
-            for found in obstore.list(self._store, self.key, chunk_size=chunk):
+            for found in library().list(self._store, self.key, chunk_size=chunk):
                 for meta in found:
                     yield meta["path"], int(meta["size"])
 
@@ -126,11 +123,10 @@ class ObjectPath:
 
     def read_bytes(self) -> bytes:
         """The whole object."""
-        import obstore
 
         def read() -> bytes:
             with told(str(self), "read"):
-                return bytes(obstore.get(self._store, self.key).bytes())
+                return bytes(library().get(self._store, self.key).bytes())
 
         return patiently(read)
 
@@ -154,11 +150,9 @@ class ObjectPath:
             done.result()
 
     def _read_range(self, start: int, into: memoryview) -> None:
-        import obstore
-
         def read() -> None:
             with told(str(self), "read"):
-                got = obstore.get_range(self._store, self.key, start=start, length=len(into))
+                got = library().get_range(self._store, self.key, start=start, length=len(into))
             if len(got) != len(into):
                 raise StoreError(f"{self} became shorter while it was read: run the same again")
             into[:] = memoryview(got)
@@ -167,11 +161,10 @@ class ObjectPath:
 
     def write_bytes(self, data: Any) -> None:
         """Write the object, over an older one."""
-        import obstore
 
         def write() -> None:
             with told(str(self), "written"):
-                obstore.put(self._store, self.key, data, use_multipart=False)
+                library().put(self._store, self.key, data, use_multipart=False)
 
         patiently(write)
 
@@ -180,14 +173,13 @@ class ObjectPath:
 
         Different callers give different data, as a write whose answer was lost is known by them.
         """
-        import obstore
-        from obstore.exceptions import AlreadyExistsError, PreconditionError
+        kinds = library("obstore.exceptions")
 
         def write() -> bool:
             with told(str(self), "written"):
                 try:
-                    obstore.put(self._store, self.key, data, mode="create", use_multipart=False)
-                except (AlreadyExistsError, PreconditionError):
+                    library().put(self._store, self.key, data, mode="create", use_multipart=False)
+                except (kinds.AlreadyExistsError, kinds.PreconditionError):
                     return False
             return True
 
@@ -211,11 +203,9 @@ class ObjectPath:
             self._delete(keys[first : first + _DELETED_AT_ONCE])
 
     def _delete(self, keys: list[str], patience: float = PATIENCE_SECONDS) -> None:
-        import obstore
-
         def delete() -> None:
             with told(str(self), "deleted"), suppress(FileNotFoundError):
-                obstore.delete(self._store, keys)
+                library().delete(self._store, keys)
 
         patiently(delete, patience)
 
