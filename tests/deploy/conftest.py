@@ -1,5 +1,6 @@
 """A Slurm of two nodes on this host, made for the tests: its own munge, ports and folder."""
 
+import csv
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -50,12 +52,41 @@ PartitionName=main Nodes=n[1-2] Default=YES State=UP
 """
 
 
+def outcome_of(path: Path) -> dict[str, Any]:
+    """All of a store, a model or a cross-validation that must not depend on where it was made."""
+    if path.is_file():
+        with np.load(path) as archive:
+            return {name: archive[name].tobytes() for name in archive.files}
+    if (path / "results.csv").exists():
+        with (path / "results.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert rows
+        return {str(number): row | {"seconds": ""} for number, row in enumerate(rows)}
+    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
+
+
+def local(*words: str, cwd: Path, out: str) -> dict[str, Any]:
+    """Outcome of a command on a worker of this machine."""
+    dhsk = [sys.executable, "-m", "dhsk", *words, "--out", out, "--workers", "1"]
+    subprocess.run(dhsk, cwd=cwd, check=True, capture_output=True)
+    return outcome_of(cwd / out)
+
+
+def await_that(ready: Callable[[], Any], what: str, seconds: float = JOB_SECONDS) -> Any:
+    """Wait until a condition holds; its value."""
+    deadline = monotonic() + seconds
+    while not (found := ready()):
+        assert monotonic() < deadline, f"no {what} after {seconds} s"
+        sleep(0.1)
+    return found
+
+
 @dataclass
 class Slurm:
     """Daemons of a cluster of two nodes, as children of this process."""
 
     folder: Path
-    daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -74,20 +105,36 @@ class Slurm:
         )
         (self.folder / "slurm.conf").write_text(text)
         files = {"socket": "socket", "key-file": "key", "pid-file": "pid", "seed-file": "seed"}
-        self._daemon(
-            "munged", "--foreground", *(f"--{o}={self.folder}/munge.{f}" for o, f in files.items())
-        )
+        places = (f"--{option}={self.folder}/munge.{file}" for option, file in files.items())
+        self._daemon("munged", "--foreground", *places)
         self._wait_for("munge", (self.folder / "munge.socket").exists)
         self._daemon("slurmctld", "-D")
         for node in ("n1", "n2"):
             (self.folder / f"spool-{node}").mkdir()
-            self._daemon("slurmd", "-D", "-N", node)
+            self.start_node(node)
         self._wait_for("nodes", lambda: self.ask("sinfo", "-h", "-t", "idle", "-o", "%D") == "2")
+
+    def lose_node(self, node: str) -> None:
+        """Kill Slurm's daemons of a node at once, as if it had crashed; jobs' processes live on."""
+        daemon = self.daemons.pop(node)
+        daemon.kill()
+        daemon.wait()
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                sockets = [c.laddr for c in process.net_connections("unix")]
+                if any(str(place).startswith(f"{self.folder}/spool-{node}/") for place in sockets):
+                    process.kill()
+        # What the controller does by itself, after minutes.
+        self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
+
+    def start_node(self, node: str) -> None:
+        """Start the daemon of a node."""
+        self._daemon("slurmd", "-D", "-N", node, name=node)
 
     def stop(self) -> None:
         """End what was started, the jobs first."""
         self.ask("scancel", "--user=root")
-        for daemon in reversed(self.daemons):
+        for daemon in reversed(self.daemons.values()):
             daemon.terminate()
             try:
                 daemon.wait(10)
@@ -98,6 +145,10 @@ class Slurm:
     def submit(self, *words: str, cwd: Path) -> "Job":
         """Hand a job in."""
         return Job(self, self.run("sbatch", "--parsable", *words, cwd=cwd).strip(), cwd)
+
+    def job(self, number: str, cwd: Path) -> "Job":
+        """A job, or a task of an array, by its number."""
+        return Job(self, number, cwd)
 
     def batch(self, *words: str, cwd: Path) -> "Job":
         """Hand in a dhsk command with the batch script, on two nodes with a worker each."""
@@ -113,10 +164,21 @@ class Slurm:
 
     @staticmethod
     def make_counts(folder: Path, n: int) -> Path:
-        """Write n samples of 20 counts."""
-        counts = np.random.default_rng(0).poisson(2.0, size=(n, 20)) + 1.0
-        np.save(folder / "counts.npy", counts)
+        """Write n samples of 20 counts, and their labels."""
+        rng = np.random.default_rng(0)
+        np.save(folder / "counts.npy", rng.poisson(2.0, size=(n, 20)) + 1.0)
+        np.savetxt(folder / "labels.txt", rng.integers(3, size=n), fmt="%d")
         return folder / "counts.npy"
+
+    @staticmethod
+    def verify(store: Path) -> subprocess.CompletedProcess[str]:
+        """What `dhsk verify` says of a store."""
+        words = [sys.executable, "-m", "dhsk", "verify", str(store)]
+        return subprocess.run(words, capture_output=True, text=True, check=False)
+
+    outcome_of = staticmethod(outcome_of)
+    local = staticmethod(local)
+    await_that = staticmethod(await_that)
 
     @staticmethod
     def tiles_of(store: Path) -> dict[str, int]:
@@ -125,11 +187,6 @@ class Slurm:
         return {
             f"{t.parent.name}/{t.name}": t.stat().st_mtime_ns for t in found if t.name.isdigit()
         }
-
-    @staticmethod
-    def await_that(ready: Callable[[], Any], what: str, seconds: float = JOB_SECONDS) -> Any:
-        """Wait until a condition holds; its value."""
-        return await_that(ready, what, seconds)
 
     def run(self, *command: str, cwd: Path | None = None) -> str:
         """What a command of Slurm prints; it must succeed."""
@@ -146,16 +203,16 @@ class Slurm:
         )
         return done.stdout.strip()
 
-    def _daemon(self, *command: str) -> None:
+    def _daemon(self, *command: str, name: str = "") -> None:
         with (self.folder / "daemons.log").open("ab") as log:
-            self.daemons.append(
-                subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
+            self.daemons[name or command[0]] = subprocess.Popen(
+                command, env=self.environment, stdout=log, stderr=log
             )
 
     def _wait_for(self, what: str, ready: Callable[[], bool]) -> None:
         deadline = monotonic() + START_SECONDS
         while not ready():
-            ended = [daemon.args for daemon in self.daemons if daemon.poll() is not None]
+            ended = [daemon.args for daemon in self.daemons.values() if daemon.poll() is not None]
             if ended or monotonic() > deadline:
                 log = (self.folder / "daemons.log").read_text()[-3000:]
                 raise AssertionError(f"no {what}; ended: {ended}\n{log}")
@@ -176,13 +233,36 @@ class Job:
         return dict(re.findall(r"(\w+)=(\S*)", text))
 
     def finish(self, seconds: float = JOB_SECONDS) -> tuple[str, int]:
-        """Wait for its end; its state and exit code."""
-        shown = await_that(
-            lambda: found if (found := self.shown())["JobState"] not in ALIVE else None,
-            f"end of job {self.number}",
-            seconds,
-        )
+        """Wait for its end, without pauses of minutes after a requeue; its state and exit code."""
+
+        def ended() -> dict[str, str] | None:
+            shown = self.shown()
+            if shown["JobState"] == "PENDING" and shown["Reason"] == "BeginTime":
+                self.slurm.ask("scontrol", "update", f"jobid={self.number}", "StartTime=now")
+            return None if shown["JobState"] in ALIVE else shown
+
+        shown = await_that(ended, f"end of job {self.number}", seconds)
         return shown["JobState"], int(shown["ExitCode"].partition(":")[0])
+
+    def suffer(self, fault: str, rng: np.random.Generator) -> str:
+        """Have a worker killed, a node lost and back, or the job requeued; what happened."""
+        if fault == "requeue":
+            self.requeue()
+            return "requeued"
+        if fault == "node":
+            node = str(rng.choice(["n1", "n2"]))
+            self.slurm.lose_node(node)
+            sleep(0.5)
+            self.slurm.start_node(node)
+            return f"lost {node}"
+        await_that(
+            lambda: self.processes("worker") or self.shown()["JobState"] not in ALIVE, "worker"
+        )
+        workers = self.processes("worker")
+        if not workers:
+            return "killed nobody"
+        workers[rng.integers(len(workers))].kill()
+        return "killed a worker"
 
     @property
     def log(self) -> str:
@@ -221,15 +301,6 @@ class Job:
             for process, line in lines
             if kind in line and any(word.startswith(own) for word in line)
         ]
-
-
-def await_that(ready: Callable[[], Any], what: str, seconds: float = JOB_SECONDS) -> Any:
-    """Wait until a condition holds; its value."""
-    deadline = monotonic() + seconds
-    while not (found := ready()):
-        assert monotonic() < deadline, f"no {what} after {seconds} s"
-        sleep(0.1)
-    return found
 
 
 def free_ports(count: int) -> list[int]:

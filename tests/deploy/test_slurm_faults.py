@@ -28,3 +28,21 @@ def test_killed_worker_is_replaced(slurm: "Slurm", tmp_path: Path) -> None:
     assert "has ended (code 137)" in job.log
     local = dhsk.compute_gram(counts, "heat", tile=64)
     assert np.array_equal(dhsk.open_gram(tmp_path / "slurm.gram")[:, :], local[:, :])
+
+
+@pytest.mark.parametrize("fault", ["node", "requeue"])
+def test_restarted_job_resumes(slurm: "Slurm", tmp_path: Path, fault: str) -> None:
+    """A job that loses a node, or is preempted, goes on from its tiles when Slurm restarts it."""
+    slurm.make_counts(tmp_path, 4000)
+    words = ("gram", "counts.npy", "--tile", "64")
+    rng = np.random.default_rng(16)
+    job = slurm.batch(*words, "--out", "slurm.gram", cwd=tmp_path)
+    job.await_tiles(tmp_path / "slurm.gram", int(rng.integers(20, 400)))
+    before = slurm.tiles_of(tmp_path / "slurm.gram")
+    job.suffer(fault, rng)
+    assert job.finish() == ("COMPLETED", 0), job.log
+    assert job.shown()["Restarts"] == "1"
+    assert before.items() <= slurm.tiles_of(tmp_path / "slurm.gram").items()
+    expected = slurm.local(*words, cwd=tmp_path, out="local.gram")
+    assert slurm.outcome_of(tmp_path / "slurm.gram") == expected
+    assert not list(tmp_path.glob(".dhsk-*"))

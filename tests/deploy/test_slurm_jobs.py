@@ -1,5 +1,8 @@
 """Real jobs of the batch script on two Slurm nodes: the results of one process, bit for bit."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +14,9 @@ import dhsk
 if TYPE_CHECKING:
     from conftest import Slurm
 
+PREPARE = Path(__file__).parents[2] / "examples" / "webkb" / "prepare.py"
+
 pytestmark = [pytest.mark.real, pytest.mark.slow]
-
-
-def files_of(store: Path) -> dict[str, bytes]:
-    """Content of every file of a store, by relative name."""
-    return {str(f.relative_to(store)): f.read_bytes() for f in store.rglob("*") if f.is_file()}
 
 
 def test_job_equals_local(slurm: "Slurm", tmp_path: Path) -> None:
@@ -29,10 +29,55 @@ def test_job_equals_local(slurm: "Slurm", tmp_path: Path) -> None:
     assert "2 of 2 workers on 2 node(s)" in job.log
     kernel = dhsk.HeatKernel.at_scale(dim=20, time_scale=1.0)
     local = dhsk.compute_gram(counts, kernel, store=tmp_path / "local.gram", tile=64)
-    assert files_of(tmp_path / "slurm.gram") == files_of(tmp_path / "local.gram")
+    assert slurm.outcome_of(tmp_path / "slurm.gram") == slurm.outcome_of(tmp_path / "local.gram")
     assert np.array_equal(dhsk.open_gram(tmp_path / "slurm.gram")[:, :], local[:, :])
     left = {entry.name for entry in tmp_path.iterdir()}
-    assert left == {"counts.npy", "slurm.gram", "local.gram", f"dhsk-{job.number}.out"}
+    assert left == {
+        "counts.npy",
+        "labels.txt",
+        "slurm.gram",
+        "local.gram",
+        f"dhsk-{job.number}.out",
+    }
+
+
+CV = ("--kernel", "heat,cosine", "--time-scale", "0.5,1", "--C", "1,10")
+
+
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        (("cv", "counts.npy", "--labels", "labels.txt", *CV), "cv"),
+        (("train", "counts.npy", "--labels", "labels.txt", "--rank", "100"), "model.npz"),
+    ],
+    ids=["cv", "train"],
+)
+def test_results_equal_local(
+    slurm: "Slurm", tmp_path: Path, words: tuple[str, ...], out: str
+) -> None:
+    """Cross-validation and low-rank training find on two nodes what they find on one worker."""
+    slurm.make_counts(tmp_path, 900)
+    job = slurm.batch(*words, "--out", out, cwd=tmp_path)
+    assert job.finish() == ("COMPLETED", 0), job.log
+    assert slurm.outcome_of(tmp_path / out) == slurm.local(*words, cwd=tmp_path, out=f"local-{out}")
+
+
+@pytest.mark.skipif("DHSK_DATA" not in os.environ, reason="DHSK_DATA is not set")
+@pytest.mark.timeout(600)
+def test_webkb_equals_local(slurm: "Slurm", tmp_path: Path) -> None:
+    """Matrix, cross-validation and low-rank model of the WebKB pages, bit for bit."""
+    prepare = [sys.executable, PREPARE, "--data", os.environ["DHSK_DATA"], "--out", tmp_path]
+    subprocess.run(prepare, check=True, capture_output=True)
+    of = "--labels", "labels.txt"
+    for words, out in (
+        (("gram", "counts.npz", "--kernel", "cosine", "--tile", "700"), "webkb.gram"),
+        (("cv", "webkb.gram", *of, "--time-scale", "1,1.4", "--C", "1,10"), "cv"),
+        (("train", "counts.npz", *of, "--rank", "200"), "model.npz"),
+    ):
+        job = slurm.batch(*words, "--out", out, cwd=tmp_path)
+        assert job.finish(180) == ("COMPLETED", 0), job.log
+        expected = slurm.local(*words, cwd=tmp_path, out=f"local-{out}")
+        assert slurm.outcome_of(tmp_path / out) == expected
 
 
 def test_job_interrupted_resumes(slurm: "Slurm", tmp_path: Path) -> None:

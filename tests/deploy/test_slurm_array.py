@@ -1,0 +1,70 @@
+"""Array jobs: parts of a Gram matrix by tasks that do not talk to one another."""
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Slurm
+
+SCRIPT = Path(__file__).parents[2] / "deploy" / "slurm" / "dhsk-array.sbatch"
+WORDS = ("gram", "counts.npy", "--tile", "64")
+ARRAY = {f"SLURM_ARRAY_TASK_{name}": "2" for name in ("ID", "COUNT", "MAX")}
+
+
+def test_is_valid_bash() -> None:
+    """Bash can parse the script."""
+    subprocess.run(["bash", "-n", str(SCRIPT)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "said"),
+    [
+        (["cv"], ARRAY, "only gram has parts"),
+        (["gram"], {}, "no array: sbatch --array=1-64"),
+        (["gram"], ARRAY, "set DHSK_VENV"),
+        (["gram"], {**ARRAY, "SLURM_ARRAY_TASK_COUNT": "1", "PATH": "."}, "set DHSK_PARTS"),
+    ],
+)
+def test_bad_usage(
+    words: list[str], environment: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    """What cannot be meant ends with exit code 2, and the script says how to submit."""
+    (tmp_path / "dhsk").touch(mode=0o755)
+    done = subprocess.run(
+        ["/bin/bash", SCRIPT, *words],
+        env={"PATH": "/nonexistent"} | environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_array_makes_the_store(slurm: "Slurm", tmp_path: Path) -> None:
+    """Tasks at once, one of them killed and one requeued, and a last job make the local store."""
+    slurm.make_counts(tmp_path, 4000)
+    options = "--cpus-per-task=1", "--mem-per-cpu=900", str(SCRIPT)
+    array = slurm.submit("--array=1-4", *options, *WORDS, "--out", "a.gram", cwd=tmp_path)
+    array.await_tiles(tmp_path / "a.gram", 40)
+    slurm.run("scancel", f"{array.number}_2")
+    slurm.run("scontrol", "requeue", f"{array.number}_3")
+    for task in (1, 2, 3, 4):
+        state = slurm.job(f"{array.number}_{task}", tmp_path).finish()
+        assert state[0] == ("CANCELLED" if task == 2 else "COMPLETED")
+    before = slurm.tiles_of(tmp_path / "a.gram")
+    check = slurm.verify(tmp_path / "a.gram")
+    assert check.returncode == 4
+    assert "run part 2 of 4 again" in check.stderr
+
+    last = slurm.batch(*WORDS, "--out", "a.gram", cwd=tmp_path)
+    assert last.finish() == ("COMPLETED", 0), last.log
+    assert before.items() <= slurm.tiles_of(tmp_path / "a.gram").items()
+    expected = slurm.local(*WORDS, cwd=tmp_path, out="local.gram")
+    assert slurm.outcome_of(tmp_path / "a.gram") == expected
