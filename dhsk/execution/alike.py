@@ -17,7 +17,7 @@ from distributed import Client, Worker
 from threadpoolctl import ThreadpoolController
 
 from dhsk.errors import InputError, InputWarning
-from dhsk.execution.conditions import Condition, answers, required
+from dhsk.execution.conditions import Condition, answers, require, required
 
 _PARTS: Final[Mapping[str, int | None]] = {"dhsk": None, "Python": 2, "zarr": 2, "numpy": 1}
 """Leading parts of a version that must be the same everywhere; None for the whole version."""
@@ -106,6 +106,8 @@ os.register_at_fork(after_in_child=_checked.__init__)  # type: ignore[misc]  # a
 def alike_workers(client: Client) -> Iterator[None]:
     """Compare the workers once per client, and those that join while the context lasts.
 
+    Those that join the client's own cluster are compared afterwards too: it takes no more calls.
+
     Raises InputError that names the workers with which results would be wrong; warns if they may
     differ in the last bits. Within another such context nothing is done.
     """
@@ -121,15 +123,20 @@ def alike_workers(client: Client) -> Iterator[None]:
             except BaseException:
                 _checked.inside[client] = inside
                 raise
+    # A cluster of somebody else may get workers without dhsk when this program does not compute.
+    for_good = client.cluster is not None
+    name, condition = f"dhsk-alike-{client.id}", AlikeCondition(facts(), _checked.usual[client])
     try:
         with ExitStack() as stack:
-            if not inside:
-                condition = AlikeCondition(facts(), _checked.usual[client])
-                stack.enter_context(required(client, f"dhsk-alike-{client.id}", condition))
+            if not inside and for_good:
+                require(client, name, condition)
+            elif not inside:
+                stack.enter_context(required(client, name, condition))
             yield
     finally:
-        with _checked.lock:
-            _checked.inside[client] -= 1
+        if not for_good:
+            with _checked.lock:
+                _checked.inside[client] -= 1
 
 
 def _compare(client: Client) -> dict[str, str]:

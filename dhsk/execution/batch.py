@@ -8,12 +8,14 @@ import getpass
 import logging
 import re
 import shlex
+import signal
 import socket
 import subprocess
 import sys
 import warnings
 from importlib import import_module
 from pathlib import Path
+from threading import current_thread, main_thread
 from time import monotonic, sleep
 from typing import Any, Final
 
@@ -141,12 +143,20 @@ def start_batch_cluster(kind: BatchKind, options: BatchOptions) -> OwningClient:
 
 
 def _imported() -> Any:
+    """The module `dask_jobqueue`; when it is imported, it makes Ctrl-C end Python with code 0."""
+    if "dask_jobqueue" in sys.modules and sys.modules["dask_jobqueue"] is not None:
+        return sys.modules["dask_jobqueue"]
+    if current_thread() is not main_thread():  # only that one may say what signals do
+        raise InputError("import dask_jobqueue in the main thread, or connect there")
+    on_interrupt = signal.getsignal(signal.SIGINT)
     try:
         return import_module("dask_jobqueue")
     except ImportError as error:
         raise InputError(
             f"worker jobs need dask-jobqueue ({error}): pip install 'dhsk[slurm]'"
         ) from error
+    finally:
+        signal.signal(signal.SIGINT, on_interrupt)
 
 
 def _arguments(kind: BatchKind, options: BatchOptions) -> dict[str, Any]:

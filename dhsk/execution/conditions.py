@@ -59,13 +59,18 @@ _listening: WeakSet[Client] = WeakSet()
 """Clients that log the events of workers that leave."""
 
 
-@contextmanager
-def required(client: Client, name: str, condition: Condition) -> Iterator[None]:
-    """Check a condition on all workers, and on those that join while the context lasts."""
+def require(client: Client, name: str, condition: Condition) -> None:
+    """Check a condition on all workers, and on those that join as long as the cluster lasts."""
     if client not in _listening:
         _listening.add(client)
         client.subscribe_topic(TOPIC, _log_event)
     _call(client, client._register_worker_plugin, condition, name=name, idempotent=False)
+
+
+@contextmanager
+def required(client: Client, name: str, condition: Condition) -> Iterator[None]:
+    """Check a condition on all workers, and on those that join while the context lasts."""
+    require(client, name, condition)
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -119,10 +120,10 @@ def test_a_cancelled_job_is_replaced(slurm: "Slurm", recipe: Path) -> None:
     command = start(slurm, recipe, dhsk_program, *words, "--cluster", "cluster.toml")
     tiles = recipe / "slurm.gram" / "gram" / "c"
     wait_for("tiles", lambda: len(list(tiles.glob("*/*"))) > 50)
-    command.send_signal(19)  # SIGSTOP: the test must not lose the race with the tiles
+    command.send_signal(signal.SIGSTOP)  # the test must not lose the race with the tiles
     before = jobs(slurm, recipe)
     subprocess.run(["scancel", min(before)], env=slurm.environment, check=True)
-    command.send_signal(18)  # SIGCONT
+    command.send_signal(signal.SIGCONT)
     new = wait_for("new job", lambda: jobs(slurm, recipe) - before)
     said, _ = command.communicate(timeout=120)
     assert command.returncode == 0, said
@@ -150,6 +151,24 @@ def test_jobs_that_cannot_run(slurm: "Slurm", recipe: Path, line: str, message: 
     assert re.search(message, said)
     assert left_in(recipe) == set()
     assert not jobs(slurm, recipe)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_an_interrupted_command_ends_its_jobs(
+    slurm: "Slurm", recipe: Path, number: int, hears_interrupts: None
+) -> None:
+    """Exit code 130 within ten seconds, no job and no credentials left, the store resumable."""
+    words = ("gram", "counts.npy", "--out", "slurm.gram", "--tile", "16")
+    dhsk_program = str(Path(sys.executable).with_name("dhsk"))
+    command = start(slurm, recipe, dhsk_program, *words, "--cluster", "cluster.toml")
+    tiles = recipe / "slurm.gram" / "gram" / "c"
+    wait_for("tiles", lambda: list(tiles.glob("*/*")))
+    command.send_signal(number)
+    said, _ = command.communicate(timeout=10)
+    assert command.returncode == 130, said
+    assert "what is finished is kept" in said
+    assert left_in(recipe) == {"slurm.gram"}
+    wait_for("end of the jobs", lambda: not jobs(slurm, recipe), 20)
 
 
 def test_a_killed_client_takes_its_jobs_along(slurm: "Slurm", recipe: Path) -> None:

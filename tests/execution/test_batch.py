@@ -1,5 +1,7 @@
 """The job scripts that are submitted, without a batch system. Real jobs: tests/deploy."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +95,19 @@ def test_other_systems(script: Any, kind: str, lines: list[str]) -> None:
 
 def test_missing_package_is_named(monkeypatch: Any) -> None:
     """The extra to install is said."""
-    monkeypatch.setitem(__import__("sys").modules, "dask_jobqueue", None)
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(dhsk.InputError, match=r"pip install 'dhsk\[slurm\]'"):
         dhsk.connect("slurm")
+
+
+def test_interrupts_stay_as_they_are() -> None:
+    """The import of dask_jobqueue makes Ctrl-C end Python with code 0: that is undone."""
+    code = (
+        "import signal\nfrom dhsk.execution import batch\n"
+        "before = signal.getsignal(signal.SIGINT)\nbatch._imported()\n"
+        "assert signal.getsignal(signal.SIGINT) is before"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_no_slurm_is_named(monkeypatch: Any, tmp_path: Path) -> None:
