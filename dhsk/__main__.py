@@ -28,7 +28,7 @@ from dhsk.files import refusal_of
 
 DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
-ENDING_SECONDS = 8.0
+ENDING_SECONDS = 7.0
 """Most time from an interrupt to the end, whatever hangs."""
 
 INTERRUPTED_AT = "interrupted; what is finished is kept: run the same command again to go on"
@@ -163,12 +163,13 @@ def _end_at_last(arguments: Sequence[str] | None) -> None:
     sleep(ENDING_SECONDS)
     import psutil
 
-    with suppress(psutil.Error):
-        for process in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error):
-                process.kill()
     _say_interrupted(arguments)
     sys.stderr.flush()
+    for _ in range(2):  # Dask starts a worker anew that has ended
+        with suppress(psutil.Error):
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.Error):
+                    process.kill()
     os._exit(INTERRUPTED)
 
 

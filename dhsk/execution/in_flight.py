@@ -62,8 +62,14 @@ class Flights:
         self._beat = min(BEAT_SECONDS, self._least / 4)
         self._looked = monotonic()
 
-    def __len__(self) -> int:
-        return len(self._running)
+    @property
+    def count(self) -> int:
+        """Number of tasks in flight."""
+        return len(set(self._running.values()))
+
+    def earliest(self, following: int) -> int:
+        """Number of the earliest task in flight, or the following one if there is none."""
+        return min((flight.number for flight in self._running.values()), default=following)
 
     def submit(self, number: int, task: tuple[Any, ...]) -> None:
         """Send a task to the workers."""
@@ -130,8 +136,9 @@ class Flights:
         )
         try:
             while not self._has_ended(fetching):
-                if self._is_withheld(future):
-                    self._give_anew(flight)
+                silent = self._silent_with(future)
+                if silent:
+                    self._give_anew(flight, silent)
                     return
             yield fetching.result()
         except (CancelledError, OSError) as error:
@@ -231,15 +238,18 @@ class Flights:
         """Raise ClusterError if there is nobody left whom to give tasks to."""
         longest = now - min((flight.begun for flight in lost), default=now)
         if all(map(self._is_silent, stuck)) or longest > ANSWERING * self._limit:
-            said = [
-                f"{self._state(place)} and holds "
-                f"{self._held({f for f, places in lost.items() if place in places})}"
-                for place in sorted(stuck)
-            ]
-            raise ClusterError(
-                f"no worker makes progress: {'; '.join(said)}. What is finished is kept: see to "
-                "the workers, and run the same command again"
-            )
+            raise self._hopeless(lost, stuck)
+
+    def _hopeless(self, lost: dict[_Flight, set[str]], stuck: set[str]) -> ClusterError:
+        said = [
+            f"{self._state(place)} and holds "
+            f"{self._held({f for f, places in lost.items() if place in places})}"
+            for place in sorted(stuck)
+        ]
+        return ClusterError(
+            f"no worker makes progress: {'; '.join(said)}. What is finished is kept: see to the "
+            "workers, and run the same command again"
+        )
 
     def _state(self, place: str) -> str:
         silence, idleness = self._watch.silence(place), self._watch.idleness(place)
@@ -257,20 +267,20 @@ class Flights:
 
     # Results that do not come
 
-    def _is_withheld(self, future: Any) -> bool:
-        """Whether the workers that have a result are silent."""
+    def _silent_with(self, future: Any) -> set[str]:
+        """Workers that have a result, if all of them are silent."""
         self._watch.look(self._client)
         places = ask(self._client, self._client.scheduler.who_has, keys=[future.key])
-        own = next(iter(places.values()), ())
-        return bool(own) and all(map(self._is_silent, own))
+        own = set(next(iter(places.values()), ()))
+        return own if all(map(self._is_silent, own)) else set()
 
-    def _give_anew(self, flight: _Flight) -> None:
-        others = {a for a in self._watch.answering() if not self._is_silent(a)}
+    def _give_anew(self, flight: _Flight, silent: set[str]) -> None:
+        """Give a task to another worker than those that have its result."""
+        others = {place for place in self._watch.answering() if not self._is_silent(place)}
         if not others:
-            raise ClusterError(
-                f"no worker is heard of any more that has {self._held({flight})}: what is "
-                "finished is kept, run the same command again"
-            )
+            raise self._hopeless({flight: silent}, silent)
+        self._tell({flight: silent}, silent - self._watch.avoided)
+        self._watch.avoided |= silent
         flight.begun = flight.submitted = monotonic()
         flight.futures.clear()
         self._send(flight, others, priority=1)

@@ -32,6 +32,9 @@ USABLE_SHARE = 0.8
 LIMITING_SECONDS = 10.0
 """Most time to wait until all workers have limited BLAS: one that is stopped does not answer."""
 
+REACH = 8
+"""Windows of tasks that begin before the earliest one has ended, where results are in order."""
+
 ENDING_SECONDS = 2.0
 """Most time to wait until they have lifted the limit."""
 
@@ -260,7 +263,8 @@ class Workers:
         self, function: Callable[..., Result], tasks: Iterable[Task], *, ordered: bool = False
     ) -> Generator[Result, None, None]:
         """Run tasks; see `Executor.run`."""
-        with closing(self._finished(function, enumerate(tasks))) as results:
+        numbered = enumerate(tasks)
+        with closing(self._finished(function, numbered, ordered=ordered)) as results:
             yield from _in_order(results) if ordered else (result for _, result in results)
 
     def share(self, value: Any) -> Any:
@@ -268,17 +272,30 @@ class Workers:
         return SharedValue(self._client, value)
 
     def _finished(
-        self, function: Callable[..., Result], tasks: Iterator[tuple[int, Task]]
+        self,
+        function: Callable[..., Result],
+        tasks: Iterator[tuple[int, Task]],
+        *,
+        ordered: bool,
     ) -> Generator[tuple[int, Result], None, None]:
         """Numbers and results of tasks as they end."""
         flights = Flights(self._client, function)
-        try:
-            for number, task in islice(tasks, self._window):
+        following = 0
+
+        def fill() -> None:
+            nonlocal following
+            free = self._window - flights.count
+            if ordered:  # later results are in memory until the earliest task has ended
+                free = min(free, flights.earliest(following) + REACH * self._window - following)
+            for number, task in islice(tasks, max(0, free)):
                 flights.submit(number, task)
-            while flights:
+                following = number + 1
+
+        try:
+            fill()
+            while flights.count:
                 ended = flights.ended()
-                for number, task in islice(tasks, len(ended)):
-                    flights.submit(number, task)
+                fill()
                 for flight, future in ended:
                     for result in flights.result(flight, future):
                         yield flight.number, result

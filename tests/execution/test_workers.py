@@ -13,7 +13,7 @@ from distributed import Client, LocalCluster
 from threadpoolctl import threadpool_info
 
 import dhsk
-from dhsk.execution import in_flight
+from dhsk.execution import in_flight, workers
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.resources import Resources
 from dhsk.execution.workers import (
@@ -72,12 +72,34 @@ def test_results_come_in_order_if_asked(client: Any, on_threads: bool) -> None:
     assert found != sorted(found)
 
 
+def fall_asleep_at_first(number: int) -> int:
+    """Take a second for the first task."""
+    time.sleep(1.0 if number == 0 else 0.0)
+    return number
+
+
+@pytest.mark.slow
+def test_results_that_wait_for_an_earlier_one_are_bounded(client: Any) -> None:
+    """In order they are in memory; not all tasks run while the first one is stuck."""
+    taken = []
+
+    def source() -> Iterator[tuple[int]]:
+        for number in range(200):
+            taken.append(number)
+            yield (number,)
+
+    results = executor_of(client, 4).run(fall_asleep_at_first, source(), ordered=True)
+    assert next(results) == 0
+    assert len(taken) <= (workers.REACH + 1) * 4
+    assert list(results) == list(range(1, 200))
+
+
 def test_what_is_shared_reaches_tasks(client: Any) -> None:
     """As it is on threads; a tuple is not taken apart on its way to workers."""
     value = (1, 2)
     assert executor_of(None, 2).share(value) is value
-    workers = executor_of(client, 2)
-    assert list(workers.run(len, [(workers.share(value),)] * 2)) == [2, 2]
+    executor = executor_of(client, 2)
+    assert list(executor.run(len, [(executor.share(value),)] * 2)) == [2, 2]
 
 
 def test_stopping_early_cancels_the_rest(client: Any) -> None:
