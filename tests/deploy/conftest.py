@@ -238,7 +238,7 @@ class Job:
         def ended() -> dict[str, str] | None:
             shown = self.shown()
             if shown["JobState"] == "PENDING" and shown["Reason"] == "BeginTime":
-                self.slurm.ask("scontrol", "update", f"jobid={self.number}", "StartTime=now")
+                self.start_now()
             return None if shown["JobState"] in ALIVE else shown
 
         shown = await_that(ended, f"end of job {self.number}", seconds)
@@ -285,7 +285,12 @@ class Job:
         """Make Slurm start the job anew, without its pause of two minutes."""
         self.slurm.run("scontrol", "requeue", self.number)
         await_that(lambda: self.shown()["JobState"] == "PENDING", "requeued job")
-        self.slurm.run("scontrol", "update", f"jobid={self.number}", "StartTime=now")
+        self.start_now()
+
+    def start_now(self) -> None:
+        """Start a job that was requeued without the pause of two minutes."""
+        sleep(2)  # a node refuses a job that starts in the second in which it was killed
+        self.slurm.ask("scontrol", "update", f"jobid={self.number}", "StartTime=now")
 
     def credentials(self, start: int = 0) -> Path:
         """Folder of its certificate and scheduler file."""
