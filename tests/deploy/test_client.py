@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -41,10 +42,26 @@ def recipe(tmp_path: Path) -> Path:
 
 def start(slurm: "Slurm", folder: Path, *words: str) -> subprocess.Popen[str]:
     """Start a program in a folder where jobs can be submitted."""
-    return subprocess.Popen(
+    command = subprocess.Popen(
         words, env=slurm.environment | {"OMP_NUM_THREADS": "1"}, cwd=folder, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
+    STARTED.append(command)
+    return command
+
+
+STARTED: list[subprocess.Popen[str]] = []
+"""Programs of the test at work."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_on() -> Iterator[None]:
+    """End what a failed test has left."""
+    yield
+    while STARTED:
+        command = STARTED.pop()
+        command.kill()
+        command.communicate()
 
 
 def jobs(slurm: "Slurm", folder: Path) -> set[str]:
@@ -55,7 +72,7 @@ def jobs(slurm: "Slurm", folder: Path) -> set[str]:
     return {number for number, where in lines if Path(where) == folder}
 
 
-def wait_for(what: str, ready: Any, seconds: float = 60) -> Any:
+def wait_for(what: str, ready: Any, seconds: float = 150) -> Any:
     """Wait until something is true; its value."""
     deadline = monotonic() + seconds
     while not (found := ready()):
@@ -87,7 +104,7 @@ def test_client_equals_local(slurm: "Slurm", recipe: Path) -> None:
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
     wait_for("jobs", lambda: len(jobs(slurm, recipe)) == 2)
     heard = wait_for("listeners", lambda: listeners(str(recipe)))
-    said, _ = client.communicate(timeout=60)
+    said, _ = client.communicate(timeout=150)
     assert client.returncode == 0, said
     assert "2 workers" in said
     assert "1,500 x 1,500 entries in slurm.gram" in said
@@ -164,7 +181,7 @@ def test_an_interrupted_command_ends_its_jobs(
     tiles = recipe / "slurm.gram" / "gram" / "c"
     wait_for("tiles", lambda: list(tiles.glob("*/*")))
     command.send_signal(number)
-    said, _ = command.communicate(timeout=10)
+    said, _ = command.communicate(timeout=20)  # 10, and as much for a busy machine
     assert command.returncode == 130, said
     assert "what is finished is kept" in said
     assert left_in(recipe) == {"slurm.gram"}
@@ -183,7 +200,7 @@ def test_a_killed_client_takes_its_jobs_along(slurm: "Slurm", recipe: Path) -> N
     left = next(recipe.glob("dhsk-*/tls.key"))
     wait_for("end of the jobs", lambda: not jobs(slurm, recipe))
     command = start(slurm, recipe, dhsk_program, *words, "--cluster", "cluster.toml")
-    said, _ = command.communicate(timeout=60)
+    said, _ = command.communicate(timeout=150)
     assert command.returncode == 0, said
     assert not left.exists()
     assert left_in(recipe) == {"slurm.gram"}
