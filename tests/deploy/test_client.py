@@ -61,7 +61,9 @@ def nothing_goes_on() -> Iterator[None]:
     while STARTED:
         command = STARTED.pop()
         command.kill()
-        command.communicate()
+        command.wait()
+        if command.stdout is not None:  # also if the test has read it and closed it
+            command.stdout.close()
 
 
 def jobs(slurm: "Slurm", folder: Path) -> set[str]:
