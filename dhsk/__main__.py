@@ -6,10 +6,11 @@ import os
 import signal
 import sys
 import warnings
+from _thread import interrupt_main
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from threading import Thread
+from threading import Thread, Timer
 from time import sleep
 from typing import Any, TextIO
 
@@ -53,11 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Paths that are no text are printed as standard error prints them.
         sys.stdout.reconfigure(errors="backslashreplace")
+    before, sys.unraisablehook = sys.unraisablehook, _hear_again
     try:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:
         _say_interrupted(arguments)
         sys.exit(INTERRUPTED)
+    finally:
+        sys.unraisablehook = before
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -141,6 +145,14 @@ def _interrupt(arguments: Sequence[str] | None, number: int, _frame: object) -> 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     Thread(target=_end_at_last, args=(arguments,), daemon=True).start()
     raise KeyboardInterrupt
+
+
+def _hear_again(lost: Any) -> None:
+    """Interrupt once more: what is raised while an object is deleted is ignored."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        Timer(0.01, interrupt_main).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 _said: list[str] = []

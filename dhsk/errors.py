@@ -112,7 +112,7 @@ class IncompleteStoreError(StoreError):
     >>> (G.path / "gram" / "c" / "0" / "0").unlink()
     >>> dhsk.open_gram("eye.gram")
     Traceback (most recent call last):
-    dhsk.errors.IncompleteStoreError: eye.gram lacks 1 of 1 tiles: run the command ...
+    dhsk.errors.IncompleteStoreError: eye.gram lacks 1 of 1 tiles ((0, 0)): run the command ...
     """
 
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -130,3 +131,30 @@ def test_signal_while_the_workers_end_changes_nothing(start: Start, folder: Path
     output, _ = process.communicate(timeout=60)
     assert process.returncode in (0, 130), output
     assert "Traceback" not in output
+
+
+DELETED = """
+import signal, time
+import dhsk.__main__ as command
+
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(signal.{})
+
+def run(arguments):
+    del [Interrupted()][0]
+    time.sleep(5)
+    return 0
+
+command._run = run
+command.main([])
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_while_an_object_is_deleted_is_heard(name: str) -> None:
+    """Python ignores what is raised there."""
+    words = [sys.executable, "-c", DELETED.format(name)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.startswith("dhsk: interrupted")
