@@ -19,6 +19,8 @@ from distributed import Client
 from hypothesis import settings
 from scipy.special import eval_gegenbauer
 
+sys.path.append(str(Path(__file__).parents[1]))  # worker processes import functions of tests
+
 settings.register_profile("default", derandomize=True, deadline=None)
 settings.load_profile("default")
 

@@ -2,13 +2,11 @@
 
 import os
 import signal
-import sys
 import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import cloudpickle
 import dask
 import psutil
 import pytest
@@ -21,8 +19,6 @@ from dhsk.execution.tasks import told_as
 from dhsk.execution.workers import Workers, borrow_client
 
 pytestmark = pytest.mark.slow
-
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
 
 
 @pytest.fixture

@@ -1,19 +1,15 @@
 """Values that many tasks share: from the scheduler, once a worker, and not for ever."""
 
 import gc
-import sys
 import time
 from typing import Any
 
-import cloudpickle
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster, get_worker
 
 from dhsk.execution import shared
 from dhsk.execution.workers import Workers, borrow_client
-
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
 
 
 @pytest.fixture(scope="module")
