@@ -105,10 +105,6 @@ class Watch:
         """Seconds without any worker, as of the last look."""
         return 0.0 if self._seen else self._looked - self._peopled
 
-    def is_here(self, address: str) -> bool:
-        """Whether the scheduler knows a worker."""
-        return address in self._seen
-
     def silence(self, address: str) -> float:
         """Seconds since a worker was last heard of, as of the last look; 0 if it is not here."""
         return self._looked - self._seen[address].heard if address in self._seen else 0.0

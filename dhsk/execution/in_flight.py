@@ -114,9 +114,8 @@ class Flights:
     def _wait(self) -> set[Any]:
         """Futures that have ended, after one beat at most."""
         try:
-            with (
-                self._client.as_current()
-            ):  # `wait` asks the current client, whichever it was given
+            # `wait` asks the current client, whichever it was given.
+            with self._client.as_current():
                 some = wait(set(self._running), timeout=self._beat, return_when="FIRST_COMPLETED")
             return set(some.done)
         except LateError:

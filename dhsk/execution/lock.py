@@ -159,8 +159,8 @@ def _lock(descriptor: int, file: Path, mode: int) -> bool:
         return False
     if taken:
         raise StoreError(
-            f"{file.parent} is being written by {_holder(file)}: wait until it has ended, "
-            "stop it, or choose another folder"
+            f"{file.parent} is being written by {holder_in(file.read_text)}: wait until it has "
+            "ended, stop it, or choose another folder"
         )
     return True
 
@@ -210,9 +210,10 @@ def sign(descriptor: int) -> None:
         os.pwrite(descriptor, json.dumps(who).encode(), 0)
 
 
-def _holder(file: Path) -> str:
+def holder_in(record: Callable[[], str | bytes]) -> str:
+    """Process that a record names, in words."""
     try:
-        who = json.loads(file.read_text())
+        who = json.loads(record())
         return f"process {who['pid']} on {who['host']} since {who['since']}"
     except (OSError, ValueError, KeyError, TypeError):  # just made, or just removed
         return "another process"

@@ -14,7 +14,7 @@ from uuid import uuid4
 import psutil
 
 from dhsk.errors import StoreError
-from dhsk.execution.lock import machine, now_in_words, sole_writer
+from dhsk.execution.lock import holder_in, machine, now_in_words, sole_writer
 from dhsk.files import parse_json
 from dhsk.objects.path import ObjectPath
 from dhsk.objects.places import Place
@@ -154,15 +154,9 @@ class _Owner:
         return False
 
     def _refusal(self, found: bytes) -> StoreError:
-        who = _parsed(found)
-        named = (
-            f"process {who['pid']} on {who['host']} since {who['since']}"
-            if {"pid", "host", "since"} <= set(who)
-            else "another process"
-        )
         return StoreError(
-            f"{self._place} is being written by {named}: wait until it has ended, stop it, or "
-            "choose another prefix"
+            f"{self._place} is being written by {holder_in(lambda: found)}: wait until it has "
+            "ended, stop it, or choose another prefix"
         )
 
 

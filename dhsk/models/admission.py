@@ -5,10 +5,11 @@ from typing import Any
 
 
 class Admission:
-    """Gives tasks in turn, those of the most memory first that fit what is left beside the others.
+    """Tasks that share some memory, as an iterator for an executor.
 
-    It ends where none fits; once all of those have ended that it gave, another loop goes on.
-    Without a limit of memory it gives all tasks in their order.
+    It yields the first task whose memory fits beside those that run, and ends when none fits.
+    Iterate again once the tasks that it has yielded are done and released. A task larger than the
+    whole memory runs alone. With `room` 0 there is no limit, and tasks keep their order.
     """
 
     def __init__(self, room: int, sizes: Iterable[int], tasks: Iterable[Any]) -> None:

@@ -20,8 +20,6 @@ _CREDENTIALS: Final = (
     "RequestTimeTooSkewed",
 )
 
-_NO_OBJECT: Final = "NoSuchKey"
-
 
 class UnansweredError(StoreError):
     """The server did not answer, or answered that it cannot now; the same may work later."""

@@ -35,7 +35,14 @@ def largest_entry(K: NDArray[Any]) -> float:
     the differences from 1 are half the squared distances in a feature space, over the unit, and no
     distance is more than twice the largest from the first sample.
     """
-    return float(max(np.abs(np.diagonal(K)).max(), np.abs(K[0, : len(K)]).max()))
+    largest: float = _largest(np.diagonal(K), K[0, : len(K)])
+    return largest
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _largest(diagonal: NDArray[Any], row: NDArray[Any]) -> float:
+    """Largest absolute value of a diagonal and a row."""
+    return float(max(np.abs(diagonal).max(), np.abs(row).max()))
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)
@@ -144,7 +151,7 @@ def _steps(
     The state is the gradient, and what is added to it: 0 if b may grow, or shrink, else infinite.
     """
     (lower, upper), (f, grow, shrink) = bounds, state
-    entry = max(np.abs(diagonal).max(), np.abs(K[0, : len(K)]).max())  # as of `largest_entry`
+    entry = _largest(diagonal, K[0, : len(K)])
     steps, size = 0, np.abs(b).sum()
     largest = np.abs(f).max()
     i, highest = _move(f, grow, K[0], K[0], 0.0)

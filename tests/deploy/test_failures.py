@@ -173,11 +173,17 @@ def test_workers_that_cannot_reach_each_other(network: Network, hosts: DaskProce
         assert code == 0, output
 
 
-def test_a_cut_link_loses_nothing(network: Network, hosts: DaskProcesses) -> None:
-    """The tasks of the host that is gone are computed by the other one."""
+def gram_on_two_hosts(hosts: DaskProcesses) -> Any:
+    """A command that has computed some of its tiles."""
     make_samples(hosts.folder, 6000)
     process = hosts.command(*GRAM, "--workers", "2", settings=SHORT)
     begun(process, hosts.folder, GRAM)
+    return process
+
+
+def test_a_cut_link_loses_nothing(network: Network, hosts: DaskProcesses) -> None:
+    """The tasks of the host that is gone are computed by the other one."""
+    process = gram_on_two_hosts(hosts)
     network.cut(2)
     code, output = ended(process, 90)
     assert code == 0, output
@@ -186,9 +192,7 @@ def test_a_cut_link_loses_nothing(network: Network, hosts: DaskProcesses) -> Non
 
 def test_a_scheduler_that_is_cut_off_ends_it(network: Network, hosts: DaskProcesses) -> None:
     """The workers are out of reach of the scheduler for good: an error, not a wait for ever."""
-    make_samples(hosts.folder, 6000)
-    process = hosts.command(*GRAM, "--workers", "2", settings=SHORT)
-    begun(process, hosts.folder, GRAM)
+    process = gram_on_two_hosts(hosts)
     network.cut(0)
     code, output = ended(process, 60)
     assert code == 4, output

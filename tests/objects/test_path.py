@@ -110,6 +110,7 @@ def test_without_credentials_the_variables_are_named(
 )
 def test_errors_say_the_way_out_and_no_secret(kind: str, said: str, expected: str) -> None:
     """The text of the client is not shown, and not chained."""
+    pytest.importorskip("obstore")
     import obstore.exceptions
 
     from dhsk.objects.faults import told
