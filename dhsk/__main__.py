@@ -59,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:
         _say_interrupted(arguments)
+        # Python notes an interrupt within exec(), as when a lazy import makes a dataclass, and then
+        # ends by SIGINT whatever the exit code. The next exec() removes the note.
+        exec("")
         sys.exit(INTERRUPTED)
     finally:
         sys.unraisablehook = before

@@ -158,3 +158,23 @@ def test_an_interrupt_while_an_object_is_deleted_is_heard(name: str) -> None:
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 130, done.stderr
     assert done.stderr.startswith("dhsk: interrupted")
+
+
+WITHIN_EXEC = """
+import signal
+import dhsk.__main__ as command
+
+command._run = lambda arguments: exec("signal.raise_signal(signal.SIGTERM)")
+command.main([])
+"""
+
+
+def test_an_interrupt_within_exec_ends_with_its_code(tmp_path: Path) -> None:
+    """`python -m` would end by a signal: a lazy import executes the text of a dataclass."""
+    (tmp_path / "interrupted.py").write_text(WITHIN_EXEC)
+    words = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.startswith("dhsk: interrupted")
