@@ -40,18 +40,3 @@ def temporary_security(folder: Path) -> Security:
             opened.write(getattr(security, attribute))
         setattr(security, attribute, str(file))
     return security
-
-
-def security_of(folder: Path) -> Security:
-    """Security of a client or scheduler whose credentials are files in a folder."""
-    files = {name: str(folder / name) for name in (AUTHORITY, CERTIFICATE, KEY)}
-    missing = [file for file in files.values() if not Path(file).is_file()]
-    if missing:
-        raise InputError(f"no credentials {', '.join(missing)}: check the folder")
-    roles = ("client", "scheduler", "worker")
-    return Security(
-        require_encryption=True,
-        tls_ca_file=files[AUTHORITY],
-        **{f"tls_{role}_cert": files[CERTIFICATE] for role in roles},
-        **{f"tls_{role}_key": files[KEY] for role in roles},
-    )

@@ -1,55 +1,132 @@
-"""Ordeal of the batch script: faults at random moments, and results equal to those of one worker.
+"""Ordeal of the Slurm recipes: faults at random moments, and results equal to those of one worker.
 
-Of each command and each fault, jobs on two Slurm nodes that this script starts:
-    python tests/deploy/ordeal.py --moments 10
-Prints a line a job and a table of counts; the exit code is 0 if every job found the local result.
+Each recipe, command and fault, so many times, on two Slurm nodes that this script starts:
+    python tests/deploy/ordeal.py --moments 10 --data DIR
+`DIR` has the WebKB pages (see examples/webkb); without it the samples are counts drawn at random.
+A moment at which nothing is at work does not count, and another one is drawn in its place. Prints a
+line an attempt and a table of counts; the exit code is 0 if every attempt found the local result.
 """
 
 import argparse
+import os
+import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import numpy as np
-from conftest import Slurm, local, outcome_of
+from ordeal_runs import RECIPES
+from slurm_nodes import Slurm, await_that, local, outcome_of
 
-LABELS = ("--labels", "labels.txt")
-GRID = ("--kernel", "heat,cosine", "--time-scale", "0.5,1", "--C", "1,10")
-COMMANDS = {
-    "gram": (4000, "gram.out", ("gram", "counts.npy", "--tile", "64")),
-    "cv": (900, "cv.out", ("cv", "counts.npy", *LABELS, *GRID)),
-    "rank": (4000, "model.npz", ("train", "counts.npy", *LABELS, "--rank", "200")),
-}
-FAULTS = ("worker", "node", "requeue")
+PREPARE = Path(__file__).parents[2] / "examples" / "webkb" / "prepare.py"
+OUTS = {"gram": "gram.out", "cv": "cv.out", "rank": "model.npz"}
+GRID = ("--kernel", "heat,cosine", "--C", "1,10")
 
 
-def attempt(
-    slurm: Slurm, command: str, fault: str, moment: float, rng: np.random.Generator
-) -> tuple[str, dict[str, object]]:
-    """Run a job with a fault so many seconds after it was submitted; what happened, the outcome."""
-    n, out, words = COMMANDS[command]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        slurm.make_counts(folder, n)
-        job = slurm.batch(*words, "--out", out, cwd=folder)
-        sleep(moment)
-        what = job.suffer(fault, rng) if fault else ""
-        state = job.finish(300)
-        left = [file.name for file in folder.glob(".dhsk-*")]
-        if state != ("COMPLETED", 0) or left:
-            print(state, left, job.log, sep="\n")
-            return f"{what}, {state}", {}
-        return f"{what}, {job.shown()['Restarts']} restarts", outcome_of(folder / out)
+@dataclass(frozen=True)
+class Inputs:
+    """A folder of samples and labels, and the commands that suit them."""
+
+    folder: Path
+    commands: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def drawn(cls, folder: Path) -> "Inputs":
+        """Counts at random."""
+        Slurm.make_counts(folder, 2000)
+        return cls(folder, commands_of("counts.npy", scales="0.5,1"))
+
+    @classmethod
+    def webkb(cls, folder: Path, data: Path) -> "Inputs":
+        """Words of the WebKB pages."""
+        prepare = [sys.executable, PREPARE, "--data", data, "--out", folder]
+        subprocess.run(prepare, check=True, capture_output=True)
+        return cls(folder, commands_of("counts.npz", scales="1,1.4"))
+
+    def expected(self, command: str) -> dict[str, Any]:
+        """Outcome of a command on a worker of this machine."""
+        with tempfile.TemporaryDirectory() as name:
+            shutil.copytree(self.folder, name, dirs_exist_ok=True)
+            return local(*self.commands[command], cwd=Path(name), out=OUTS[command])
 
 
-def expected_of(command: str) -> dict[str, object]:
-    """Outcome on a worker of this machine."""
-    n, out, words = COMMANDS[command]
-    with tempfile.TemporaryDirectory() as name:
-        Slurm.make_counts(Path(name), n)
-        return local(*words, cwd=Path(name), out=out)
+def commands_of(samples: str, scales: str) -> dict[str, tuple[str, ...]]:
+    """A Gram matrix, a cross-validation and a training of low rank."""
+    labels = ("--labels", "labels.txt")
+    return {
+        "gram": ("gram", samples, "--tile", "64"),
+        "cv": ("cv", samples, *labels, *GRID, "--time-scale", scales),
+        "rank": ("train", samples, *labels, "--rank", "500"),
+    }
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run of a command."""
+
+    hit: str
+    """What the fault hit; empty if nothing was at work any more."""
+    end: str
+    worked: float
+    """Seconds of work until the fault, or the end."""
+    outcome: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ordeal:
+    """One recipe, command and fault."""
+
+    slurm: Slurm
+    inputs: Inputs
+    recipe: str
+    command: str
+    fault: str
+
+    def attempt(self, moment: float, rng: np.random.Generator) -> Attempt:
+        """Run the command, with a fault so many seconds after it began to work."""
+        with tempfile.TemporaryDirectory(prefix="dhsk-ordeal-") as name:
+            folder = Path(name)
+            shutil.copytree(self.inputs.folder, folder, dirs_exist_ok=True)
+            words = self.inputs.commands[self.command]
+            run = RECIPES[self.recipe](self.slurm, folder, words, OUTS[self.command])
+            run.start()
+            await_that(lambda: run.is_at_work() or run.has_ended(), "work", 120)
+            begin, hit = monotonic(), ""
+            while run.is_at_work() and monotonic() < begin + moment:
+                sleep(0.05)
+            worked = monotonic() - begin
+            if run.is_at_work():
+                files = run.files
+                hit = f"{run.suffer(self.fault, rng)}, {files} files written"
+            try:
+                end = run.finish()
+                assert not run.left(), f"left: {run.left()}"
+            except AssertionError as error:
+                return Attempt(hit, str(error), worked, {})
+            return Attempt(hit, end, worked, outcome_of(folder / run.out))
+
+    def attempts(self, count: int, rng: np.random.Generator) -> Iterator[tuple[str, bool]]:
+        """So many attempts that hit something: what happened, and whether the result is right."""
+        expected = self.inputs.expected(self.command)
+        undisturbed = self.attempt(np.inf, rng)
+        assert undisturbed.outcome == expected, undisturbed.end
+        for _ in range(count):
+            begin, one = monotonic(), None
+            while one is None or not one.hit:
+                moment = rng.uniform(0, undisturbed.worked)
+                one = self.attempt(moment, rng)
+            when = f"after {moment:.1f} of {undisturbed.worked:.1f} s of work"
+            yield (
+                f"{when}: {one.hit}; {one.end}, {monotonic() - begin:.0f} s in all",
+                one.outcome == expected,
+            )
 
 
 def main() -> int:
@@ -57,35 +134,43 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=10)
     parser.add_argument("--seed", type=int, default=16)
-    parser.add_argument("--commands", default=",".join(COMMANDS))
-    parser.add_argument("--faults", default=",".join(FAULTS))
+    parser.add_argument("--data", type=Path, default=os.environ.get("DHSK_DATA"))
+    parser.add_argument("--recipes", default=",".join(RECIPES))
+    parser.add_argument("--commands", default=",".join(OUTS))
+    parser.add_argument("--faults", help="all those of a recipe by default")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Slurm is stopped then too
     rng = np.random.default_rng(asked.seed)
-    right: Counter[tuple[str, str]] = Counter()
-    pairs = [(c, f) for c in asked.commands.split(",") for f in asked.faults.split(",")]
-    with tempfile.TemporaryDirectory(prefix="dhsk-slurm-") as folder:
+    right: Counter[str] = Counter()
+    kinds = [
+        (recipe, command, fault)
+        for recipe in asked.recipes.split(",")
+        for command in asked.commands.split(",")
+        for fault in (asked.faults.split(",") if asked.faults else RECIPES[recipe].faults)
+        if recipe != "array" or command == "gram"  # only that has parts
+    ]
+    with (
+        tempfile.TemporaryDirectory(prefix="dhsk-slurm-") as folder,
+        tempfile.TemporaryDirectory(prefix="dhsk-inputs-") as place,
+    ):
         slurm = Slurm(Path(folder))
+        where = Path(place)
+        inputs = Inputs.webkb(where, asked.data) if asked.data else Inputs.drawn(where)
         try:
             slurm.start()
-            for command, fault in pairs:
-                expected, begin = expected_of(command), monotonic()
-                assert attempt(slurm, command, "", 0, rng)[1] == expected
-                whole = monotonic() - begin
-                for number in range(asked.moments):
-                    moment, begin = rng.uniform(0, 0.9 * whole), monotonic()
-                    what, found = attempt(slurm, command, fault, moment, rng)
-                    right[command, fault] += found == expected
+            for kind in kinds:
+                name = " ".join(kind)
+                attempts = Ordeal(slurm, inputs, *kind).attempts(asked.moments, rng)
+                for number, (what, equal) in enumerate(attempts):
+                    right[name] += equal
                     print(
-                        f"{command} {fault} {number}: {what} after {moment:.1f} of {whole:.1f} s, "
-                        f"done in {monotonic() - begin:.0f} s, "
-                        f"{'equal' if found == expected else 'NOT EQUAL'}",
-                        flush=True,
+                        name, f"{number}: {what}, {'equal' if equal else 'NOT EQUAL'}", flush=True
                     )
         finally:
             slurm.stop()
-    for pair in pairs:
-        print(*pair, f"{right[pair]} of {asked.moments} equal", sep="  ")
-    return int(sum(right.values()) != asked.moments * len(pairs))
+    for kind in kinds:
+        print(*kind, f"{right[' '.join(kind)]} of {asked.moments} equal", sep="  ")
+    return int(sum(right.values()) != asked.moments * len(kinds))
 
 
 if __name__ == "__main__":

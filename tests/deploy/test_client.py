@@ -1,7 +1,6 @@
 """A client that submits workers: client.py and cluster.toml of deploy/slurm on a real Slurm."""
 
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,24 +16,16 @@ import pytest
 import dhsk
 
 if TYPE_CHECKING:
-    from conftest import Slurm
+    from slurm_nodes import Slurm
 
 pytestmark = [pytest.mark.slow, pytest.mark.real]
 pytest.importorskip("dask_jobqueue", reason="worker jobs need dask-jobqueue")
 
-FOLDER = Path(__file__).parents[2] / "deploy" / "slurm"
-SMALL = {"n_workers": "2", "cores": "1", "memory": '"1GB"', "walltime": '"00:10:00"'}
-
 
 @pytest.fixture
-def recipe(tmp_path: Path) -> Path:
-    """The recipe's two files, with jobs that fit the nodes of the test, and samples."""
-    shutil.copy(FOLDER / "client.py", tmp_path)
-    text = (FOLDER / "cluster.toml").read_text()
-    for name, value in SMALL.items():
-        text, found = re.subn(rf"(?m)^{name} = \S+", f"{name} = {value}", text)
-        assert found == 1
-    (tmp_path / "cluster.toml").write_text(text)
+def recipe(slurm: "Slurm", tmp_path: Path) -> Path:
+    """The recipe's two files, and samples."""
+    slurm.make_recipe(tmp_path)
     rng = np.random.default_rng(0)
     np.save(tmp_path / "counts.npy", rng.poisson(2.0, size=(1500, 200)) + 1.0)
     return tmp_path
@@ -64,14 +55,6 @@ def nothing_goes_on() -> Iterator[None]:
         command.wait()
         if command.stdout is not None:  # also if the test has read it and closed it
             command.stdout.close()
-
-
-def jobs(slurm: "Slurm", folder: Path) -> set[str]:
-    """Running jobs that were submitted in a folder."""
-    words = ["squeue", "--noheader", "--states=R", "--format=%i %Z"]
-    done = subprocess.run(words, env=slurm.environment, capture_output=True, text=True, check=True)
-    lines = (line.split() for line in done.stdout.splitlines())
-    return {number for number, where in lines if Path(where) == folder}
 
 
 def wait_for(what: str, ready: Any, seconds: float = 150) -> Any:
@@ -104,7 +87,7 @@ def test_client_equals_local(slurm: "Slurm", recipe: Path) -> None:
     folder = wait_for("credentials", lambda: list(recipe.glob("dhsk-*/tls.key")))[0].parent
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
-    wait_for("jobs", lambda: len(jobs(slurm, recipe)) == 2)
+    wait_for("jobs", lambda: len(slurm.jobs_of(recipe)) == 2)
     heard = wait_for("listeners", lambda: listeners(str(recipe)))
     said, _ = client.communicate(timeout=150)
     assert client.returncode == 0, said
@@ -115,7 +98,7 @@ def test_client_equals_local(slurm: "Slurm", recipe: Path) -> None:
     dhsk.compute_gram(recipe / "counts.npy", "heat", store=recipe / "local.gram", tile=tile)
     assert files_of(recipe / "slurm.gram") == files_of(recipe / "local.gram")
     assert left_in(recipe) == {"slurm.gram", "local.gram"}
-    wait_for("end of the jobs", lambda: not jobs(slurm, recipe))
+    wait_for("end of the jobs", lambda: not slurm.jobs_of(recipe))
 
 
 def listeners(folder: str) -> set[str]:
@@ -140,10 +123,10 @@ def test_a_cancelled_job_is_replaced(slurm: "Slurm", recipe: Path) -> None:
     tiles = recipe / "slurm.gram" / "gram" / "c"
     wait_for("tiles", lambda: len(list(tiles.glob("*/*"))) > 50)
     command.send_signal(signal.SIGSTOP)  # the test must not lose the race with the tiles
-    before = jobs(slurm, recipe)
+    before = slurm.jobs_of(recipe)
     subprocess.run(["scancel", min(before)], env=slurm.environment, check=True)
     command.send_signal(signal.SIGCONT)
-    new = wait_for("new job", lambda: jobs(slurm, recipe) - before)
+    new = wait_for("new job", lambda: slurm.jobs_of(recipe) - before)
     said, _ = command.communicate(timeout=120)
     assert command.returncode == 0, said
     assert f"a worker job was lost: job {min(new)} takes its place" in said
@@ -169,7 +152,7 @@ def test_jobs_that_cannot_run(slurm: "Slurm", recipe: Path, line: str, message: 
     assert command.returncode == 2, said
     assert re.search(message, said)
     assert left_in(recipe) == set()
-    assert not jobs(slurm, recipe)
+    assert not slurm.jobs_of(recipe)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
@@ -187,7 +170,7 @@ def test_an_interrupted_command_ends_its_jobs(
     assert command.returncode == 130, said
     assert "what is finished is kept" in said
     assert left_in(recipe) == {"slurm.gram"}
-    wait_for("end of the jobs", lambda: not jobs(slurm, recipe), 20)
+    wait_for("end of the jobs", lambda: not slurm.jobs_of(recipe), 20)
 
 
 def test_a_killed_client_takes_its_jobs_along(slurm: "Slurm", recipe: Path) -> None:
@@ -200,7 +183,7 @@ def test_a_killed_client_takes_its_jobs_along(slurm: "Slurm", recipe: Path) -> N
     command.kill()
     command.communicate()
     left = next(recipe.glob("dhsk-*/tls.key"))
-    wait_for("end of the jobs", lambda: not jobs(slurm, recipe))
+    wait_for("end of the jobs", lambda: not slurm.jobs_of(recipe))
     command = start(slurm, recipe, dhsk_program, *words, "--cluster", "cluster.toml")
     said, _ = command.communicate(timeout=150)
     assert command.returncode == 0, said

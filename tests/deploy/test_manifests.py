@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 from distributed import Client
+from distributed.security import Security
 
 import dhsk
 from dhsk.execution.cluster_options import NANNY_BYTES
-from dhsk.execution.credentials import security_of
 from dhsk.execution.pods import USER
 from dhsk.units import parse_bytes
 
@@ -175,7 +175,12 @@ def test_commands_run(tmp_path: Path, credentials: Path) -> None:
         code = job.wait(90)
         assert code == 0, (tmp_path / "dhsk.log").read_text()
         address = f"tls://127.0.0.1:{ports[0]}"
-        with Client(address, security=security_of(credentials), set_as_default=False) as client:
+        security = Security(
+            tls_ca_file=str(credentials / "ca.crt"),
+            tls_client_cert=str(credentials / "tls.crt"),
+            tls_client_key=str(credentials / "tls.key"),
+        )
+        with Client(address, security=security, set_as_default=False) as client:
             workers = client.scheduler_info(n_workers=-1)["workers"].values()
         assert [(one["name"], one["nthreads"]) for one in workers] == [("w", 1)]
         with pytest.raises((OSError, TypeError)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Slurm
+    from slurm_nodes import Slurm
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "slurm" / "dhsk-array.sbatch"
 WORDS = ("gram", "counts.npy", "--tile", "64")

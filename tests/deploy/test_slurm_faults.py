@@ -9,7 +9,7 @@ import pytest
 import dhsk
 
 if TYPE_CHECKING:
-    from conftest import Slurm
+    from slurm_nodes import Slurm
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

@@ -12,7 +12,7 @@ import pytest
 import dhsk
 
 if TYPE_CHECKING:
-    from conftest import Slurm
+    from slurm_nodes import Slurm
 
 PREPARE = Path(__file__).parents[2] / "examples" / "webkb" / "prepare.py"
 

@@ -15,7 +15,7 @@ from distributed.comm import connect
 from distributed.security import Security
 
 if TYPE_CHECKING:
-    from conftest import Job, Slurm
+    from slurm_nodes import Job, Slurm
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

@@ -7,8 +7,7 @@ import pytest
 from distributed import Client, LocalCluster
 from distributed.security import Security
 
-import dhsk
-from dhsk.execution.credentials import security_of, temporary_security
+from dhsk.execution.credentials import temporary_security
 
 pytest.importorskip("cryptography", reason="TLS needs cryptography")
 
@@ -20,26 +19,20 @@ def test_files_are_for_their_owner(tmp_path: Path) -> None:
     assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
 
 
-def test_missing_files_are_named(tmp_path: Path) -> None:
-    """A folder that is not one of credentials is refused."""
-    temporary_security(tmp_path)
-    (tmp_path / "tls.key").unlink()
-    with pytest.raises(dhsk.InputError, match=r"no credentials .*tls\.key"):
-        security_of(tmp_path)
-
-
 @pytest.mark.slow
 def test_who_is_refused(tmp_path: Path) -> None:
     """In: who has the files. Out: without a certificate, with another job's, in plain TCP."""
     other = tmp_path / "other"
     other.mkdir()
     security, another = temporary_security(tmp_path), temporary_security(other)
-    bare = Security(require_encryption=True, tls_ca_file=str(tmp_path / "ca.crt"))
+    authority, certificate, key = (str(tmp_path / n) for n in ("ca.crt", "tls.crt", "tls.key"))
+    held = Security(tls_ca_file=authority, tls_client_cert=certificate, tls_client_key=key)
+    bare = Security(require_encryption=True, tls_ca_file=authority)
     with LocalCluster(
         n_workers=0, protocol="tls://", host="127.0.0.1", security=security, dashboard_address=None
     ) as cluster:
         address = cluster.scheduler_address
-        with Client(address, security=security_of(tmp_path), set_as_default=False) as client:
+        with Client(address, security=held, set_as_default=False) as client:
             assert client.scheduler_info()["address"] == address
         assert not enters(address, another)
         assert not enters(address, bare)
