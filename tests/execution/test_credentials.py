@@ -29,7 +29,11 @@ def test_who_is_refused(tmp_path: Path) -> None:
     held = Security(tls_ca_file=authority, tls_client_cert=certificate, tls_client_key=key)
     bare = Security(require_encryption=True, tls_ca_file=authority)
     with LocalCluster(
-        n_workers=0, protocol="tls://", host="127.0.0.1", security=security, dashboard_address=None
+        n_workers=0,
+        protocol="tls://",
+        host="127.0.0.1",
+        security=security,
+        dashboard_address="127.0.0.1:0",
     ) as cluster:
         address = cluster.scheduler_address
         with Client(address, security=held, set_as_default=False) as client:
