@@ -25,6 +25,7 @@ from dhsk.errors import (
     SamplesChangedError,
     StoreError,
 )
+from dhsk.execution.heap import use_one_arena
 from dhsk.files import refusal_of
 
 DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Ctrl-C and SIGTERM, which batch systems send before the time limit, both interrupt. `arguments`
     are None for the process's own.
     """
+    use_one_arena()
     _said.clear()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job ignores them

@@ -26,6 +26,7 @@ from dhsk.errors import InputError
 from dhsk.execution.cluster_options import BatchKind, BatchOptions
 from dhsk.execution.credentials import temporary_security
 from dhsk.execution.folder import TemporaryFolder
+from dhsk.execution.heap import WORKER_HEAP
 from dhsk.execution.job_keeper import JobKeeper
 from dhsk.execution.local import OwningClient
 from dhsk.execution.settings import short_logs
@@ -42,9 +43,7 @@ _ENVIRONMENT: Final = {
     "OMP_NUM_THREADS": 1,
     "OPENBLAS_NUM_THREADS": 1,
     "MKL_NUM_THREADS": 1,
-    # As for local workers, see `dhsk.execution.cluster`.
-    "MALLOC_MMAP_THRESHOLD_": 16 << 20,
-    "MALLOC_TRIM_THRESHOLD_": 32 << 20,
+    **WORKER_HEAP,
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": False,
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
     "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": 1,

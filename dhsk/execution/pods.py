@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from dhsk.errors import InputError
 from dhsk.execution.cluster_options import KubernetesOptions
+from dhsk.execution.heap import WORKER_HEAP
 from dhsk.execution.local import OwningClient
 from dhsk.execution.settings import short_logs
 from dhsk.units import parse_bytes
@@ -22,6 +23,7 @@ _ENVIRONMENT: Final = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
+    **{name: str(value) for name, value in WORKER_HEAP.items()},
     # The user's folders: compiled code, and the cache of measured rates.
     "HOME": SCRATCH_FOLDER,
     "NUMBA_CACHE_DIR": f"{SCRATCH_FOLDER}/numba",

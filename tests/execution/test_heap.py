@@ -1,0 +1,58 @@
+"""Threads share one arena of malloc, in commands and in workers."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import dhsk
+from dhsk.execution.heap import WORKER_HEAP
+
+ARENAS = """
+import ctypes
+from threading import Barrier, Thread
+from dhsk.execution.heap import use_one_arena
+
+if {limited}:
+    use_one_arena()
+library, together = ctypes.CDLL(None), Barrier(4)
+library.malloc.restype = ctypes.c_void_p
+
+def allocate():
+    together.wait(60)
+    assert library.malloc(ctypes.c_size_t(1000))
+    together.wait(60)
+
+threads = [Thread(target=allocate) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+library.malloc_stats()
+"""
+
+
+def arenas(*, limited: bool) -> int:
+    """Number of arenas of a process with four threads."""
+    words = [sys.executable, "-c", ARENAS.format(limited=limited)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    return done.stderr.count("Arena ")
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ,
+    reason="arenas are a matter of glibc, and MALLOC_ARENA_MAX would limit both processes",
+)
+def test_threads_share_an_arena() -> None:
+    """By default they have one each."""
+    assert arenas(limited=True) == 1
+    assert arenas(limited=False) > 1
+
+
+@pytest.mark.slow
+def test_workers_begin_with_one_arena() -> None:
+    """It is set before a worker process begins, as libc reads it once."""
+    with dhsk.connect("local", n_workers=1) as client:
+        (found,) = client.run(lambda: dict(os.environ)).values()
+    assert found.items() >= {name: str(value) for name, value in WORKER_HEAP.items()}.items()
