@@ -1,6 +1,5 @@
 """The command `dhsk cv`: a cross-validation to a folder of results."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,11 +26,19 @@ from dhsk.commands.options import (
     table_options,
     zero_rows_option,
 )
-from dhsk.commands.parameters import Names, Numbers, NumbersOrAuto, PathParameter, Seed
+from dhsk.commands.parameters import Names, Numbers, NumbersOrAuto, PlaceParameter, Seed
 from dhsk.errors import StoreMismatchError
-from dhsk.files import check_writable, made_folder
 from dhsk.gram import GramMatrix, open_gram
-from dhsk.objects.places import is_url
+from dhsk.objects.places import (
+    Place,
+    check_writable,
+    is_url,
+    is_within,
+    made_folder,
+    parse_place,
+    remove_below,
+    remove_scratch,
+)
 from dhsk.results.parts import LowRank
 from dhsk.samples import Samples, SphereMap, ZeroRule, is_gram_store, read_labels, scan
 
@@ -177,7 +184,7 @@ final_options = gathered(
 @click.command("cv")
 @click.argument("source", metavar="STORE|SAMPLES")
 @click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
-@click.option("--out", type=PathParameter(), required=True, help="Results folder.")
+@click.option("--out", type=PlaceParameter(), required=True, help="Results folder.")
 @grid_options
 @final_options
 @table_options
@@ -185,7 +192,7 @@ final_options = gathered(
 def cv(
     source: str,
     labels: str | None,
-    out: Path,
+    out: Place,
     grid: CvGridOptions,
     final: FinalOptions,
     table: TableOptions,
@@ -229,6 +236,7 @@ def cv(
             run = partial(run, client=client, progress=progress)
             result = _run(run, source, out, overwrite=final.overwrite)
             _write(replace(result, settings=settings), out, overwrite=final.overwrite)
+            remove_scratch(out)
     print_result(result)
     _print_files(out, model=result.model_ is not None)
 
@@ -246,21 +254,20 @@ def _fingerprint(opened: GramMatrix | Samples) -> str:
     return scan(opened, "identity").fingerprint
 
 
-def _run(run: Callable[[], "CvResult"], source: str, out: Path, *, overwrite: bool) -> "CvResult":
+def _run(run: Callable[[], "CvResult"], source: str, out: Place, *, overwrite: bool) -> "CvResult":
     """Run; with `overwrite`, remove stores of other samples, kernels or maps and run again."""
     stores = out / "gram"
-    inside = not is_url(source) and Path(source).resolve().is_relative_to(stores.resolve())
     try:
         return run()
     except StoreMismatchError:
-        if not overwrite or inside or not stores.exists():
+        if not overwrite or is_within(parse_place("source", source), stores) or not stores.exists():
             raise
-        shutil.rmtree(stores)
+        remove_below(stores)
     return run()
 
 
 @contextmanager
-def _telling_of(table: Path) -> Iterator[None]:
+def _telling_of(table: Place) -> Iterator[None]:
     """On an interrupt, say where the rows of the finished kernels are."""
     try:
         yield
@@ -277,7 +284,7 @@ def _open_source(source: str, labels: str | None, table: TableOptions) -> GramMa
     return open_samples_of(source, table, labels)
 
 
-def _write(result: "CvResult", out: Path, *, overwrite: bool) -> None:
+def _write(result: "CvResult", out: Place, *, overwrite: bool) -> None:
     """Write the files of a result; remove the model of an overwritten one."""
     from dhsk.models.files import save_model
 
@@ -289,7 +296,7 @@ def _write(result: "CvResult", out: Path, *, overwrite: bool) -> None:
         (out / "model.dhsk").unlink(missing_ok=True)
 
 
-def _print_files(out: Path, *, model: bool) -> None:
+def _print_files(out: Place, *, model: bool) -> None:
     """Print the files of the results, and the next command."""
     files = ["results.json", "results.csv", "report.html", *(["model.dhsk"] if model else [])]
     say(f"output: {out / files[0]}, {', '.join(files[1:])}")

@@ -4,19 +4,19 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Final
 
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
-from dhsk.files import made_folder, parse_json, written_beside
+from dhsk.files import parse_json
 from dhsk.kernels import Kernel
+from dhsk.objects.places import Place, entries_of, made_folder, written
 
 RESULTS: Final = ("results.json", "results.csv", "report.html", "model.dhsk")
 """Files of results, which another run would replace."""
 
-_NOTE: Final = Path("fits") / "run.json"
+_NOTE: Final = ("fits", "run.json")
 """Settings of the run whose checkpoints are there, finished or not."""
 
 _ABSENT: Final = object()
@@ -40,7 +40,7 @@ def _digest(values: NDArray[Any]) -> str:
 
 
 def check_earlier(
-    out: Path, settings: Mapping[str, Any], fingerprint: Callable[[], str], *, overwrite: bool
+    out: Place, settings: Mapping[str, Any], fingerprint: Callable[[], str], *, overwrite: bool
 ) -> None:
     """Raise InputError if the folder has results of other samples, other or unknown settings.
 
@@ -51,7 +51,7 @@ def check_earlier(
     if overwrite or not any((out / name).exists() for name in RESULTS):
         return
     results = _read(out / RESULTS[0])
-    earlier = results.get("settings") or _read(out / _NOTE)
+    earlier = results.get("settings") or _read(out.joinpath(*_NOTE))
     way_out = "give another --out, or --overwrite to replace them"
     if not earlier:
         raise InputError(f"{out} holds results of an unknown run: {way_out}")
@@ -65,28 +65,28 @@ def check_earlier(
 
 
 @contextmanager
-def noted(out: Path, settings: Mapping[str, Any]) -> Iterator[None]:
+def noted(out: Place, settings: Mapping[str, Any]) -> Iterator[None]:
     """Keep the settings of a run beside its checkpoints; restore the earlier ones if it fails."""
-    note = out / _NOTE
+    note = out.joinpath(*_NOTE)
     with made_folder(note.parent):
         earlier = note.read_bytes() if note.exists() else None
         try:
             _write(note, json.dumps(settings).encode())
             yield
         except Exception:
-            if earlier is None and list(note.parent.iterdir()) == [note]:
+            if earlier is None and entries_of(note.parent) == {note.name}:
                 note.unlink()
             elif earlier is not None and note.read_bytes() != earlier:
                 _write(note, earlier)
             raise
 
 
-def _write(note: Path, content: bytes) -> None:
-    with written_beside(note) as file:
+def _write(note: Place, content: bytes) -> None:
+    with written(note) as file:
         file.write(content)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Place) -> dict[str, Any]:
     """Content of a JSON file; empty if it is absent or damaged."""
     try:
         content = parse_json(file.read_bytes())

@@ -7,7 +7,7 @@ import click
 
 from dhsk.commands.options import TableOptions
 from dhsk.errors import InputError
-from dhsk.files import check_writable
+from dhsk.objects.places import Place, check_writable
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.paths import TABLES
 from dhsk.samples.table import TableSamples
@@ -35,7 +35,7 @@ def open_samples_of(
     return samples
 
 
-def check_out(out: Path, *inputs: str | Path | None) -> None:
+def check_out(out: Place, *inputs: str | Place | None) -> None:
     """Check that the file for the result can be written, and is none of the inputs.
 
     Each of `inputs` is FILE, FILE:KEY or None. InputError if `out` is an input, a folder, or in a
@@ -43,16 +43,16 @@ def check_out(out: Path, *inputs: str | Path | None) -> None:
     """
     if out.is_dir():
         raise InputError(f"{out} is a folder, but --out names a file")
-    if not out.absolute().parent.is_dir():
-        raise InputError(f"the folder {out.absolute().parent} for --out does not exist: create it")
-    check_writable(out.absolute().parent)
-    for given in filter(None, inputs):
-        whole = str(given)
+    folder = out.absolute().parent
+    if isinstance(folder, Path) and not folder.is_dir():
+        raise InputError(f"the folder {folder} for --out does not exist: create it")
+    check_writable(folder)
+    for whole in map(str, filter(None, inputs)):
         if any(_is_same_file(out, path) for path in (whole, whole.rpartition(":")[0])):
-            raise InputError(f"--out {out} is the input {given} and would replace it: name another")
+            raise InputError(f"--out {out} is the input {whole} and would replace it: name another")
 
 
-def _is_same_file(out: Path, path: str) -> bool:
+def _is_same_file(out: Place, path: str) -> bool:
     """Whether both paths exist and are the same file."""
     try:
         return out.samefile(path)

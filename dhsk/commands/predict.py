@@ -4,7 +4,6 @@ import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,10 +20,10 @@ from dhsk.commands.options import (
     gathered,
     table_options,
 )
-from dhsk.commands.parameters import PathParameter
+from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError
 from dhsk.execution.options import RunOptions
-from dhsk.files import written_beside
+from dhsk.objects.places import Place, written
 from dhsk.samples import Samples, read_labels
 from dhsk.samples.names import in_order
 from dhsk.samples.table import usual_id_column
@@ -52,17 +51,17 @@ column_options = gathered(
 
 
 @click.command("predict")
-@click.argument("model", type=PathParameter())
+@click.argument("model", type=PlaceParameter())
 @click.argument("samples")
-@click.option("--out", type=PathParameter(), required=True, help="CSV of the labels.")
+@click.option("--out", type=PlaceParameter(), required=True, help="CSV of the labels.")
 @click.option("--labels", help="FILE or FILE:COLUMN, to print the accuracy.")
 @column_options
 @table_options
 @cluster_options
 def predict(
-    model: Path,
+    model: Place,
     samples: str,
-    out: Path,
+    out: Place,
     labels: str | None,
     columns: ColumnOptions,
     table: TableOptions,
@@ -159,13 +158,13 @@ def _predicted(
 
 
 def _write_predictions(
-    table: _Table, samples: Samples, out: Path, truth: NDArray[Any] | None, options: RunOptions
+    table: _Table, samples: Samples, out: Place, truth: NDArray[Any] | None, options: RunOptions
 ) -> int:
     """Write the table; return the number of right labels, 0 without true labels."""
     ids = samples.ids(ROWS)
     names = None if ids is None else chain.from_iterable(ids)
     right = first = 0
-    with written_beside(out, "w", newline="", encoding="utf-8") as file:
+    with written(out, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.header if names is None else ["id", *table.header])
         for predicted, beside in _predicted(table, samples, options):

@@ -3,7 +3,6 @@
 import os
 import warnings
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,7 +25,8 @@ from dhsk.commands.options import (
     table_options,
 )
 from dhsk.commands.outcome import TreeMemory, peak_resident
-from dhsk.commands.parameters import PathParameter, Seed
+from dhsk.commands.parameters import PlaceParameter, Seed
+from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples, read_labels
 from dhsk.units import format_bytes, human_seconds
 
@@ -46,7 +46,7 @@ class FitOptions:
     probability: bool
     seed: int
     dtype: str | None
-    store: Path | None
+    store: Place | None
 
 
 fit_options = gathered(
@@ -74,14 +74,14 @@ fit_options = gathered(
         help="Type of products and kernel values. [default: float64; with --rank: float32 where "
         "there are more than four million features and the kernel takes it]",
     ),
-    click.option("--store", type=PathParameter(), help="Folder to keep the Gram matrix in."),
+    click.option("--store", type=PlaceParameter(), help="Folder to keep the Gram matrix in."),
 )
 
 
 @click.command("train")
 @click.argument("samples")
 @click.option("--labels", help="FILE or FILE:COLUMN, one label a sample. [default: svmlight's own]")
-@click.option("--out", type=PathParameter(), required=True, help="File of the model.")
+@click.option("--out", type=PlaceParameter(), required=True, help="File of the model.")
 @rank_options
 @fit_options
 @kernel_options
@@ -91,7 +91,7 @@ fit_options = gathered(
 def train(
     samples: str,
     labels: str | None,
-    out: Path,
+    out: Place,
     low_rank: RankOptions,
     fit: FitOptions,
     kernel: KernelOptions,
@@ -123,6 +123,7 @@ def train(
     estimator.save(out)
     for prefix in (NEWTON, LANDMARKS, EXACT):
         Checkpoint(journal, prefix).remove()
+    remove_scratch(journal)
     _print_model(estimator.model_, perf_counter() - begin)
     planned = estimator.model_.notes.get("planned_bytes")
     if planned is not None:
@@ -154,7 +155,7 @@ def _estimator(low_rank: RankOptions, fit: FitOptions) -> "HeatSVC | NystromSVC"
     return NystromSVC(low_rank.rank, **own, **low_rank.given)
 
 
-def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: Path) -> None:
+def _fit(estimator: "HeatSVC | NystromSVC", samples: Samples, y: Any, journal: Place) -> None:
     """Fit with progress, and print warnings."""
     from sklearn.exceptions import ConvergenceWarning
 

@@ -1,7 +1,6 @@
 """The commands `dhsk info` and `dhsk verify`, for Gram stores, feature stores and models."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -23,8 +22,7 @@ from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_model, was_written_here
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
-from dhsk.objects.path import ObjectPath
-from dhsk.objects.places import Place, bytes_below
+from dhsk.objects.places import Place, bytes_below, opened, size_of
 from dhsk.units import format_bytes
 
 
@@ -32,9 +30,7 @@ from dhsk.units import format_bytes
 @click.argument("store", type=PlaceParameter())
 def info(store: Place) -> None:
     """Describe a Gram store, complete or not, a feature store or a model."""
-    if isinstance(store, ObjectPath):
-        _show_gram(store)
-    elif store.is_file():
+    if store.is_file():
         _show_model(store)
     elif is_of_features(store):
         _show_features(store)
@@ -49,7 +45,7 @@ def info(store: Place) -> None:
 @cluster_options
 def verify(store: Place, repair: str | None, table: TableOptions, cluster: ClusterOptions) -> None:
     """Test every checksum of a Gram store, with its samples, of a feature store or a model."""
-    if not isinstance(store, ObjectPath) and (store.is_file() or is_of_features(store)):
+    if store.is_file() or is_of_features(store):
         if repair is not None:
             raise InputError(
                 f"--repair is for Gram stores, and {store} is none: train the model again, or "
@@ -74,7 +70,7 @@ def verify(store: Place, repair: str | None, table: TableOptions, cluster: Clust
     say(f"next:   dhsk cv {store} --labels LABELS --out DIR")
 
 
-def _verify_other(store: Path) -> None:
+def _verify_other(store: Place) -> None:
     """Test a model or a feature store."""
     if store.is_file():
         count = _check_model(store)
@@ -126,7 +122,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (f", ... ({len(names):,})" if len(names) > 5 else "")
 
 
-def _show_features(path: Path) -> None:
+def _show_features(path: Place) -> None:
     store = FeatureStore.open(path)
     described, missing = store.described, len(store.missing())
     n, width = store.shape
@@ -146,7 +142,7 @@ def _show_features(path: Path) -> None:
         say(f"next:   dhsk verify {path}, or zarr.open_array({str(path)!r})")
 
 
-def _show_model(path: Path) -> None:
+def _show_model(path: Place) -> None:
     model = load_model(path)
     exact = isinstance(model, SvcModel)
     names = model.feature_names
@@ -157,13 +153,13 @@ def _show_model(path: Path) -> None:
         ("classes", _listed([str(label) for label in model.classes])),
         ("support vectors" if exact else "landmarks", f"{model.rows.shape[0]:,}"),
         ("C", f"{model.certificates.C:g}"),
-        ("on disk", format_bytes(path.stat().st_size)),
+        ("on disk", format_bytes(size_of(path) or 0)),
     ]
     print_pairs(f"{'exact' if exact else 'low-rank'} model {path}", rows)
     say(f"next:   dhsk predict {path} SAMPLES --out FILE")
 
 
-def _check_model(path: Path) -> int:
+def _check_model(path: Place) -> int:
     """Test a model file, and return its number of arrays.
 
     CorruptTileError if it is damaged, InputError if it is no model.
@@ -182,7 +178,7 @@ def _check_model(path: Path) -> int:
                 f"{path} is a damaged model: {wrong.size} of {values.size} numbers of {name} are "
                 "not finite; train the model again"
             )
-    with np.load(path, allow_pickle=False) as archive:
+    with opened(path) as file, np.load(file, allow_pickle=False) as archive:
         return len(archive.files)
 
 

@@ -4,7 +4,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
@@ -26,6 +25,7 @@ from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_model, save_model
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.problem import Problem, sample_factors
+from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, open_samples
 
@@ -158,14 +158,16 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         y: NDArray[Any],
         sample_weights: Floats,
         report: OnProgress,
-        journal: str | Path | None = None,
+        journal: str | Place | None = None,
     ) -> Self:
         """Fit to opened samples, with checked parameters and weights."""
         C, tol = float(self.C), float(self.tol)
         weight = self.class_weight
         problem = make_problem(y, sample_weights, weight, C=C, tol=tol, **self._sigmoid_folds)
-        folder = None if journal is None else Path(journal)
-        options = RunOptions(self._bytes(), self.client, journal=folder, report=report)
+        kept = None if journal is None else parse_place("journal", journal)
+        options = RunOptions(
+            self._bytes(), self.client, journal=kept, scratch=scratch_in(kept), report=report
+        )
         row_map = self._row_map(samples)
         model = self._train(problem, samples, row_map, options)
         row_map.warn(samples)
@@ -179,24 +181,25 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         """Arguments of `make_problem` for probabilities."""
         return {}
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Place) -> None:
         """Write the fitted model to a file of arrays and JSON, without pickles.
 
         Parameters
         ----------
         path
-            File to write, with any ending; an existing one is replaced atomically.
+            File to write, with any ending, or ``s3://BUCKET/KEY``; an existing one is replaced
+            atomically.
         """
         save_model(self._fitted, path)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Place) -> Self:
         """Read a model that `save` wrote; its predictions are the same to the last bit.
 
         Parameters
         ----------
         path
-            The file.
+            The file, or its ``s3://`` URL.
 
         Returns
         -------

@@ -1,7 +1,6 @@
 """Nyström features of a kernel, as a transformer."""
 
 import os
-from pathlib import Path
 from typing import Any, Self
 
 import dask.array as da
@@ -29,6 +28,7 @@ from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approxima
 from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
 from dhsk.nystrom.landmarks import require_room
+from dhsk.objects.places import Place, parse_place
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
@@ -228,9 +228,7 @@ class NystromFeatures(
         check_is_fitted(self)
         return self._transform(X)
 
-    def write(
-        self, X: Any, path: str | os.PathLike[str], *, progress: OnProgress | None = None
-    ) -> da.Array:
+    def write(self, X: Any, path: str | Place, *, progress: OnProgress | None = None) -> da.Array:
         """Write features of samples to a zarr array, block by block, on threads of this process.
 
         If this call is interrupted, the same call computes only the missing blocks, and the
@@ -243,14 +241,15 @@ class NystromFeatures(
             Argument or result of `dhsk.open_samples`, (M, dim); it may be larger than memory. It is
             read twice: all rows are checked before the first is written.
         path
-            Folder for the array. Missing blocks of an unfinished array are read as NaN.
+            Folder or ``s3://`` prefix for the array. Missing blocks of an unfinished array are read
+            as NaN.
         progress
             Called with a `Progress` after every block.
 
         Returns
         -------
         da.Array
-            Z, (M, n_components_), of `dtype`, read from the folder as needed. `zarr.open_array`
+            Z, (M, n_components_), of `dtype`, read from the store as needed. `zarr.open_array`
             reads it too, and dhsk as samples.
 
         Raises
@@ -265,12 +264,12 @@ class NystromFeatures(
             The folder has other content, cannot be written, or another process writes to it.
         """
         check_is_fitted(self)
-        samples, folder, features = self._opened(X), os.fspath(path), self._features
+        samples, place, features = self._opened(X), parse_place("path", path), self._features
         with in_scikit_words(self):
             room = own_room(self._bytes())
-            store_features(samples, features, folder, room, progress or ignore)
+            stored = store_features(samples, features, place, room, progress or ignore)
         features.row_map.warn(samples)
-        return da.from_zarr(str(Path(folder).absolute()))
+        return stored
 
     @property
     def landmarks_(self) -> Rows:

@@ -1,7 +1,6 @@
 """Linear support vector or logistic classifier on Nyström features."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import LossName, LowRankOptions, check_loss, train_low_rank
+from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
 
@@ -198,7 +198,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         samples: Any,
         y: ArrayLike,
         progress: OnProgress | None = None,
-        journal: str | Path | None = None,
+        journal: str | Place | None = None,
     ) -> Self:
         """Fit to samples in a file, which may be larger than memory.
 
@@ -211,8 +211,9 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         progress
             Called with `Progress` events.
         journal
-            Folder for a checkpoint. If this call is killed, the same call resumes from it and gives
-            the same model, if `random_state` is a number. It can be removed afterwards.
+            Folder or ``s3://`` prefix for a checkpoint. If this call is killed, the same call
+            resumes from it and gives the same model, if `random_state` is a number. It can be
+            removed afterwards.
 
         Returns
         -------

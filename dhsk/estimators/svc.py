@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from distributed import Client
@@ -17,6 +16,7 @@ from dhsk.kernels.centre import with_all_entries
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
+from dhsk.objects.places import Place, parse_place
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
 
@@ -140,7 +140,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         dtype: str = "float64",
         memory: int | str | None = None,
         client: Client | None = None,
-        store: str | Path | None = None,
+        store: str | Place | None = None,
         random_state: Any = None,
     ) -> None:
         self.C = C
@@ -162,7 +162,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         samples: Any,
         y: ArrayLike,
         progress: OnProgress | None = None,
-        journal: str | Path | None = None,
+        journal: str | Place | None = None,
     ) -> Self:
         """Fit to samples in a file, of which only those that the fit needs are in memory.
 
@@ -175,8 +175,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
         progress
             Called with `Progress` events.
         journal
-            Folder for checkpoints. The same call resumes after an interruption and ends with the
-            same model; remove the folder when the model is saved. None for no checkpoints.
+            Folder or ``s3://`` prefix for checkpoints. The same call resumes after an interruption
+            and ends with the same model; remove the folder when the model is saved. None for no
+            checkpoints.
 
         Returns
         -------
@@ -196,7 +197,8 @@ class HeatSVC(HeatClassifier[SvcModel]):
     def _train(
         self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
     ) -> SvcModel:
-        return train_svc(problem, samples, row_map, replace(options, store=self.store))
+        store = None if self.store is None else parse_place("store", self.store)
+        return train_svc(problem, samples, row_map, replace(options, store=store))
 
     @property
     def _sigmoid_folds(self) -> dict[str, Any]:

@@ -3,17 +3,17 @@
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from fnmatch import fnmatch
 from hashlib import blake2b
 from io import BytesIO
-from pathlib import Path
 from typing import Any, Final, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dhsk.files import made_folder, parse_json, written_beside
+from dhsk.files import parse_json
+from dhsk.objects.places import Place, entries_of, made_folder, remove_empty, written
 
 Entry = TypeVar("Entry")
 
@@ -36,7 +36,7 @@ class Checkpoint:
     The folder is made with the first entry; `prefix` begins the name of every file.
     """
 
-    def __init__(self, folder: Path | None, prefix: str = "") -> None:
+    def __init__(self, folder: Place | None, prefix: str = "") -> None:
         self.folder = folder
         self._prefix = prefix
 
@@ -64,7 +64,7 @@ class Checkpoint:
         if self.folder is None:
             return
         texts = {key: np.array(json.dumps(value)) for key, value in (values or {}).items()}
-        with made_folder(self.folder), written_beside(self._path(name)) as file:
+        with made_folder(self.folder), written(self._path(name)) as file:
             np.savez(file, **arrays, **texts)  # type: ignore[arg-type]  # of allow_pickle
 
     def drop(self, *names: str) -> None:
@@ -76,13 +76,12 @@ class Checkpoint:
         """Remove all entries, and the folder if it is then empty."""
         if self.folder is None:
             return
-        for pattern in f"{self._prefix}*.npz", f".{self._prefix}*.part":
-            for file in self.folder.glob(pattern):
-                file.unlink(missing_ok=True)
-        with suppress(OSError):
-            self.folder.rmdir()
+        for name in entries_of(self.folder):
+            if fnmatch(name, f"{self._prefix}*.npz") or fnmatch(name, f".{self._prefix}*.part"):
+                (self.folder / name).unlink(missing_ok=True)
+        remove_empty(self.folder)
 
-    def _path(self, name: str) -> Path:
+    def _path(self, name: str) -> Place:
         assert self.folder is not None
         return self.folder / f"{self._prefix}{name}.npz"
 

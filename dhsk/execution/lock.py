@@ -18,8 +18,7 @@ from typing import Final
 
 from dhsk.errors import StoreError
 from dhsk.files import not_writable
-from dhsk.objects.path import ObjectPath
-from dhsk.objects.places import Place
+from dhsk.objects.places import Place, entries_of
 
 LOCK_NAME: Final = ".lock"
 
@@ -118,12 +117,7 @@ def _locked(path: Path, mode: int) -> Iterator[bool]:
 
 def is_occupied(path: Place) -> bool:
     """Whether a path exists and is not a folder that is empty but for locks."""
-    if isinstance(path, ObjectPath):
-        found = path.sizes()
-        return any(not name.startswith(f"{LOCK_NAME}/") for name in found) or path.is_file()
-    if not path.is_dir():
-        return path.exists()
-    return any(entry.name not in (LOCK_NAME, TURNS_NAME) for entry in path.iterdir())
+    return path.is_file() or not entries_of(path) <= {LOCK_NAME, TURNS_NAME}
 
 
 def _acquire(file: Path, mode: int) -> tuple[int, bool]:
@@ -208,6 +202,7 @@ def sign(descriptor: int) -> None:
     os.truncate(descriptor, 0)
     with suppress(OSError):  # a full disk must not stop a repair that needs no space
         os.pwrite(descriptor, json.dumps(who).encode(), 0)
+        os.fsync(descriptor)  # network file systems may wait with it until the file is closed
 
 
 def holder_in(record: Callable[[], str | bytes]) -> str:

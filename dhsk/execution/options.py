@@ -1,10 +1,10 @@
 """Options that fits and cross-validations share."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from distributed import Client
 
+from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, ignore
 
 
@@ -18,11 +18,14 @@ class RunOptions:
     client: Client | None = None
     """Dask client; None for threads of this process."""
 
-    store: str | Path | None = None
-    """Folder for Gram matrices; None to store none."""
+    store: Place | None = None
+    """Place of Gram matrices; None to store none."""
 
-    journal: Path | None = None
-    """Folder for checkpoints, from which a killed call resumes; None for no checkpoints."""
+    journal: Place | None = None
+    """Place of checkpoints, from which a killed call resumes; None for no checkpoints."""
+
+    scratch: Place | None = None
+    """Prefix on a server for temporary files that workers read; None for a temporary folder."""
 
     report: OnProgress = ignore
     """Called with each event of progress."""

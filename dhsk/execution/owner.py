@@ -3,8 +3,8 @@
 import json
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
@@ -14,12 +14,21 @@ from uuid import uuid4
 import psutil
 
 from dhsk.errors import StoreError
-from dhsk.execution.lock import holder_in, machine, now_in_words, sole_writer
+from dhsk.execution.lock import (
+    LOCK_NAME,
+    TURN_SECONDS,
+    Turns,
+    holder_in,
+    machine,
+    now_in_words,
+    one_of_several,
+    sole_writer,
+)
 from dhsk.files import parse_json
 from dhsk.objects.path import ObjectPath
 from dhsk.objects.places import Place
 
-RECORDS: Final = ".lock"
+RECORDS: Final = LOCK_NAME
 """Prefix of the records in a store."""
 
 BEAT_SECONDS: Final = 5.0
@@ -38,6 +47,50 @@ _owned: Final[set[str]] = set()
 def sole_writer_of(place: Place) -> AbstractContextManager[None]:
     """Lock a store for one writer: see `sole_writer` for folders, `sole_owner` for servers."""
     return sole_owner(place) if isinstance(place, ObjectPath) else sole_writer(place)
+
+
+def one_of_several_at(place: Place) -> "AbstractContextManager[Turns | OwnedTurns]":
+    """Lock a store for one of several writers: see `one_of_several` for folders.
+
+    On a server they own the store in turn. Nobody is kept out between their turns: all write the
+    same tiles to the last bit.
+    """
+    if isinstance(place, ObjectPath):
+        return nullcontext(OwnedTurns(place))
+    return one_of_several(place)
+
+
+def holder_of(place: Place) -> bytes | None:
+    """What tells the lock of a store from that of another of the same name; None without one."""
+    if isinstance(place, ObjectPath):
+        return _Owner(place).holder()
+    try:
+        return (place / LOCK_NAME).read_bytes()
+    except OSError:
+        return None
+
+
+class OwnedTurns:
+    """What several writers of a store on a server do one after the other, as with `Turns`."""
+
+    has_locks: Final = True
+
+    def __init__(self, place: ObjectPath) -> None:
+        self._place = place
+
+    @contextmanager
+    def alone(self, waiting: Callable[[], None]) -> Iterator[None]:
+        """Exclude the other writers, and wait for one that does; `waiting` is then called often."""
+        owner = _Owner(self._place)
+        while True:
+            try:
+                owner.acquire()
+                break
+            except OwnedError:
+                waiting()
+                sleep(TURN_SECONDS)
+        with owner.owning():
+            yield
 
 
 @contextmanager
@@ -59,11 +112,12 @@ def sole_owner(place: ObjectPath) -> Iterator[None]:
     """
     owner = _Owner(place)
     owner.acquire()
-    try:
+    with owner.owning():
         yield
-        owner.check()
-    finally:
-        owner.release()
+
+
+class OwnedError(StoreError):
+    """Another process or thread owns the store."""
 
 
 class _Owner:
@@ -93,6 +147,20 @@ class _Owner:
             if other < self._number:
                 self._mine(other).unlink(missing_ok=True)
         self._thread.start()
+
+    @contextmanager
+    def owning(self) -> Iterator[None]:
+        """Give the store up at the end; StoreError if another process has taken it over."""
+        try:
+            yield
+            self.check()
+        finally:
+            self.release()
+
+    def holder(self) -> bytes | None:
+        """Identifier in the last record, which does not change while its owner lives."""
+        found = self._latest()[1]
+        return None if found is None else str(_parsed(found).get("id")).encode()
 
     def check(self) -> None:
         """Raise StoreError if another process has taken over."""
@@ -153,8 +221,8 @@ class _Owner:
             look = monotonic()
         return False
 
-    def _refusal(self, found: bytes) -> StoreError:
-        return StoreError(
+    def _refusal(self, found: bytes) -> OwnedError:
+        return OwnedError(
             f"{self._place} is being written by {holder_in(lambda: found)}: wait until it has "
             "ended, stop it, or choose another prefix"
         )

@@ -1,21 +1,19 @@
 """Computation of Gram matrices by tiles on Dask: check, plan, stage samples, compute, record."""
 
-import shutil
 from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypedDict, Unpack, overload
 
 from distributed import Client
 
 from dhsk.errors import InputError
-from dhsk.execution.folder import TemporaryFolder
+from dhsk.execution.folder import TemporaryPlace, temporary_place
 from dhsk.execution.folder_check import shared_by_workers
-from dhsk.execution.lock import is_occupied, one_of_several
-from dhsk.execution.owner import sole_writer_of
+from dhsk.execution.lock import is_occupied
+from dhsk.execution.owner import one_of_several_at, sole_writer_of
 from dhsk.execution.workers import computing, resources_of
 from dhsk.files import full_disk_is_budget
 from dhsk.gram.matrices import GramMatrices
@@ -31,8 +29,7 @@ from dhsk.gram.storage.staging import in_order_of, stage_samples
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tile_tasks import compute_share, compute_tiles
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
-from dhsk.objects.path import ObjectPath
-from dhsk.objects.places import Place, is_url, parse_place
+from dhsk.objects.places import Place, free_bytes, is_url, parse_place
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule, warn_of_zero_rows
 from dhsk.units import parse_bytes
@@ -51,6 +48,7 @@ class GramOptions(TypedDict, total=False):
     client: Client | None
     layout: str
     part: tuple[int, int] | None
+    scratch: str | Place | None
     progress: OnProgress | None
 
 
@@ -77,6 +75,7 @@ def compute_gram(
     client: Client | None = None,
     layout: str = "triangle",
     part: tuple[int, int] | None = None,
+    scratch: str | Place | None = None,
     progress: OnProgress | None = None,
 ) -> GramMatrix | GramMatrices:
     """Compute the Gram matrix of samples, tile by tile, into a zarr store.
@@ -132,6 +131,9 @@ def compute_gram(
         may compute parts of one store at once, without a scheduler: one of them stages the samples
         while the others wait. The same call without `part` afterwards computes what is missing,
         and finishes the store.
+    scratch
+        Where the temporary folder is made if there is no `store`: a folder that all workers share,
+        or ``s3://BUCKET/PREFIX``. None for the system's folder for temporary files.
     progress
         Called with a `Progress` after every tile.
 
@@ -203,11 +205,11 @@ def compute_gram(
             n_kernels=len(kernels),
         )
         plan = plan_with(tile=tile)
-        path, folder = _place(store, plan, asked)
+        path, folder = _place(store, scratch, plan, asked)
         stack.enter_context(full_disk_is_budget())
         turns = None
-        if asked is not None and isinstance(path, Path):
-            turns = stack.enter_context(one_of_several(path))
+        if asked is not None:
+            turns = stack.enter_context(one_of_several_at(path))
         else:
             stack.enter_context(sole_writer_of(path))
             stack.enter_context(shared_by_workers(worker_client, path))
@@ -217,7 +219,7 @@ def compute_gram(
         types = narrow, product_dtype
         scans = _scan(sides, kernels, chosen_map, zero_rows, types, report)
         header = _header(plan, kernels, chosen_map, scans, sides[0].feature_names)
-        if turns is None or asked is None or isinstance(path, ObjectPath):
+        if turns is None or asked is None:
             stack.enter_context(removed_if_samples_change(path))
             opened = GramStore.create(path, header, sides[0].feature_names)
         else:
@@ -243,21 +245,22 @@ def _check_layout(layout: object) -> None:
 
 
 def _place(
-    store: str | Place | None, plan: GramPlan, part: TilePart | None
-) -> tuple[Place, TemporaryFolder | None]:
-    """Path of the store, after a check of the disk, and its temporary folder if it has one."""
+    store: str | Place | None,
+    scratch: str | Place | None,
+    plan: GramPlan,
+    part: TilePart | None,
+) -> tuple[Place, TemporaryPlace | None]:
+    """Path of the store, after a check of the disk, and its temporary place if it has one."""
     if store is None and part is not None:
         raise InputError(f"{part} is for a store: give the folder that all parts share")
     plan.check()
-    folder = TemporaryFolder() if store is None else None
-    if is_url(store) and part is not None:
-        raise InputError(f"{part} needs the locks of a folder: give one that all parts share")
+    given = None if scratch is None else parse_place("scratch", scratch)
+    folder = temporary_place(given) if store is None else None
     path = parse_place("store", store) if folder is None else folder.path
     if is_occupied(path) and not (part and is_begun(path)):
         GramStore.open(path)  # raises before anything else is locked
-    elif not isinstance(path, ObjectPath):  # a server does not say what is free
-        parent = next(p for p in (path, *path.absolute().parents) if p.exists())
-        plan.check(disk_free=shutil.disk_usage(parent).free)
+    else:
+        plan.check(disk_free=free_bytes(path))
     return path, folder
 
 

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from dhsk.arrays import Floats, Rows
 from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError, InputError
-from dhsk.execution.folder import TemporaryFolder
+from dhsk.execution.folder import TemporaryPlace
 from dhsk.gram.array import TiledArray
 from dhsk.gram.derive import check_derivable, check_digits
 from dhsk.gram.gather import gather
@@ -69,7 +69,7 @@ class GramMatrix(TiledArray):
         kernel: Kernel,
         *,
         compute: bool = False,
-        folder: TemporaryFolder | None = None,
+        folder: TemporaryPlace | None = None,
     ) -> None:
         self.kernel = kernel
         self.path = store.path.absolute()

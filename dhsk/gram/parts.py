@@ -4,17 +4,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from dhsk.errors import SamplesChangedError, StoreError
 from dhsk.execution.lock import TURN_SECONDS, Turns, is_occupied
-from dhsk.files import remove_parts
+from dhsk.execution.owner import OwnedTurns
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.parts import TilePart, note_parts, share_of
 from dhsk.gram.storage.staging import stage_samples
 from dhsk.gram.storage.store import GramStore
-from dhsk.objects.places import Place
+from dhsk.objects.places import Place, remove_unfinished
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples
 
@@ -23,8 +22,8 @@ PATIENCE_SECONDS: Final = 3600.0
 
 
 def prepare_store(
-    turns: Turns,
-    path: Path,
+    turns: Turns | OwnedTurns,
+    path: Place,
     header: Header,
     sides: list[Samples],
     part: TilePart,
@@ -52,23 +51,23 @@ def prepare_store(
     return store
 
 
-def _prepare(path: Path, header: Header, sides: list[Samples], report: OnProgress) -> None:
-    remove_parts(path)  # of a part that was killed while it made the store
+def _prepare(path: Place, header: Header, sides: list[Samples], report: OnProgress) -> None:
+    remove_unfinished(path)  # of a part that was killed while it made the store
     with removed_if_samples_change(path):
         store = GramStore.create(path, header, sides[0].feature_names)
         deque(stage_samples(store, sides, report), maxlen=0)
 
 
-def _is_prepared(path: Path) -> bool:
+def _is_prepared(path: Place) -> bool:
     """Whether a store has all that its tiles are computed from."""
-    if not (path / "zarr.json").exists():
+    if not (path / "zarr.json").is_file():
         return False
     store = GramStore.open(path)
-    arrays = all((array.folder / "zarr.json").exists() for array in store.arrays)
+    arrays = all((array.folder / "zarr.json").is_file() for array in store.arrays)
     return arrays and store.has_sound_names() and all(map(store.samples.has, store.samples.sides))
 
 
-def _await_first(path: Path, waiting: Callable[[], None]) -> None:
+def _await_first(path: Place, waiting: Callable[[], None]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not _is_prepared(path):
         if time.monotonic() > deadline:

@@ -17,8 +17,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.staging import in_order_of, stage_samples
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tile_tasks import compute_tiles
-from dhsk.objects.path import ObjectPath
-from dhsk.objects.places import Place, parse_place, remove_unfinished
+from dhsk.objects.places import Place, is_url, parse_place, remove_unfinished
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples
 from dhsk.units import parse_bytes
@@ -100,7 +99,7 @@ def _plan(store: GramStore, sides: list[Samples], resources: Resources) -> GramP
     header = store.header
     plan = make_plan(
         GramSides.of(sides),
-        replace(resources, to_server=isinstance(store.path, ObjectPath)),
+        replace(resources, to_server=is_url(store.path)),
         dtype=header.dtype,
         product_dtype=header.product_dtype,
         n_kernels=len(store.kernels),

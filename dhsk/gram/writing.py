@@ -12,7 +12,7 @@ from dhsk.gram.memory import UPLOADS
 from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import TileValues
-from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import is_url
 
 
 class TileWriter:
@@ -26,7 +26,7 @@ class TileWriter:
     def __init__(self, store: GramStore) -> None:
         self._store = store
         self._open: dict[tuple[int, int, int], ChunkWriter] = {}
-        self._limit = UPLOADS if isinstance(store.path, ObjectPath) else 1
+        self._limit = UPLOADS if is_url(store.path) else 1
         self._flusher = ThreadPoolExecutor(self._limit)
         self._flushing: deque[Future[None]] = deque()
 

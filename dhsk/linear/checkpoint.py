@@ -1,7 +1,6 @@
 """Checkpoint of Newton's method, written after every step."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
 from dhsk.execution.checkpoint import Checkpoint
+from dhsk.objects.places import Place
 
 PREFIX: Final = "newton-"
 
@@ -63,7 +63,7 @@ class NewtonCheckpoint:
     The name, from `digest_of`, identifies the problems and their features.
     """
 
-    def __init__(self, folder: Path | None, name: str) -> None:
+    def __init__(self, folder: Place | None, name: str) -> None:
         self._entries = Checkpoint(folder, PREFIX)
         self._name = name
 

@@ -1,6 +1,5 @@
 """Checkpoint of the training of an exact SVM, and its progress."""
 
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.gram.row_map import RowMap
 from dhsk.models.journal import Journal
 from dhsk.models.problem import Problem
+from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, Progress
 from dhsk.solvers.decomposition import Round, RoundWatch
 from dhsk.solvers.round_checkpoint import RoundCheckpoint
@@ -39,7 +39,7 @@ class ExactCheckpoint:
     Without a folder nothing is written.
     """
 
-    def __init__(self, folder: Path | None, problem: Problem, row_map: RowMap) -> None:
+    def __init__(self, folder: Place | None, problem: Problem, row_map: RowMap) -> None:
         self.journal = Journal(folder, PREFIX)
         self._folder = folder
         self._entries = Checkpoint(folder, PREFIX)

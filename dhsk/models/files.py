@@ -4,8 +4,7 @@ import io
 import json
 import math
 import zipfile
-from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +13,12 @@ from scipy.sparse import csr_array
 from dhsk.arrays import Rows
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.limits import own_room
-from dhsk.files import parse_json, written_beside
+from dhsk.files import parse_json
 from dhsk.kernels import kernel_from_spec
 from dhsk.models.base import Arrays, TrainedModel
 from dhsk.models.exact import SvcModel
 from dhsk.models.low_rank import LowRankModel
+from dhsk.objects.places import Place, opened, parse_place, size_of, written
 from dhsk.samples import parse_sphere_map, parse_zero_rule
 from dhsk.samples.binary import read_header
 from dhsk.samples.paths import reading
@@ -33,11 +33,11 @@ _HEAD_BYTES: Final = 1 << 17
 """Upper bound on the bytes before the values of an array: numpy's usual headers have 65,535."""
 
 
-def save_model(model: TrainedModel, path: str | Path) -> None:
+def save_model(model: TrainedModel, path: str | Place) -> None:
     """Write a model in numpy's npz format, with any file name; an existing file is replaced.
 
     Raises InputError if the labels cannot be written without pickle, OSError if the file cannot be
-    written.
+    written, StoreError if a server refuses it.
     """
     own, arrays = model.to_arrays()
     header = {
@@ -58,26 +58,27 @@ def save_model(model: TrainedModel, path: str | Path) -> None:
         **arrays,
         **_row_arrays(model.rows),
     }
-    with written_beside(Path(path)) as file:
+    with written(parse_place("path", path)) as file:
         # An open file: np.savez would add .npz to a name. `_plain` and rows need no pickle, and
         # numpy before 2.2 would take allow_pickle for one more array.
         np.savez(file, **parts)
 
 
-def load_model(path: str | Path) -> SvcModel | LowRankModel:
+def load_model(path: str | Place) -> SvcModel | LowRankModel:
     """Read a model of `save_model`, with the same decision values to the last bit.
 
     Raises InputError if the file is missing, damaged, no model or of another version, BudgetError
     if its arrays do not fit in half of the free memory.
     """
-    path = Path(path)
+    path = parse_place("path", path)
     with reading(str(path)):
         if not path.is_file():
             raise InputError(f"there is no file {path}")
-        with path.open("rb") as file:  # by its name, an unreadable file is no archive either
+        _check_room(path, size_of(path) or 0)
+        with opened(path) as file:  # by its name, an unreadable file is no archive either
             if not zipfile.is_zipfile(file):
                 raise InputError(f"{path} is no dhsk model, or not the whole of one")
-    arrays = _read_arrays(path, own_room(None))
+            arrays = _read_arrays(file, path)
     header = _header(arrays.pop(_HEADER, None), path)
     try:
         return _KINDS[header["format"]].from_arrays(_common(header, arrays), header, arrays)
@@ -87,25 +88,30 @@ def load_model(path: str | Path) -> SvcModel | LowRankModel:
         raise InputError(f"{path} is a damaged model: {error}") from error
 
 
-def was_written_here(path: Path) -> bool:
+def was_written_here(path: Place) -> bool:
     """Whether a file, damaged or not, begins like a model file: with the array of the header."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         begin = file.read(64)
     return begin.startswith(b"PK") and b"header.npy" in begin
 
 
-def _read_arrays(path: Path, room: int) -> Arrays:
-    """Read all arrays of an archive; raise BudgetError before that if they exceed room bytes."""
-    with reading(str(path)):
-        with zipfile.ZipFile(path) as archive:
-            needed = sum(_bytes_of(archive, member) for member in archive.infolist())
-        if needed > room:
-            raise BudgetError(
-                f"the arrays of {path} take {format_bytes(needed)} but {format_bytes(room)} of "
-                "memory are left: make room, or read it on a machine with more"
-            )
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+def _check_room(path: Place, needed: int) -> None:
+    """Raise BudgetError if arrays do not fit in memory."""
+    room = own_room(None)
+    if needed > room:
+        raise BudgetError(
+            f"the arrays of {path} take {format_bytes(needed)} but {format_bytes(room)} of "
+            "memory are left: make room, or read it on a machine with more"
+        )
+
+
+def _read_arrays(file: IO[bytes], path: Place) -> Arrays:
+    """Read all arrays of an archive; raise BudgetError before that if they do not fit."""
+    with zipfile.ZipFile(file) as archive:
+        _check_room(path, sum(_bytes_of(archive, member) for member in archive.infolist()))
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
 
 
 def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
@@ -121,7 +127,7 @@ def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     return size
 
 
-def _header(stored: NDArray[Any] | None, path: Path) -> dict[str, Any]:
+def _header(stored: NDArray[Any] | None, path: Place) -> dict[str, Any]:
     """Parsed header of a model of a known kind and version."""
     try:
         header = parse_json(b"" if stored is None else stored.tobytes())

@@ -1,12 +1,12 @@
 """Checkpoint of the finished fits of a grid."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dhsk.execution.checkpoint import Checkpoint
+from dhsk.objects.places import Place
 from dhsk.solvers.dual import Fit
 
 _ARRAYS = ("support", "coef")
@@ -18,7 +18,7 @@ class Journal:
     Names are from `digest_of`; `prefix` begins those of the files.
     """
 
-    def __init__(self, folder: Path | None = None, prefix: str = "") -> None:
+    def __init__(self, folder: Place | None = None, prefix: str = "") -> None:
         self._entries = Checkpoint(folder, prefix)
 
     def get(self, name: str) -> tuple[list[Fit], Any] | None:

@@ -160,6 +160,7 @@ def _on_gram(
             zero_rows=row_map.zero_rows,
             memory=options.memory,
             client=options.client,
+            scratch=options.scratch,
             progress=options.report,
         )
 

@@ -3,7 +3,6 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +34,7 @@ from dhsk.nystrom.room import (
 )
 from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
+from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples
 
@@ -189,6 +189,7 @@ def _placed(
             zero_rows=row_map.zero_rows,
             memory=options.memory,
             client=options.client,
+            scratch=options.scratch,
             progress=options.report,
         )
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
@@ -200,7 +201,7 @@ def _placed(
 
 
 def _checkpoint(
-    samples: Samples, row_map: RowMap, making: "_Making", folder: Path | None
+    samples: Samples, row_map: RowMap, making: "_Making", folder: Place | None
 ) -> LandmarkCheckpoint:
     """Checkpoint of a choice, named by everything that determines it."""
     if folder is None or making.in_memory or not making.pivoted:

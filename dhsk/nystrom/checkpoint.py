@@ -1,12 +1,12 @@
 """Checkpoint of the choice of landmarks, written after every round."""
 
-from pathlib import Path
 from typing import Any, Final
 
 from dhsk.arrays import Floats
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.nystrom.cholesky import Factor
 from dhsk.nystrom.landmarks import PivotState
+from dhsk.objects.places import Place
 
 PREFIX: Final = "landmarks-"
 
@@ -17,7 +17,7 @@ class LandmarkCheckpoint:
     The name, from `digest_of`, identifies everything that determines the choice.
     """
 
-    def __init__(self, folder: Path | None, name: str) -> None:
+    def __init__(self, folder: Place | None, name: str) -> None:
         self._entries = Checkpoint(folder, PREFIX)
         self._name = name
 

@@ -1,13 +1,17 @@
 """Writing of the features of all samples to a store, block by block."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from dhsk.arrays import ROWS, Rows
-from dhsk.errors import InputError, SamplesChangedError
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import ROWS, Rows, blocks
+from dhsk.errors import SamplesChangedError
 from dhsk.execution.limits import core_count
-from dhsk.execution.lock import is_occupied, sole_writer
+from dhsk.execution.lock import is_occupied
+from dhsk.execution.owner import sole_writer_of
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
 from dhsk.files import full_disk_is_budget
@@ -16,6 +20,7 @@ from dhsk.gram.row_map import BLOCK_BYTES
 from dhsk.nystrom.feature_store import FeatureStore
 from dhsk.nystrom.features import FeatureMap
 from dhsk.nystrom.landmarks import require_room
+from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, counter, ignore
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.scan import rows_within
@@ -33,14 +38,14 @@ _COPIES: Final = 4
 def store_features(
     samples: Samples,
     features: FeatureMap,
-    path: str | Path,
+    path: Place,
     room: int,
     report: OnProgress = ignore,
-) -> None:
-    """Write the missing blocks of features to a zarr array in a local folder.
+) -> da.Array:
+    """Write the missing blocks of features to a zarr array in a folder or on a server.
 
     Samples are read twice, first to check and fingerprint all rows. The room is the memory of this
-    process in bytes.
+    process in bytes. The result is read from the store as needed.
 
     Raises
     ------
@@ -57,14 +62,12 @@ def store_features(
     SamplesChangedError
         Samples changed while they were read; a store that this call began is removed.
     """
-    if "://" in str(path):
-        raise InputError(f"{path}: object stores are not supported yet, give a local folder")
     n, width = samples.shape[0], features.width
-    store = FeatureStore(Path(path), (n, width), _rows_of(samples, features), features.dtype)
+    store = FeatureStore(path, (n, width), _rows_of(samples, features), features.dtype)
     threads = _threads(samples, features, store, room)
     store.check_kind()
     # BLAS on one thread gives the same bits on any number of cores.
-    with full_disk_is_budget(), sole_writer(store.path), one_blas_thread():
+    with full_disk_is_budget(), sole_writer_of(store.path), one_blas_thread():
         store.check_disk()
         row_map = features.row_map
         found = scan_side(samples, [row_map.kernel], row_map.sphere_map, report, row_map.zero_rows)
@@ -80,6 +83,22 @@ def store_features(
                 store.remove()
             raise
         store.record()
+    return _read_lazily(store)
+
+
+def _read_lazily(store: FeatureStore) -> da.Array:
+    """Stored features, (N, r), by block; each process reads with its own credentials."""
+    n, width = store.shape
+    rows = tuple(part.stop - part.start for part in blocks(n, store.rows))
+    read: da.Array = da.map_blocks(
+        _read_block, store, chunks=(rows, (width,)), dtype=store.dtype, meta=np.empty((0, 0))
+    )
+    return read
+
+
+def _read_block(store: FeatureStore, block_id: tuple[int, int]) -> NDArray[Any]:
+    """Block of a store."""
+    return store.read(block_id[0])
 
 
 def _write_missing(

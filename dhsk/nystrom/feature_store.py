@@ -1,4 +1,4 @@
-"""Features of all samples on disk: one zarr array, row block = chunk.
+"""Features of all samples in a store: one zarr array, row block = chunk.
 
 Layout, schema 1: an array (N, r) of chunks (rows, r), fill NaN, crc32c. The attribute
 "dhsk_features" describes samples, landmarks and kernel; "dhsk_crc32c" is its checksum, which stores
@@ -8,10 +8,8 @@ full size is the record of a finished block, and a finished array records the ch
 chunks by their places.
 """
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +23,7 @@ from dhsk.errors import (
     StoreMismatchError,
 )
 from dhsk.execution.lock import is_occupied
-from dhsk.files import REFUSED, refusal_of, remove_parts
+from dhsk.files import REFUSED, refusal_of
 from dhsk.gram.storage.chunks import write_chunk
 from dhsk.gram.storage.descriptions import (
     DESCRIPTION,
@@ -37,7 +35,7 @@ from dhsk.gram.storage.descriptions import (
 from dhsk.gram.storage.header import short
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.stored_array import StoredArray
-from dhsk.objects.places import Place
+from dhsk.objects.places import Place, free_bytes, remove_below, remove_unfinished, sizes_below
 from dhsk.units import format_bytes
 
 ATTRIBUTE: Final = "dhsk_features"
@@ -52,7 +50,7 @@ class FeatureStore:
     """Reader and writer of one store: an array of shape (N, r) in blocks of rows."""
 
     def __init__(
-        self, path: Path, shape: tuple[int, int], rows: int, dtype: "np.dtype[Any]"
+        self, path: Place, shape: tuple[int, int], rows: int, dtype: "np.dtype[Any]"
     ) -> None:
         self.path = path
         self.shape = shape
@@ -61,7 +59,7 @@ class FeatureStore:
         self._array = StoredArray(path, shape, (rows, shape[1]), dtype, float("nan"))
 
     @classmethod
-    def open(cls, path: Path) -> "FeatureStore":
+    def open(cls, path: Place) -> "FeatureStore":
         """Open an existing store, complete or not, to verify it.
 
         Raises CorruptTileError if its description is damaged, StoreError if it is no store of
@@ -96,8 +94,9 @@ class FeatureStore:
         return self._array.chunk_bytes
 
     def missing(self) -> list[int]:
-        """Indices of the blocks that do not have their full size on disk."""
-        return [number for number in range(self.n_blocks) if not self._array.has((number, 0))]
+        """Indices of the blocks that are not stored in their full size."""
+        sizes = sizes_below(self.path / "c")
+        return [n for n in range(self.n_blocks) if sizes.get(f"{n}/0") != self.block_bytes]
 
     def check_sound(self) -> None:
         """Read and verify all blocks.
@@ -121,10 +120,18 @@ class FeatureStore:
                 "them again, only what is missing is computed"
             )
 
-    def _is_sound(self, number: int) -> bool:
+    def read(self, number: int) -> NDArray[Any]:
+        """Read a block, (rows, r), and test its checksum.
+
+        Raises CorruptTileError if it is damaged, and IncompleteStoreError if it is missing.
+        """
         out: NDArray[Any] = np.empty(self._array.chunks, self.dtype)
+        self._array.read((number, 0), out)
+        return out[: self.shape[0] - number * self.rows]
+
+    def _is_sound(self, number: int) -> bool:
         try:
-            self._array.read((number, 0), out)
+            self.read(number)
         except (CorruptTileError, IncompleteStoreError):
             return False
         return True
@@ -139,8 +146,8 @@ class FeatureStore:
 
     def check_disk(self) -> None:
         """Raise BudgetError if the missing blocks do not fit on disk."""
-        needed, free = len(self.missing()) * self.block_bytes, shutil.disk_usage(self.path).free
-        if needed > free:
+        needed, free = len(self.missing()) * self.block_bytes, free_bytes(self.path)
+        if free is not None and needed > free:
             raise BudgetError(
                 f"the features need {format_bytes(needed)} on disk but only "
                 f"{format_bytes(free)} are free: choose another disk, or dtype='float32'"
@@ -175,7 +182,7 @@ class FeatureStore:
             )
         if not self._is_described():
             raise CorruptTileError(_DAMAGED.format(self.path))
-        remove_parts(self.path)
+        remove_unfinished(self.path)
 
     def _is_described(self) -> bool:
         """Whether zarr.json follows from the header and the shape; its attributes are adopted."""
@@ -198,8 +205,7 @@ class FeatureStore:
 
     def remove(self) -> None:
         """Delete the store; its description goes last."""
-        if (self.path / "c").exists():
-            shutil.rmtree(self.path / "c")
+        remove_below(self.path / "c")
         (self.path / DESCRIPTION).unlink()
 
     def write(self, number: int, values: NDArray[Any]) -> None:
@@ -227,7 +233,7 @@ def _attributes(
     return {ATTRIBUTE: described, **sums, **({} if names is None else {NAMES: list(names)})}
 
 
-def _described(path: Path) -> dict[str, Any]:
+def _described(path: Place) -> dict[str, Any]:
     """Description of the features of a store.
 
     Raises CorruptTileError if it is damaged, StoreError if the folder holds something else.
@@ -243,12 +249,12 @@ def _described(path: Path) -> dict[str, Any]:
     )
 
 
-def is_of_features(path: Path) -> bool:
+def is_of_features(path: Place) -> bool:
     """Whether a folder holds features, even if their description is damaged."""
     return "dhsk" not in attributes_of(path) and _was_of_features(path)
 
 
-def _was_of_features(path: Path) -> bool:
+def _was_of_features(path: Place) -> bool:
     """Whether an unreadable description was one of features before it was damaged."""
     try:
         text = (path / DESCRIPTION).read_bytes()
@@ -259,7 +265,7 @@ def _was_of_features(path: Path) -> bool:
     return any(sign in text for sign in _SIGNS)
 
 
-def _names(path: Path) -> list[str] | None:
+def _names(path: Place) -> list[str] | None:
     """Stored names of the input features."""
     names = attributes_of(path).get(NAMES)
     return names if isinstance(names, list) else None

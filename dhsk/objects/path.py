@@ -57,11 +57,15 @@ class ObjectPath:
 
     def __truediv__(self, part: str) -> "ObjectPath":
         """Path below this one."""
-        return ObjectPath(self.bucket, f"{self.key}/{part}")
+        return self.joinpath(part)
 
     def joinpath(self, *parts: str) -> "ObjectPath":
         """Path below this one."""
-        return ObjectPath(self.bucket, "/".join((self.key, *parts)))
+        return ObjectPath(self.bucket, "/".join(part for part in (self.key, *parts) if part))
+
+    def with_name(self, name: str) -> "ObjectPath":
+        """Path with another last part."""
+        return self.parent / name
 
     @property
     def name(self) -> str:
@@ -108,6 +112,17 @@ class ObjectPath:
         skipped = len(self.key) + 1
         return patiently(lambda: {key[skipped:]: size for key, size in self._below()})
 
+    def entries(self) -> set[str]:
+        """First parts of the keys below, relative to this path."""
+
+        def ask() -> set[str]:
+            with told(str(self), "listed"):
+                found = library().list_with_delimiter(self._store, self.key)
+            keys = [*found["common_prefixes"], *(meta["path"] for meta in found["objects"])]
+            return {key.rpartition("/")[2] for key in keys}
+
+        return patiently(ask)
+
     def check(self) -> None:
         """Ask the server once, with little patience; StoreError if this path cannot be listed."""
         patiently(lambda: next(self._below(chunk=1), None), FIRST_SECONDS)
@@ -118,6 +133,10 @@ class ObjectPath:
             for found in library().list(self._store, self.key, chunk_size=chunk):
                 for meta in found:
                     yield meta["path"], int(meta["size"])
+
+    def samefile(self, other: object) -> bool:
+        """Whether this is the object of a path or URL."""
+        return str(self) == str(other)
 
     # Content
 
@@ -196,11 +215,11 @@ class ObjectPath:
             raise FileNotFoundError(errno.ENOENT, "no such object", str(self))
         self._delete([self.key], patience)
 
-    def remove_below(self) -> None:
-        """Delete all objects below."""
-        keys = [f"{self.key}/{name}" for name in self.sizes()]
+    def remove_below(self, patience: float = PATIENCE_SECONDS) -> None:
+        """Delete all objects below; `patience` as in `unlink`."""
+        keys = patiently(lambda: [key for key, _ in self._below()], patience)
         for first in range(0, len(keys), _DELETED_AT_ONCE):
-            self._delete(keys[first : first + _DELETED_AT_ONCE])
+            self._delete(keys[first : first + _DELETED_AT_ONCE], patience)
 
     def _delete(self, keys: list[str], patience: float = PATIENCE_SECONDS) -> None:
         def delete() -> None:

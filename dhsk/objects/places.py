@@ -1,10 +1,16 @@
-"""Places of stores, on a disk or on an S3-like server, and what is done with either."""
+"""Places of stores and files, on a disk or on an S3-like server, and what is done with either."""
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
+from uuid import uuid4
 
-from dhsk.errors import InputError
+from dhsk import files
+from dhsk.errors import InputError, StoreError
 from dhsk.files import parse_path, remove_parts, written_beside
 from dhsk.objects.path import SCHEME, ObjectPath
 
@@ -34,14 +40,15 @@ def parse_place(name: str, value: Any) -> Place:
     return place
 
 
-def write_whole(place: Place, data: bytes) -> None:
-    """Write a file atomically; on a disk it is flushed, and folders are made as needed."""
-    if isinstance(place, ObjectPath):
-        place.write_bytes(data)
-        return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with written_beside(place, flush=True) as file:
-        file.write(data)
+def scratch_in(place: Place | None) -> Place | None:
+    """Prefix for temporary files beside results on a server; None for results on a disk.
+
+    Who has results on a server may share no disk with the workers.
+    """
+    return place / "scratch" if place is not None and is_url(place) else None
+
+
+# Questions
 
 
 def size_of(place: Place) -> int | None:
@@ -54,11 +61,122 @@ def size_of(place: Place) -> int | None:
         return None
 
 
+def sizes_below(place: Place) -> dict[str, int]:
+    """Bytes of all files below, by their names relative to this place, with slashes."""
+    if isinstance(place, ObjectPath):
+        return place.sizes()
+    found, skipped = {}, len(os.path.join(place, ""))  # noqa: PTH118  # stores have many files
+    for folder, _, names in os.walk(place):
+        for name in names:
+            file = f"{folder}/{name}"
+            with suppress(FileNotFoundError):  # renamed or removed since
+                found[file[skipped:]] = os.stat(file).st_size  # noqa: PTH116
+    return found
+
+
 def bytes_below(place: Place) -> int:
     """Bytes of all files below."""
+    return sum(sizes_below(place).values())
+
+
+def entries_of(place: Place) -> set[str]:
+    """Names of the files and folders directly below; none if there is no folder."""
     if isinstance(place, ObjectPath):
-        return sum(place.sizes().values())
-    return sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+        return place.entries()
+    return {entry.name for entry in place.iterdir()} if place.is_dir() else set()
+
+
+def free_bytes(place: Place) -> int | None:
+    """Free bytes of the disk that a folder is or will be on; None for servers, which do not say."""
+    if isinstance(place, ObjectPath):
+        return None
+    parent = next(path for path in (place, *place.absolute().parents) if path.exists())
+    return shutil.disk_usage(parent).free
+
+
+def is_within(place: Place, folder: Place) -> bool:
+    """Whether a path is that of a folder or below it."""
+    if isinstance(place, Path) and isinstance(folder, Path):
+        return place.resolve().is_relative_to(folder.resolve())
+    return f"{place}/".startswith(f"{folder}/")
+
+
+# Content
+
+
+def opened(place: Place) -> IO[bytes]:
+    """Open a file for reading; an object is read whole."""
+    return BytesIO(place.read_bytes()) if isinstance(place, ObjectPath) else place.open("rb")
+
+
+@contextmanager
+def written(
+    place: Place, mode: str = "wb", *, flush: bool = False, **options: Any
+) -> Iterator[IO[Any]]:
+    """Open a file as `written_beside`; that of a server is in memory, and one request writes it."""
+    if not isinstance(place, ObjectPath):
+        with written_beside(place, mode, flush=flush, **options) as file:
+            yield file
+        return
+    content = BytesIO()
+    with content if "b" in mode else TextIOWrapper(content, **options) as file:
+        yield file
+        file.flush()
+        place.write_bytes(content.getvalue())
+
+
+def write_whole(place: Place, data: bytes) -> None:
+    """Write a file atomically; on a disk it is flushed, and folders are made as needed."""
+    if isinstance(place, Path):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    with written(place, flush=True) as file:
+        file.write(data)
+
+
+def read_into(place: Place, start: int, *buffers: memoryview) -> None:
+    """Read bytes from `start` on into buffers, one after the other.
+
+    Raises EOFError, or StoreError for an object, if there are not enough.
+    """
+    if isinstance(place, ObjectPath):
+        place.read_parts(start, *buffers)
+        return
+    with place.open("rb", buffering=0) as file:
+        file.seek(start)
+        for buffer in buffers:
+            rest = buffer
+            while rest:
+                count = file.readinto(rest)
+                if not count:
+                    raise EOFError(str(place))
+                rest = rest[count:]
+
+
+# Folders
+
+
+@contextmanager
+def made_folder(place: Place) -> Iterator[None]:
+    """Make a folder, see `files.made_folder`; a server has none."""
+    if isinstance(place, ObjectPath):
+        yield
+        return
+    with files.made_folder(place):
+        yield
+
+
+def check_writable(place: Place) -> None:
+    """Write a temporary file into a folder, or an object below a prefix, before long work.
+
+    Raises StoreError if that is refused; OSError if there is no room, or no such folder.
+    """
+    if not isinstance(place, ObjectPath):
+        files.check_writable(place)
+        return
+    probe = place / f".dhsk-probe-{uuid4().hex}"
+    probe.write_bytes(b"")
+    with suppress(StoreError):  # who may write but not delete can still save results
+        probe.unlink(missing_ok=True)
 
 
 def remove_below(place: Place) -> None:
@@ -67,6 +185,20 @@ def remove_below(place: Place) -> None:
         place.remove_below()
     elif place.exists():
         shutil.rmtree(place)
+
+
+def remove_scratch(place: Place) -> None:
+    """Remove what killed processes left in `scratch_in` a place."""
+    scratch = scratch_in(place)
+    if scratch is not None:
+        remove_below(scratch)
+
+
+def remove_empty(place: Place) -> None:
+    """Remove a folder if it is empty."""
+    if isinstance(place, Path):
+        with suppress(OSError):
+            place.rmdir()
 
 
 def remove_unfinished(place: Place) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from dhsk.errors import InputError
-from dhsk.files import written_beside
+from dhsk.objects.places import Place, parse_place, written
 from dhsk.report import choice, classes, fits, low_rank
 from dhsk.report.markup import Html, section, table, tag
 from dhsk.report.words import (
@@ -26,7 +26,7 @@ from dhsk.results.parts import Results
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def write_report(results: Results, path: str | Path) -> None:
+def write_report(results: Results, path: str | Place) -> None:
     """Write a cross-validation as one HTML page that loads nothing.
 
     The same results give the same bytes, with the same versions of dhsk and matplotlib. The page
@@ -45,10 +45,10 @@ def write_report(results: Results, path: str | Path) -> None:
         There is no such folder.
     """
     page = _page(results)
-    target = Path(path)
-    if not target.parent.is_dir():
+    target = parse_place("path", path)
+    if isinstance(target, Path) and not target.parent.is_dir():
         raise InputError(f"the folder '{target.parent}' for the report does not exist; create it")
-    with written_beside(target, "w", encoding="utf-8", newline="\n") as file:
+    with written(target, "w", encoding="utf-8", newline="\n") as file:
         file.write(page)
 
 

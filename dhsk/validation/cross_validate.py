@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
 
@@ -14,9 +13,10 @@ from distributed import Client
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.workers import computing
-from dhsk.files import full_disk_is_budget, parse_path
+from dhsk.files import full_disk_is_budget
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import HeatKernel, Kernel
+from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.progress import OnProgress, ignore
 from dhsk.results.columns import Row, summarise
 from dhsk.results.parts import FewSamples, LowRank, SearchStage, Splitting, Timings
@@ -56,8 +56,8 @@ def cross_validate(
     zero_rows: ZeroRule = "center",
     memory: int | str | None = None,
     client: Client | None = None,
-    store: str | Path | None = None,
-    out: str | Path | None = None,
+    store: str | Place | None = None,
+    out: str | Place | None = None,
     random_state: int = 0,
     progress: OnProgress | None = None,
     **old_names: Any,
@@ -138,14 +138,14 @@ def cross_validate(
     client
         Where to compute; None takes dask's current client, or threads of this process.
     store
-        Folder for the stores of inner products, `cosine` and, if a kernel needs it, `linear`, and
-        one for each kernel that no products determine. None for `out`/gram, or temporary ones if
-        there is no `out`. Only for samples.
+        Folder or ``s3://`` prefix for the stores of inner products, `cosine` and, if a kernel needs
+        it, `linear`, and one for each kernel that no products determine. None for `out`/gram, or
+        temporary ones if there is no `out`. Only for samples.
     out
-        Folder for what is finished while the grid runs: the fits in `fits`, from which the same
-        call goes on where it was, and the rows of `CvResult.results_` in `results.csv`, which is
-        replaced, in one step, after each kernel. One that is there is removed once the samples are
-        read.
+        Folder or ``s3://`` prefix for what is finished while the grid runs: the fits in `fits`,
+        from which the same call goes on where it was, and the rows of `CvResult.results_` in
+        `results.csv`, which is replaced, in one step, after each kernel. One that is there is
+        removed once the samples are read.
     random_state
         Seed of the shuffled folds, and of the landmarks.
     progress
@@ -188,7 +188,7 @@ def cross_validate(
     low_rank, places = without_old_names(low_rank, out, old_names)
     seed = random_state_of(random_state, old_names)
     if store is not None:
-        places["store"] = parse_path("store", store)
+        places["store"] = parse_place("store", store)
     parse_zero_rule(zero_rows)
     square = open_square(G_or_X, precomputed=_is_precomputed(kernels))
     if isinstance(square, np.ndarray) and (refit or test is not None):
@@ -213,6 +213,7 @@ def cross_validate(
         store=places["store"] or temporary.path,
         journal=places["journal"],
         table=places["table"],
+        scratch=scratch_in(places["journal"]),
         on_demand=store is None,
     )
     with full_disk_is_budget(), computing(client) as computed_on:

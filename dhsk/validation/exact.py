@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, Protocol
 
@@ -65,7 +64,7 @@ LEFT_OUT: Final = (
 class CvOptions(RunOptions):
     """Where a grid is computed, and where finished kernels are kept."""
 
-    table: Path | None = None
+    table: Place | None = None
     """CSV file for the rows of finished kernels; None for no file."""
     on_demand: bool = False
     """Whether kernel values may be computed on demand, as no store was asked for."""

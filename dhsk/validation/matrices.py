@@ -4,11 +4,9 @@ Or their values are computed on demand, and only the mapped samples are stored.
 """
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.kernels import Kernel
 from dhsk.models.gram_source import GramSource
+from dhsk.objects.places import entries_of, free_bytes
 from dhsk.results.columns import KernelColumns
 from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.solvers.sources import ArraySource, Source
@@ -68,16 +67,15 @@ class KernelMatrices:
         store = self._options.store
         if not isinstance(self.square, Samples) or store is None:
             return False
-        return not any(is_occupied(folder) for folder in Path(store).glob("*"))
+        return not any(is_occupied(store / name) for name in entries_of(store))
 
     def fit_disk(self, resources: Resources) -> bool:
         """Whether a store of products fits the disk."""
         assert isinstance(self.square, Samples)
         assert self._options.store is not None
-        folder = Path(self._options.store).absolute()
-        parent = next(path for path in (folder, *folder.parents) if path.exists())
         plan = make_plan(GramSides.of([self.square]), resources)
-        return plan.disk_bytes <= shutil.disk_usage(parent).free
+        free = free_bytes(self._options.store)
+        return free is None or plan.disk_bytes <= free
 
     @property
     def made(self) -> GramMatrix | None:
@@ -106,9 +104,10 @@ class KernelMatrices:
                 product,
                 sphere_map=self._map if kernel.spherical else "identity",
                 zero_rows=self.zero_rows,
-                store=None if self._on_demand else Path(store) / _folder(product),
+                store=None if self._on_demand else store / _folder(product),
                 memory=self._options.memory,
                 client=self._options.client,
+                scratch=self._options.scratch,
                 progress=self._options.report,
             )
         return self._made[product].with_kernel(kernel)

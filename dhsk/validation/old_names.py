@@ -2,11 +2,10 @@
 
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from dhsk.errors import InputError
-from dhsk.files import parse_path
+from dhsk.objects.places import Place, parse_place
 from dhsk.results.parts import LowRank
 
 _LOW_RANK: Final = ("rank", "selection", "oversampling", "loss")
@@ -17,7 +16,7 @@ _PLACES: Final = {"store": "gram", "journal": "fits", "table": "results.csv"}
 
 def without_old_names(
     low_rank: LowRank | None, out: Any, old: Mapping[str, Any]
-) -> tuple[LowRank | None, dict[str, Path | None]]:
+) -> tuple[LowRank | None, dict[str, Place | None]]:
     """Take arguments by their new names and by their old ones, of which it warns.
 
     Returns
@@ -35,11 +34,11 @@ def without_old_names(
         new = ", ".join(f"{name}={value!r}" for name, value in options.items())
         _warn(options, f"low_rank=dhsk.LowRank({new})", given=low_rank)
         low_rank = None if options.get("rank") is None else LowRank(**options)
-    folder = None if out is None else parse_path("out", out)
+    folder = None if out is None else parse_place("out", out)
     places = {name: None if folder is None else folder / kept for name, kept in _PLACES.items()}
     for name in [name for name in ("journal", "table") if old.get(name) is not None]:
         _warn([name], f"out=FOLDER, which has it as {_PLACES[name]}", given=out)
-        places[name] = parse_path(name, old[name])
+        places[name] = parse_place(name, old[name])
     return low_rank, places
 
 

@@ -5,11 +5,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from dhsk.errors import InputError
-from dhsk.files import parse_json, written_beside
+from dhsk.files import parse_json
+from dhsk.objects.places import Place, parse_place, written
 from dhsk.report import write_report
 from dhsk.report.markup import joined, table, tag
 from dhsk.report.words import brief, label, metric, named, score
@@ -107,7 +107,7 @@ class CvResult(Results):
             ) from error
         return pandas.DataFrame(self.results_)
 
-    def to_json(self, path: str | Path) -> None:
+    def to_json(self, path: str | Place) -> None:
         """Write everything as JSON.
 
         Parameters
@@ -115,10 +115,10 @@ class CvResult(Results):
         path
             File to write; replaced in one step if it exists.
         """
-        with written_beside(Path(path), "w", encoding="utf-8") as file:
+        with written(parse_place("path", path), "w", encoding="utf-8") as file:
             file.write(json.dumps(self.data, indent=1, allow_nan=False) + "\n")
 
-    def to_csv(self, path: str | Path) -> None:
+    def to_csv(self, path: str | Place) -> None:
         """Write `results_` as a table.
 
         Parameters
@@ -126,9 +126,9 @@ class CvResult(Results):
         path
             File to write; replaced in one step if it exists.
         """
-        write_rows(self.rows, Path(path))
+        write_rows(self.rows, parse_place("path", path))
 
-    def report(self, path: str | Path) -> None:
+    def report(self, path: str | Place) -> None:
         """Write one self-contained HTML page.
 
         Parameters
@@ -139,7 +139,7 @@ class CvResult(Results):
         write_report(self, path)
 
     @classmethod
-    def from_json(cls, path: str | Path) -> "CvResult":
+    def from_json(cls, path: str | Place) -> "CvResult":
         """Read what `to_json` wrote, with this version or the one before.
 
         Parameters
@@ -158,20 +158,20 @@ class CvResult(Results):
             The file is damaged, or of a schema that this version does not read.
         """
         try:
-            return read_results(cls, parse_json(Path(path).read_bytes()))
+            return read_results(cls, parse_json(parse_place("path", path).read_bytes()))
         except ValueError as error:
             raise InputError(f"{path}: {error}") from error
 
 
-def remove_rows(path: Path | None) -> None:
+def remove_rows(path: Place | None) -> None:
     """Remove a table that an earlier grid left, if there is one."""
     if path is not None and path.exists():  # a read-only disk fails even without the file
         path.unlink()
 
 
-def write_rows(rows: Sequence[Row], path: Path) -> None:
+def write_rows(rows: Sequence[Row], path: Place) -> None:
     """Write one row of results or more as a table; replace an existing file."""
-    with written_beside(path, "w", newline="") as file:
+    with written(path, "w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(flat(rows[0])))
         writer.writeheader()
         writer.writerows(map(flat, rows))

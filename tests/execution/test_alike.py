@@ -160,8 +160,8 @@ def test_a_folder_of_one_machine_is_an_error(two: Client, tmp_path: Path) -> Non
     def hide(path: Path, other: Path) -> None:
         from dhsk.execution import folder_check
 
-        whole = folder_check._signature
-        folder_check._signature = lambda folder: whole(other if folder == path else folder)
+        whole = folder_check.holder_of
+        folder_check.holder_of = lambda folder: whole(other if folder == path else folder)
 
     store = tmp_path / "x.gram"
     two.run(hide, store, other, workers=[address_of(two, 1)])
@@ -177,17 +177,17 @@ def test_a_folder_that_cannot_be_written_is_an_error(two: Client, tmp_path: Path
     """A worker of another user, or of a read-only mount."""
 
     def deny() -> None:
-        from pathlib import Path
+        import tempfile
 
-        def refuse(path: Any) -> None:
-            raise PermissionError(13, "Permission denied", str(path))
+        def refuse(dir: Any) -> None:
+            raise PermissionError(13, "Permission denied", str(dir))
 
-        Path.touch = refuse  # type: ignore[assignment,method-assign]
+        tempfile.TemporaryFile = refuse  # type: ignore[assignment]
 
     two.run(deny, workers=[address_of(two, 0)])
     with (
         sole_writer(tmp_path),
-        pytest.raises(dhsk.InputError, match=r"worker 0 on .* cannot write to .* \(Permission"),
+        pytest.raises(dhsk.InputError, match=r"worker 0 on .* cannot be written \(Permission"),
         shared_by_workers(two, tmp_path),
     ):
         pass

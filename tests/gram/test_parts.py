@@ -10,6 +10,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from dhsk.execution.lock import TURNS_NAME, one_of_several, sole_writer
 from dhsk.gram import parts
 from dhsk.gram.storage.parts import TilePart, numbers_of_parts, share_of
 from dhsk.gram.storage.tiling import Tiling
+from dhsk.objects.path import ObjectPath
 
 DIM, N, TILE = 30, 230, 40
 N_TILES = 21
@@ -160,6 +163,54 @@ def test_no_part_beside_a_whole_run(counts: Callable[[int, int], Any], tmp_path:
         dhsk.compute_gram(X, HEAT, store=store, tile=TILE, part=(1, 2))
     dhsk.compute_gram(X, HEAT, store=store, tile=TILE)
     assert {file.name for file in store.iterdir()} == {"gram", "rows", "zarr.json"}
+
+
+@pytest.fixture
+def place(bucket: str, request: Any) -> ObjectPath:
+    """A prefix of this test's own, on a server."""
+    return ObjectPath(bucket, request.node.name)
+
+
+def test_parts_on_a_server_are_the_whole(
+    counts: Callable[[int, int], Any], tmp_path: Path, place: ObjectPath
+) -> None:
+    """Parts at once, a missing one that is named, and the finishing call write the files of one."""
+    X, options = counts(N, DIM), {"kernel": HEAT, "tile": TILE}
+    with ThreadPoolExecutor(3) as pool:
+        make = partial(dhsk.compute_gram, X, store=place, **options)
+        list(pool.map(lambda number: make(part=(number, 4)), (1, 2, 4)))
+    done = CliRunner().invoke(commands, ["verify", str(place)])
+    assert "run part 3 of 4 again" in str(done.exception)
+    with pytest.raises(dhsk.StoreMismatchError, match="other samples"):
+        dhsk.compute_gram(X + 1, store=place, part=(3, 4), **options)
+    dhsk.compute_gram(X, store=str(place), **options)
+    dhsk.compute_gram(X, store=tmp_path / "w", **options)
+    assert {name: place.joinpath(name).read_bytes() for name in place.sizes()} == files_of(
+        tmp_path / "w"
+    )
+
+
+def test_a_part_on_a_server_waits_for_the_one_that_stages(
+    counts: Callable[[int, int], Any], place: ObjectPath
+) -> None:
+    """Samples are staged once; the others say that they wait."""
+    X, seen = counts(N, DIM), []
+    options = {"store": place, "tile": TILE, "part": (1, 2)}
+    begun, staged = threading.Event(), []
+
+    def slowly(event: dhsk.Progress) -> None:
+        if event.stage == "staging":
+            staged.append(event)
+            begun.set()
+            while not any(event.stage == "waiting" for event in seen):
+                time.sleep(0.01)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(dhsk.compute_gram, X, HEAT, progress=slowly, **options)
+        assert begun.wait(60)
+        dhsk.compute_gram(X, HEAT, progress=seen.append, **options)
+        first.result()
+    assert not any(event.stage == "staging" for event in seen)
 
 
 def command(folder: Path, part: str) -> subprocess.Popen[bytes]:

@@ -300,8 +300,36 @@ def test_what_is_no_store_of_features_is_refused(
         pytest.raises(StoreError, match="is being written by process"),
     ):
         model.write(X, tmp_path / "other")
-    with pytest.raises(InputError, match="object stores are not supported yet"):
-        model.write(X, "s3://bucket/z")
+
+
+def test_a_server_has_the_files_of_a_folder(
+    model: NystromFeatures, X: Any, small_blocks: None, tmp_path: Path, bucket: str
+) -> None:
+    """Written in two runs, read by Dask, described, verified; damage and other features named."""
+    place = ObjectPath(bucket, "features")
+    expected = model.write(X, tmp_path / "z").compute()
+
+    def interrupt(event: Progress) -> None:
+        if event.stage == "features" and event.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.write(X, str(place), progress=interrupt)
+    assert 0 < len(FeatureStore.open(place).missing()) < 10
+    Z = model.write(X, str(place))
+    assert np.array_equal(Z.compute(), expected)
+    assert np.array_equal(pickle.loads(pickle.dumps(Z))[30:70].compute(), expected[30:70])
+    files = {str(f.relative_to(tmp_path / "z")): f for f in (tmp_path / "z").rglob("*")}
+    assert {name: place.joinpath(name).read_bytes() for name in place.sizes()} == {
+        name: file.read_bytes() for name, file in files.items() if file.is_file()
+    }
+    said = [CliRunner().invoke(commands, ["info", str(p)]).output for p in (tmp_path / "z", place)]
+    assert said[0] == said[1].replace(str(place), str(tmp_path / "z"))
+    with pytest.raises(StoreMismatchError, match="features of other samples"):
+        model.write(X + 1, str(place))
+    (place / "c" / "1" / "0").write_bytes(bytes((place / "c" / "1" / "0").size() or 0))
+    found = CliRunner().invoke(commands, ["verify", str(place)])
+    assert f"delete {place}/c/1/0, and write" in str(found.exception)
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan])

@@ -10,9 +10,8 @@ from hashlib import sha256
 from typing import Final
 
 from dhsk.errors import CorruptTileError
-from dhsk.files import parse_json, written_beside
-from dhsk.objects.path import ObjectPath
-from dhsk.objects.places import Place
+from dhsk.files import parse_json
+from dhsk.objects.places import Place, written
 
 NAMES_FILE: Final = "feature_names.json"
 
@@ -24,11 +23,7 @@ def digest_of_names(names: Sequence[str] | None) -> str | None:
 
 def write_names(store: Place, names: Sequence[str]) -> None:
     """Write names into the folder of a store atomically."""
-    place = store / NAMES_FILE
-    if isinstance(place, ObjectPath):
-        place.write_bytes(_encoded(names))
-        return
-    with written_beside(place) as file:
+    with written(store / NAMES_FILE) as file:
         file.write(_encoded(names))
 
 

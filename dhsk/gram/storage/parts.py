@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +12,6 @@ from dhsk.execution.lock import TURNS_NAME
 from dhsk.files import parse_json
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.kernels.base import whole_parameter
-from dhsk.objects.path import ObjectPath
 from dhsk.objects.places import Place
 
 Tile = tuple[int, int]
@@ -69,28 +67,24 @@ def share_of(tiling: Tiling, part: TilePart) -> set[Tile]:
     }
 
 
-def note_parts(path: Path, count: int) -> None:
+def note_parts(path: Place, count: int) -> None:
     """Record the number of parts in a store's folder, for `whose`."""
-    (path / TURNS_NAME).write_text(json.dumps({"parts": count}))  # in place: it is locked
+    text = json.dumps({"parts": count})
+    (path / TURNS_NAME).write_bytes(text.encode())  # in place: the file may be locked
 
 
 def forget_parts(path: Place) -> None:
     """Remove the record, as the store is finished."""
-    if isinstance(path, Path):
-        (path / TURNS_NAME).unlink(missing_ok=True)
+    (path / TURNS_NAME).unlink(missing_ok=True)
 
 
 def is_begun(path: Place) -> bool:
     """Whether parts have begun to make a store that has no description yet."""
-    if isinstance(path, ObjectPath):  # they need locks
-        return False
-    return (path / TURNS_NAME).exists() and not (path / "zarr.json").exists()
+    return (path / TURNS_NAME).is_file() and not (path / "zarr.json").is_file()
 
 
 def whose(path: Place, tiling: Tiling, tiles: Sequence[Tile]) -> str:
     """Parts that compute the given tiles, in words; empty if the store is not made by parts."""
-    if isinstance(path, ObjectPath):
-        return ""
     try:
         count = int(parse_json((path / TURNS_NAME).read_text())["parts"])
     except (OSError, ValueError, KeyError, TypeError):

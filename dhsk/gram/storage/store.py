@@ -44,8 +44,7 @@ from dhsk.gram.storage.parts import whose
 from dhsk.gram.storage.staged import Side, StagedSamples
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.kernels import Kernel, kernel_from_spec
-from dhsk.objects.path import ObjectPath
-from dhsk.objects.places import Place, remove_below, remove_unfinished
+from dhsk.objects.places import Place, remove_below, remove_unfinished, sizes_below
 
 _DESCRIPTION: Final = (
     "the description of {} is damaged (zarr.json): restore that file from a copy, or compute the "
@@ -261,17 +260,10 @@ class GramStore:
         ]
 
     def _present_chunks(self, array: StoredArray) -> set[tuple[int, int]]:
-        if isinstance(array.folder, ObjectPath):
-            return {
-                place
-                for name, size in (array.folder / "c").sizes().items()
-                if size == array.chunk_bytes and (place := _place_of(name)) is not None
-            }
         return {
-            (int(file.parent.name), int(file.name))
-            for file in (array.folder / "c").glob("*/*")
-            # A temporary file of a write has a longer name.
-            if file.name.isdigit() and file.stat().st_size == array.chunk_bytes
+            place
+            for name, size in sizes_below(array.folder / "c").items()
+            if size == array.chunk_bytes and (place := _place_of(name)) is not None
         }
 
     def damaged_tiles(self) -> list[tuple[int, int]]:
@@ -337,7 +329,7 @@ def _named(tiles: Sequence[tuple[int, int]]) -> str:
 
 
 def _place_of(name: str) -> tuple[int, int] | None:
-    """Place of a chunk from its key below ``c``; None for another object."""
+    """Place of a chunk from its name below ``c``; None for a temporary file."""
     i, _, j = name.partition("/")
     return (int(i), int(j)) if i.isdigit() and j.isdigit() else None
 
