@@ -1,5 +1,6 @@
 """Models, checkpoints and results of commands on a server with the interface of S3, here moto."""
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,7 @@ def test_workers_share_no_folder(
             estimator = dhsk.NystromSVC(12, random_state=3, client=client)
         found = estimator.fit_samples(X, y, look, str(place))
     assert staged
+    gc.collect()
     assert not any("rows" in name for name in place.sizes())
     expected = estimator.set_params(client=None).fit(X, y)
     np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X))

@@ -1,5 +1,6 @@
 """Features in row blocks: a lazy Dask array, and a zarr array that a killed run goes on with."""
 
+import pickle
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -11,15 +12,19 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from click.testing import CliRunner
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 import dhsk
+from dhsk.commands.cli import commands
 from dhsk.errors import BudgetError, CorruptTileError, InputError, StoreError, StoreMismatchError
 from dhsk.estimators.nystrom import NystromFeatures
 from dhsk.execution.lock import sole_writer
 from dhsk.nystrom import feature_blocks, features
-from dhsk.nystrom.feature_store import ATTRIBUTE
+from dhsk.nystrom.feature_store import ATTRIBUTE, FeatureStore
+from dhsk.objects.path import ObjectPath
+from dhsk.progress import Progress
 
 N, DIM, ROWS = 150, 12, 16
 """Ten blocks, the last of six rows."""
