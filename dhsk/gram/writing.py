@@ -1,7 +1,6 @@
 """Writes each tile when it is computed, and flushes it while others are computed."""
 
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +12,7 @@ from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import TileValues
 from dhsk.objects.places import is_url
+from dhsk.objects.whole import Spare
 
 
 class TileWriter:
@@ -28,7 +28,8 @@ class TileWriter:
         self._open: dict[tuple[int, int, int], ChunkWriter] = {}
         self._limit = UPLOADS if is_url(store.path) else 1
         self._flusher = ThreadPoolExecutor(self._limit)
-        self._flushing: deque[Future[None]] = deque()
+        self._flushing: set[Future[None]] = set()
+        self._spare: Spare = []
 
     def __enter__(self) -> "TileWriter":
         return self
@@ -41,7 +42,7 @@ class TileWriter:
 
     def _append(self, place: tuple[int, int, int], values: NDArray[Any]) -> None:
         if place not in self._open:
-            self._open[place] = self._store.chunk_writer(*place)
+            self._open[place] = self._store.chunk_writer(*place, spare=self._spare)
         chunk = self._open[place]
         chunk.append(values)
         tiling = self._store.header.tiling
@@ -49,13 +50,15 @@ class TileWriter:
         if chunk.rows == rows.stop - rows.start:
             chunk.finish()
             self._wait(self._limit - 1)
-            self._flushing.append(self._flusher.submit(chunk.commit))
+            self._flushing.add(self._flusher.submit(chunk.commit))
             del self._open[place]
 
     def _wait(self, left: int) -> None:
         """Wait until at most `left` chunks are on their way."""
         while len(self._flushing) > left:
-            self._flushing.popleft().result()
+            done, self._flushing = wait(self._flushing, return_when=FIRST_COMPLETED)
+            for chunk in done:
+                chunk.result()
 
     def __exit__(
         self,

@@ -3,9 +3,10 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.files import FileBeside
 from dhsk.objects.path import ObjectPath
@@ -25,9 +26,19 @@ class Whole(Protocol):
         """Forget the bytes, if they are not in their place."""
 
 
-def begin_whole(place: Place, size: int) -> Whole:
-    """Begin content of a size in bytes; folders are made as needed."""
-    return _Object(place, size) if isinstance(place, ObjectPath) else _File(place, size)
+Spare: TypeAlias = list[NDArray[np.uint8]]
+"""Memory of objects that are written, for the next ones of the same size. Measured on 32 MiB: to
+fill new memory takes 16 ms of processor time, to fill this 11 ms."""
+
+
+def begin_whole(place: Place, size: int, spare: Spare | None = None) -> Whole:
+    """Begin content of a size in bytes; folders are made as needed.
+
+    An object takes its memory from `spare`, if there is any, and leaves it there.
+    """
+    if isinstance(place, ObjectPath):
+        return _Object(place, size, [] if spare is None else spare)
+    return _File(place, size)
 
 
 class _File:
@@ -59,21 +70,26 @@ class _File:
 class _Object:
     """Bytes in memory, which one request writes: a server shows no part of it."""
 
-    def __init__(self, path: ObjectPath, size: int) -> None:
+    def __init__(self, path: ObjectPath, size: int, spare: Spare) -> None:
         self._path = path
-        self._bytes = np.empty(size, np.uint8)
+        self._spare = spare
+        self._bytes: NDArray[np.uint8] | None = spare.pop() if spare else np.empty(size, np.uint8)
         self._filled = 0
 
     def write(self, part: memoryview) -> None:
+        assert self._bytes is not None
         end = self._filled + len(part)
         self._bytes[self._filled : end] = part
         self._filled = end
 
     def commit(self) -> None:
+        assert self._bytes is not None
         try:
             self._path.write_bytes(self._bytes.data)
         finally:
             self.discard()
 
     def discard(self) -> None:
-        self._bytes = np.empty(0, np.uint8)
+        if self._bytes is not None:
+            self._spare.append(self._bytes)
+        self._bytes = None

@@ -50,9 +50,11 @@ def main(url: str, megabytes: int, threads: int) -> None:
     whole = np.concatenate([values.view(np.uint8).ravel(), np.zeros(4, np.uint8)])
 
     def by_store() -> None:
-        def write(first: int) -> None:
+        numbers = iter(range(CHUNKS))  # the next tile is for the thread that is ready
+
+        def write(_: int) -> None:
             with TileWriter(store) as writer:
-                for i in range(first, CHUNKS, threads):
+                for i in numbers:
                     rows = slice(i * tile, (i + 1) * tile)
                     writer.put(TileValues(i, 0, 0, rows, slice(0, tile), values))
 

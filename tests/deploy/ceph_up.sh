@@ -3,7 +3,7 @@
 # usage: ceph_up.sh FOLDER PORT; process ids are in FOLDER/run
 set -eu
 C=$1; P=$2
-rm -rf $C; mkdir -p $C/{mon,osd,mgr,run,log,rgw}; FSID=$(uuidgen)
+rm -rf $C; mkdir -p $C/{mon,osd,mgr,run,log,rgw}; FSID=$(cat /proc/sys/kernel/random/uuid)
 cat > $C/ceph.conf <<CONF
 [global]
 fsid = $FSID
@@ -53,7 +53,7 @@ monmaptool --create --fsid $FSID --addv a '[v2:127.0.0.1:3300,v1:127.0.0.1:6789]
 mkdir -p $C/mon/a $C/mgr/x $C/osd/0
 ceph-mon -c $CEPH_CONF --mkfs -i a --monmap $C/monmap
 ceph-mon -c $CEPH_CONF -i a
-U=$(uuidgen); ceph -c $CEPH_CONF osd new $U >/dev/null
+U=$(cat /proc/sys/kernel/random/uuid); ceph -c $CEPH_CONF osd new $U >/dev/null
 ceph-osd -c $CEPH_CONF -i 0 --mkfs --osd-uuid $U >/dev/null 2>&1
 ceph-osd -c $CEPH_CONF -i 0
 ceph -c $CEPH_CONF osd crush add osd.0 1.0 root=default host=$(hostname -s) >/dev/null 2>&1 || true
@@ -62,4 +62,3 @@ ceph -c $CEPH_CONF osd stat
 timeout 60 radosgw-admin -c $CEPH_CONF --name client.rgw user create --uid=t --display-name=t --access-key=k --secret=quite-secret 2>/dev/null | grep -c access_key
 radosgw -c $CEPH_CONF --name client.rgw
 for i in $(seq 60); do python3 -c "import socket;socket.create_connection(('127.0.0.1',$P),1)" 2>/dev/null && break; sleep .3; done
-curl -s -o /dev/null -w 'rgw http %{http_code}\n' http://127.0.0.1:$P/

@@ -1,5 +1,6 @@
-"""Gram stores on a real server with the interface of S3: Ceph, started here."""
+"""Stores and models on a real server with the interface of S3: Ceph, started and killed here."""
 
+import csv
 import os
 import shutil
 import signal
@@ -10,15 +11,18 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from time import monotonic, sleep
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
 pytest.importorskip("obstore")
 
 from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place
 
 PROGRAMS = ("ceph", "ceph-mon", "ceph-osd", "radosgw", "radosgw-admin", "monmaptool")
 DHSK = str(Path(sys.executable).parent / "dhsk")
@@ -51,6 +55,11 @@ class Ceph:
         make = "import boto3\nboto3.client('s3').create_bucket(Bucket='bucket')"
         names = self.environment | {"AWS_DEFAULT_REGION": "us-east-1"}
         subprocess.run([sys.executable, "-c", make], env=os.environ | names, check=True)
+
+    def start_gateway(self) -> None:
+        """Start the gateway again, and wait until it answers."""
+        self.run("radosgw", "--name", "client.rgw")
+        await_that(self.answers)
 
     def kill(self, name: str) -> None:
         """End a daemon at once, with all its requests."""
@@ -118,6 +127,95 @@ def place(ceph: Ceph, monkeypatch: pytest.MonkeyPatch) -> ObjectPath:
     for name, value in ceph.environment.items():
         monkeypatch.setenv(name, value)
     return ObjectPath("bucket", f"{uuid4().hex}/x.gram")
+
+
+COMMANDS = {
+    "gram": ("gram", "x.npy", "--tile", "250", "--dtype", "float32", "--workers", "1"),
+    "cv": ("cv", "x.npy", "--labels", "y.txt", "--folds", "2", "--C", "1,10", "--workers", "1"),
+    "model": ("train", "x.npy", "--labels", "y.txt", "--rank", "100", "--workers", "1"),
+}
+BEGUN = {"gram": "gram/c/", "cv": "gram/cosine/gram/c/", "model": ".part/"}
+"""What is in the name of an object that says that a command is amid its work."""
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with samples, labels, and the results of all commands on the disk."""
+    folder = tmp_path_factory.mktemp("inputs")
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1.0, (2000, 30)) + 1.0
+    X[1000:, :5] += rng.poisson(1.0, (1000, 5))
+    np.save(folder / "x.npy", X)
+    np.savetxt(folder / "y.txt", np.arange(2000) // 1000, fmt="%d")
+    for name, words in COMMANDS.items():
+        done = start(folder, *words, "--out", name)
+        said = done.communicate(timeout=120)[0]
+        assert done.returncode == 0, said
+    return folder
+
+
+def start(folder: Path, *words: object) -> subprocess.Popen[str]:
+    """Start a command."""
+    line = [DHSK, *map(str, words)]
+    return subprocess.Popen(
+        line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("seconds", [6, 60])
+def test_results_outlast_a_restart_of_the_server(
+    ceph: Ceph, place: ObjectPath, inputs: Path, seconds: int
+) -> None:
+    """Killed amid three commands, it comes back, and their results are those of the disk."""
+    running = {
+        name: start(inputs, *words, "--out", place / name) for name, words in COMMANDS.items()
+    }
+    try:
+        for name, process in running.items():  # each goes on only when the server is gone
+            prefix = place.with_name(f"{place.name}/{name}") if name != "model" else place
+            await_that(
+                lambda prefix=prefix, sign=BEGUN[name]: any(sign in key for key in prefix.sizes())
+            )
+            process.send_signal(signal.SIGSTOP)
+        ceph.kill("client.rgw")
+        for process in running.values():
+            process.send_signal(signal.SIGCONT)
+        sleep(seconds)
+        ended = [name for name, process in running.items() if process.poll() is not None]
+        assert not ended, [running[name].communicate()[0] for name in ended]
+        ceph.start_gateway()
+        said = {name: process.communicate(timeout=200)[0] for name, process in running.items()}
+    finally:
+        for process in running.values():
+            process.kill()
+    assert [process.returncode for process in running.values()] == [0, 0, 0], said
+    assert_same_files(place / "gram", inputs / "gram")
+    assert_same_files(place / "cv" / "gram", inputs / "cv" / "gram")
+    assert scores_in(place / "cv") == scores_in(inputs / "cv")
+    assert arrays_in(place / "model") == arrays_in(inputs / "model")
+
+
+def assert_same_files(place: ObjectPath, folder: Path) -> None:
+    """A store on the server has the files of one on the disk, to the last bit."""
+    files = {str(f.relative_to(folder)): f for f in folder.rglob("*") if f.is_file()}
+    assert sorted(place.sizes()) == sorted(files)
+    for name, file in files.items():
+        assert place.joinpath(name).read_bytes() == file.read_bytes(), name
+
+
+def scores_in(place: Place) -> list[dict[str, str]]:
+    """Rows of a cross-validation, without the times of the fits."""
+    text = (place / "results.csv").read_bytes().decode()
+    rows = [row | {"seconds": ""} for row in csv.DictReader(text.splitlines())]
+    assert rows
+    return rows
+
+
+def arrays_in(model: Place) -> dict[str, bytes]:
+    """Content of a model."""
+    with np.load(BytesIO(model.read_bytes())) as archive:
+        return {name: archive[name].tobytes() for name in archive.files}
 
 
 @pytest.mark.real

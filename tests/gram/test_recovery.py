@@ -239,7 +239,7 @@ def test_unreadable_sector_is_damage(path: Path, monkeypatch: Any) -> None:
     def fail(*_: Any) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(chunks, "_read_all", fail)
+    monkeypatch.setattr(chunks, "read_into", fail)
     with pytest.raises(dhsk.CorruptTileError, match="the disk cannot read it"):
         GramStore.open(path).read_tile(0, 0)
 

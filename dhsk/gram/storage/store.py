@@ -45,6 +45,7 @@ from dhsk.gram.storage.staged import Side, StagedSamples
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.objects.places import Place, remove_below, remove_unfinished, sizes_below
+from dhsk.objects.whole import Spare
 
 _DESCRIPTION: Final = (
     "the description of {} is damaged (zarr.json): restore that file from a copy, or compute the "
@@ -203,10 +204,12 @@ class GramStore:
 
     # Tiles
 
-    def chunk_writer(self, i: int, j: int, index: int = 0) -> ChunkWriter:
-        """Writer of chunk (i, j) of a kernel by strips."""
+    def chunk_writer(
+        self, i: int, j: int, index: int = 0, spare: Spare | None = None
+    ) -> ChunkWriter:
+        """Writer of chunk (i, j) of a kernel by strips; see `begin_whole` for `spare`."""
         path = self.arrays[index].path_of((i, j))
-        return ChunkWriter(path, self._chunk_shape, self.header.dtype)
+        return ChunkWriter(path, self._chunk_shape, self.header.dtype, spare)
 
     def read_tile(self, i: int, j: int, index: int = 0) -> NDArray[Any]:
         """Read stored tile (i, j) of a kernel, (rows of i, columns of j), and test its checksum.
