@@ -11,8 +11,7 @@ from dhsk.gram.memory import UPLOADS
 from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import TileValues
-from dhsk.objects.places import is_url
-from dhsk.objects.whole import Spare
+from dhsk.objects.places import Spare, is_url
 
 
 class TileWriter:

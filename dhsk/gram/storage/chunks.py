@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import blocks
 from dhsk.errors import CorruptTileError, IncompleteStoreError
-from dhsk.objects.places import Place, read_into, size_of
-from dhsk.objects.whole import Spare, begin_whole
+from dhsk.objects.places import Place, Spare, begin_whole, read_into, size_of
 
 CHECKSUM_BYTES: Final = 4
 

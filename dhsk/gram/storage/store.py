@@ -44,8 +44,7 @@ from dhsk.gram.storage.parts import whose
 from dhsk.gram.storage.staged import Side, StagedSamples
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.kernels import Kernel, kernel_from_spec
-from dhsk.objects.places import Place, remove_below, remove_unfinished, sizes_below
-from dhsk.objects.whole import Spare
+from dhsk.objects.places import Place, Spare, remove_below, remove_unfinished, sizes_below
 
 _DESCRIPTION: Final = (
     "the description of {} is damaged (zarr.json): restore that file from a copy, or compute the "
