@@ -41,6 +41,7 @@ from dhsk.objects.places import (
 )
 from dhsk.results.parts import LowRank
 from dhsk.samples import Samples, SphereMap, ZeroRule, is_gram_store, read_labels, scan
+from dhsk.samples.paths import Origin
 
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
@@ -279,7 +280,7 @@ def _telling_of(table: Place) -> Iterator[None]:
 
 def _open_source(source: str, labels: str | None, table: TableOptions) -> GramMatrix | Samples:
     """Gram matrix or samples."""
-    if is_url(source) or is_gram_store(Path(source)):
+    if is_gram_store(Origin.of(source).path):
         return open_gram(source)
     return open_samples_of(source, table, labels)
 

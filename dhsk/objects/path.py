@@ -1,16 +1,20 @@
 """Paths of objects: ``s3://BUCKET/KEY``."""
 
 import errno
-from collections.abc import Iterator
+import io
+import os
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from pathlib import PurePosixPath
+from typing import Any, Final, Literal, NamedTuple
 
 from dhsk.errors import InputError, StoreError
 from dhsk.objects.client import FIRST_SECONDS, PATIENCE_SECONDS, bucket_of, patiently
 from dhsk.objects.faults import library, told
+from dhsk.objects.reader import MOST_BYTES, ObjectReader
 
 SCHEME: Final = "s3://"
 
@@ -20,6 +24,16 @@ PART_BYTES: Final = 8 << 20
 _PARTS_AT_ONCE: Final = 4
 
 _DELETED_AT_ONCE: Final = 1000
+
+
+class Version(NamedTuple):
+    """What tells two contents of a file apart, without reading it."""
+
+    size: int
+    """In bytes."""
+    mark: int | str
+    """Of a file on a disk, the time of its last change in nanoseconds; of an object, ETag and
+    time."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +87,20 @@ class ObjectPath:
         return self.key.rpartition("/")[2]
 
     @property
+    def suffixes(self) -> list[str]:
+        """Extensions of the name, each with its dot."""
+        return PurePosixPath(self.name).suffixes
+
+    @property
     def parent(self) -> "ObjectPath":
         """Path without its last part."""
         return ObjectPath(self.bucket, self.key.rpartition("/")[0])
+
+    @property
+    def parents(self) -> list["ObjectPath"]:
+        """Paths that this one is below, the longest first; not the bucket."""
+        parts = self.key.split("/")
+        return [ObjectPath(self.bucket, "/".join(parts[:n])) for n in range(len(parts) - 1, 0, -1)]
 
     def absolute(self) -> "ObjectPath":
         """Itself."""
@@ -83,15 +108,23 @@ class ObjectPath:
 
     # Questions
 
+    def version(self, patience: float = PATIENCE_SECONDS) -> Version:
+        """Version of the object; FileNotFoundError if there is none.
+
+        `patience` is that with a server that does not answer, in seconds.
+        """
+
+        def ask() -> Version:
+            with told(str(self), "read"):
+                meta = library().head(self._store, self.key)
+            return Version(int(meta["size"]), f"{meta['e_tag']} {meta['last_modified']}")
+
+        return patiently(ask, patience)
+
     def size(self) -> int | None:
         """Bytes of the object; None if there is none."""
-
-        def ask() -> int:
-            with told(str(self), "read"):
-                return int(library().head(self._store, self.key)["size"])
-
         try:
-            return patiently(ask)
+            return self.version().size
         except FileNotFoundError:
             return None
 
@@ -123,6 +156,11 @@ class ObjectPath:
 
         return patiently(ask)
 
+    def answers(self) -> None:
+        """Ask the server once, with little patience, whether there is such an object or not."""
+        with suppress(FileNotFoundError):
+            self.version(FIRST_SECONDS)
+
     def check(self) -> None:
         """Ask the server once, with little patience; StoreError if this path cannot be listed."""
         patiently(lambda: next(self._below(chunk=1), None), FIRST_SECONDS)
@@ -140,12 +178,17 @@ class ObjectPath:
 
     # Content
 
-    def read_bytes(self) -> bytes:
-        """The whole object."""
+    def open(self, mode: Literal["rb"] = "rb") -> io.BufferedReader:  # noqa: ARG002  # as of paths
+        """Open the object for reading; it is read by ranges."""
+        return io.BufferedReader(ObjectReader(self, self.version().size), MOST_BYTES)
+
+    def read_bytes(self, part: slice = slice(None)) -> bytes:
+        """The object, or some consecutive bytes of it, as slices select them."""
+        options = {} if part == slice(None) else {"range": _range_of(part)}
 
         def read() -> bytes:
             with told(str(self), "read"):
-                return bytes(library().get(self._store, self.key).bytes())
+                return bytes(library().get(self._store, self.key, options=options).bytes())
 
         return patiently(read)
 
@@ -155,17 +198,24 @@ class ObjectPath:
 
     def read_parts(self, start: int, *buffers: memoryview) -> None:
         """Read bytes from `start` on into buffers, one after the other, by parallel requests."""
-        parts: list[tuple[int, memoryview]] = []
+        ranges = []
         for into in buffers:
-            parts += [
-                (start + first, into[first : first + PART_BYTES])
-                for first in range(0, len(into), PART_BYTES)
-            ]
+            ranges.append((start, into))
             start += len(into)
+        self.read_ranges(ranges)
+
+    def read_ranges(self, ranges: Iterable[tuple[int, memoryview]]) -> None:
+        """Fill each buffer with the bytes from its start on, by parallel requests."""
+        parts = [
+            (start + first, into[first : first + PART_BYTES])
+            for start, into in ranges
+            for first in range(0, len(into), PART_BYTES)
+        ]
         if len(parts) == 1:
             self._read_range(*parts[0])
             return
-        for done in [_readers().submit(self._read_range, *part) for part in parts]:
+        readers = _readers(os.getpid())
+        for done in [readers.submit(self._read_range, *part) for part in parts]:
             done.result()
 
     def _read_range(self, start: int, into: memoryview) -> None:
@@ -233,7 +283,14 @@ class ObjectPath:
         return bucket_of(self.bucket)
 
 
+def _range_of(part: slice) -> Any:
+    """A slice as obstore takes it."""
+    if part.start is not None and part.start < 0:
+        return {"suffix": -part.start}
+    return {"offset": part.start} if part.stop is None else (part.start or 0, part.stop)
+
+
 @lru_cache(maxsize=1)
-def _readers() -> ThreadPoolExecutor:
+def _readers(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # threads do not survive a fork
     """Threads of this process for the parts of large objects."""
     return ThreadPoolExecutor(_PARTS_AT_ONCE, thread_name_prefix="dhsk-read")

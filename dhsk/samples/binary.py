@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place
 from dhsk.samples.base import (
     Samples,
     check_columns,
@@ -75,28 +77,23 @@ class NpySamples(Samples):
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         for part in blocks(self.shape[0], rows):
-            yield self._block(part.start, part.stop)
+            with self.origin.reading():
+                values = self._values(part.start, part.stop)
+            yield np.asarray(values, np.float64, order="C").reshape(len(values), -1)
 
-    def _block(self, first: int, last: int) -> Rows:
-        with self.origin.reading():
-            if self.header.fortran:
-                return dense_block(self._by_columns(first, last))
-            # Each block has its own memory map, whose pages are freed with it.
-            values: NDArray[Any] = np.memmap(
-                self.origin.path, self.header.dtype, "r", self.offset, self.header.shape
-            )
-            return dense_block(values[first:last])
-
-    def _by_columns(self, first: int, last: int) -> NDArray[Any]:
-        """Read rows in Fortran order; a memory map would read all pages of the file."""
-        dtype, (n_samples, *tail) = self.header.dtype, self.header.shape
-        values = np.empty((last - first, *tail), dtype, order="F")
-        columns = values.reshape(last - first, -1, order="F").T  # a view, of contiguous rows
-        with self.origin.path.open("rb", buffering=0) as handle:
-            for number, column in enumerate(columns):
-                handle.seek(self.offset + (number * n_samples + first) * dtype.itemsize)
-                if handle.readinto(column.data) != column.nbytes:
-                    raise EOFError(f"column {number} ends early")
+    def _values(self, first: int, last: int) -> NDArray[Any]:
+        """Read some rows, (rows, ...)."""
+        (n_samples, *tail), fortran, dtype = self.header
+        values = np.empty((last - first, *tail), dtype, order="F" if fortran else "C")
+        if fortran:  # a part of each column
+            runs, begin, apart = values.reshape(last - first, -1, order="F").T, first, n_samples
+        else:
+            runs, begin, apart = values.reshape(1, -1), first * self.shape[1], 0
+        ranges = [
+            (self.offset + (begin + number * apart) * dtype.itemsize, run.view(np.uint8).data)
+            for number, run in enumerate(runs)
+        ]
+        _read_ranges(self.origin.path, ranges)
         return values
 
 
@@ -138,11 +135,9 @@ class NpzCsrSamples(Samples):
     is_sparse = True
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        with (
-            self.origin.reading(),
-            zipfile.ZipFile(self.origin.path) as archive,
-            archive.open("data.npy") as data_file,
-            archive.open("indices.npy") as indices_file,
+        with (  # each is read on from where it was
+            _opened(self.origin, "data") as (data_file, _),
+            _opened(self.origin, "indices") as (indices_file, _),
         ):
             data_dtype, index_dtype = read_header(data_file).dtype, read_header(indices_file).dtype
             for part in blocks(self.shape[0], rows):
@@ -167,7 +162,7 @@ def open_npy(origin: Origin) -> NpySamples:
         offset = handle.tell()
     _check_stored(source, header)
     shape = flat_shape(source, header.shape)
-    _check_size(source, origin.size, offset + shape[0] * shape[1] * header.dtype.itemsize)
+    _check_size(source, origin.version.size, offset + shape[0] * shape[1] * header.dtype.itemsize)
     return NpySamples(source, shape, origin, header, offset)
 
 
@@ -254,7 +249,7 @@ def _refuse_objects(source: str, header: NpyHeader, conversion: str) -> NoReturn
 
 def archive_keys(origin: Origin) -> frozenset[str]:
     """Return the names of the arrays in an archive."""
-    with origin.reading(), zipfile.ZipFile(origin.path) as archive:
+    with _archive(origin) as archive:
         return frozenset(n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy"))
 
 
@@ -276,10 +271,21 @@ def choose_key(origin: Origin, keys: frozenset[str], usual: tuple[str, ...], wha
 
 
 @contextmanager
+def _archive(origin: Origin) -> Iterator[zipfile.ZipFile]:
+    """Open an archive."""
+    with (
+        origin.reading(),
+        origin.path.open("rb") as handle,
+        zipfile.ZipFile(handle) as archive,
+    ):
+        yield archive
+
+
+@contextmanager
 def _opened(origin: Origin, member: str) -> Iterator[tuple[IO[bytes], int]]:
     """Open one array of an archive; gives its file and size in bytes."""
     name = f"{member}.npy"
-    with origin.reading(), zipfile.ZipFile(origin.path) as archive, archive.open(name) as handle:
+    with _archive(origin) as archive, archive.open(name) as handle:
         yield handle, archive.getinfo(name).file_size
 
 
@@ -298,7 +304,7 @@ def load_member(origin: Origin, member: str) -> NDArray[Any]:
 def load_array(origin: Origin) -> NDArray[Any]:
     """Read the array of a `.npy` file, of any type except Python objects."""
     with origin.reading(), origin.path.open("rb") as handle:
-        return _read_whole(handle, str(origin), origin.size)
+        return _read_whole(handle, str(origin), origin.version.size)
 
 
 def _read_whole(handle: IO[bytes], source: str, size: int) -> NDArray[Any]:
@@ -339,6 +345,18 @@ def in_blocks(names: Sequence[str] | None, rows: int) -> Iterator[Sequence[str]]
     if names is None:
         return None
     return (names[part] for part in blocks(len(names), rows))
+
+
+def _read_ranges(path: Place, ranges: Sequence[tuple[int, memoryview]]) -> None:
+    """Fill each buffer with the bytes of a file from its start on."""
+    if isinstance(path, ObjectPath):
+        path.read_ranges(ranges)
+        return
+    with path.open("rb") as handle:
+        for start, into in ranges:
+            handle.seek(start)
+            if handle.readinto(into) != len(into):
+                raise EOFError("it ends early")
 
 
 def _read_values(handle: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -43,5 +44,9 @@ def _opened(origin: Origin, key: str = "/") -> Iterator[Any]:
         raise InputError(
             f"{origin.path} cannot be read without h5py: pip install 'dhsk[h5ad]'"
         ) from error
-    with origin.reading(), h5py.File(origin.path, "r") as file:
+    if isinstance(origin.path, Path):  # HDF5 reads a file faster than through Python
+        with origin.reading(), h5py.File(origin.path, "r") as file:
+            yield file[key]
+        return
+    with origin.reading(), origin.path.open("rb") as handle, h5py.File(handle, "r") as file:
         yield file[key]

@@ -181,7 +181,7 @@ def _refuse_missing(source: str, row: int) -> None:
 
 
 def _load(origin: Origin, n_samples: int, header: bool | None) -> NDArray[Any]:
-    if origin.path.is_dir():
+    if origin.is_folder:
         return zarr_labels(origin)
     match origin.suffix:
         case ".npy":

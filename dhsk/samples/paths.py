@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import TextIO
 
 from dhsk.errors import DhskError, InputError, SamplesChangedError, StoreError
 from dhsk.files import REFUSED
+from dhsk.objects.faults import UnansweredError
+from dhsk.objects.path import SCHEME, ObjectPath, Version
+from dhsk.objects.places import Place, is_url
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 SVMLIGHT = (".svm", ".svm.gz", ".svmlight", ".svmlight.gz", ".libsvm", ".libsvm.gz")
@@ -68,24 +71,23 @@ def reading(name: str) -> Iterator[None]:
 class Origin:
     """A file or zarr folder at the time it was opened, and the key of a part of it, if any."""
 
-    path: Path
+    path: Place
     key: str | None
-    size: int
-    """Size in bytes."""
-    modified: int
-    """Modification time of the file system, in nanoseconds."""
+    metadata: str | None
+    """Name of the file that describes a zarr folder; None for a file."""
+    version: Version
 
     @classmethod
-    def of(cls, source: str | os.PathLike[str]) -> "Origin":
+    def of(cls, source: str | os.PathLike[str] | ObjectPath) -> "Origin":
         """Parse `FILE` or `FILE:KEY`; a file whose whole name exists takes precedence.
 
         Raises `InputError` if there is no such file, or it is a folder that holds no zarr array or
-        group.
+        group; StoreError if its server refuses or does not answer.
         """
-        with reading(os.fspath(source)):
-            path, key = _split(os.fspath(source))
-            status = path.stat()
-        return cls(path, key, status.st_size, status.st_mtime_ns)
+        text = str(source) if isinstance(source, ObjectPath) else os.fspath(source)
+        with reading(text):
+            path, key, metadata = _split(text)
+            return cls(path, key, metadata, _version_of(path, metadata))
 
     def __str__(self) -> str:
         return str(self.path) if self.key is None else f"{self.path}:{self.key}"
@@ -96,6 +98,11 @@ class Origin:
         suffixes = [suffix.lower() for suffix in self.path.suffixes]
         return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a zarr folder."""
+        return self.metadata is not None
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Convert errors of libraries on a damaged file to an `InputError` that names the file.
@@ -103,35 +110,44 @@ class Origin:
         If the file has changed since it was opened, it is a `SamplesChangedError`.
         """
         with reading(str(self.path)):
-            self._refuse_other(self.path.stat())
+            self._refuse_other()
             try:
                 yield
-            except _UNREADABLE:  # the reason may be that the file was replaced
-                self._refuse_other(self.path.stat())
+            except UnansweredError:
+                raise
+            except (*_UNREADABLE, StoreError):  # the reason may be that the file was replaced
+                self._refuse_other()
                 raise
 
-    def _refuse_other(self, status: os.stat_result) -> None:
-        """Refuse a file whose size or modification time has changed."""
-        if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
+    def _refuse_other(self) -> None:
+        """Refuse a file that is not the one that was opened."""
+        if _version_of(self.path, self.metadata) != self.version:
             raise SamplesChangedError(
                 f"{self.path} has changed since it was opened: run the same again when nothing "
                 "writes to it"
             )
 
-    def open_bytes(self) -> BinaryIO:
+    @contextmanager
+    def open_bytes(self) -> Iterator[BufferedReader | gzip.GzipFile]:
         """Open the file for reading; `.gz` is decompressed."""
-        if self.suffix.endswith(".gz"):
-            return cast("BinaryIO", gzip.open(self.path, "rb"))
-        return self.path.open("rb")
+        with self.path.open("rb") as handle:
+            if not self.suffix.endswith(".gz"):
+                yield handle
+                return
+            with gzip.GzipFile(fileobj=handle, mode="rb") as plain:
+                yield plain
 
-    def open_text(self) -> TextIO:
+    @contextmanager
+    def open_text(self) -> Iterator[TextIO]:
         """Open the file for reading as text, in UTF-8 or by its byte order mark."""
-        handle = self.open_bytes()
-        # Spreadsheets write a byte order mark, which would become part of a name: in UTF-8 for
-        # CSV, in UTF-16 for "Unicode text".
-        begin = cast("BufferedReader", handle).peek(2)[:2]
-        marked = begin in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        return TextIOWrapper(handle, encoding="utf-16" if marked else "utf-8-sig", newline="")
+        with self.open_bytes() as handle:
+            # Spreadsheets write a byte order mark, which would become part of a name: in UTF-8 for
+            # CSV, in UTF-16 for "Unicode text".
+            begin = handle.peek(2)[:2]
+            marked = begin in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            encoding = "utf-16" if marked else "utf-8-sig"
+            with TextIOWrapper(handle, encoding=encoding, newline="") as text:
+                yield text
 
     def refuse_key(self, keyed: str) -> None:
         """Refuse a `FILE:KEY` argument whose file has no parts to choose from."""
@@ -142,13 +158,40 @@ class Origin:
             )
 
 
-def _split(source: str) -> tuple[Path, str | None]:
-    """Find the file or zarr folder in `FILE` or `FILE:KEY`, where both may contain colons."""
-    colons = [position for position, letter in enumerate(source) if letter == ":"]
+def _split(source: str) -> tuple[Place, str | None, str | None]:
+    """Find the file or zarr folder in `FILE` or `FILE:KEY`, where both may contain colons.
+
+    Returns it, the key, and the name of the file that describes the folder.
+    """
+    whole = _place(source)
+    if isinstance(whole, ObjectPath):
+        whole.answers()
+    named = len(SCHEME) if isinstance(whole, ObjectPath) else 0
+    colons = [at for at, letter in enumerate(source) if letter == ":" and at >= named]
     for end in [len(source), *colons]:
-        path = Path(source[:end])
-        if path.is_file() or any((path / name).is_file() for name in _ZARR_METADATA):
-            return path, source[end + 1 :] or None
-    if Path(source).is_dir():
+        place, key = _place(source[:end]), source[end + 1 :] or None
+        if place.is_file():
+            return place, key, None
+        metadata = next((name for name in _ZARR_METADATA if (place / name).is_file()), None)
+        if metadata is not None:
+            return place, key, metadata
+    if whole.is_dir():
         raise InputError(f"{source} is a folder, but a file or a zarr folder is needed")
     raise InputError(f"there is no file {source}")
+
+
+def _place(text: str) -> Place:
+    """A path or an ``s3://`` URL."""
+    if not is_url(text):
+        return Path(text)
+    if not text.startswith(SCHEME):
+        raise InputError(f"{text}: give a local path, or s3://BUCKET/KEY")
+    return ObjectPath.parse(text)
+
+
+def _version_of(path: Place, metadata: str | None) -> Version:
+    """Version of a file; of a folder on a server, that of the file that describes it."""
+    if isinstance(path, ObjectPath):
+        return (path if metadata is None else path / metadata).version()
+    status = path.stat()
+    return Version(status.st_size, status.st_mtime_ns)

@@ -101,7 +101,7 @@ def open_samples(
             f"{origin.path} has no named columns ({', '.join(named)}): "
             f"only {', '.join(TABLES)} files have"
         )
-    if origin.path.is_dir():
+    if origin.is_folder:
         return open_zarr(origin)
     suffix = origin.suffix
     if suffix in _BINARY:

@@ -10,13 +10,13 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from pathlib import Path
 from typing import Final, NoReturn
 
 import numpy as np
 
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError, InputWarning
+from dhsk.objects.places import Place
 from dhsk.samples.base import Samples, flat_shape
 from dhsk.samples.dialect import (
     LOOKED_AT,
@@ -44,7 +44,7 @@ class TableColumns:
     names: tuple[str, ...]
     has_header: bool
 
-    def position(self, name: str, path: Path) -> int:
+    def position(self, name: str, path: Place) -> int:
         """Return the position of a column, or raise `InputError` with the columns of the file."""
         if name in self.names:
             return self.names.index(name)
@@ -235,7 +235,7 @@ def usual_id_column(source: str, known: Collection[str], header: bool | None = N
     None if there is none, and for files that are not tables.
     """
     origin = Origin.of(source)
-    if origin.suffix not in TABLES or origin.path.is_dir():
+    if origin.suffix not in TABLES or origin.is_folder:
         return None
     names = read_columns(origin, header).names
     return next((n for n in names if n.lower() == "id" and n not in known), None)

@@ -3,24 +3,28 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, StoreError
 from dhsk.files import parse_json
+from dhsk.objects.faults import UnansweredError
+from dhsk.objects.path import ObjectPath
+from dhsk.objects.places import Place
 from dhsk.samples.base import Samples
 from dhsk.samples.chunked import find_samples, open_chunked
 from dhsk.samples.columns import features_of, read_column, read_index
 from dhsk.samples.paths import Origin
 
 
-def is_gram_store(folder: Path) -> bool:
+def is_gram_store(folder: Place) -> bool:
     """Whether a folder is a Gram store of dhsk, by its zarr attributes."""
     try:
         return "dhsk" in parse_json((folder / "zarr.json").read_text())["attributes"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except UnansweredError:
+        raise
+    except (OSError, StoreError, ValueError, KeyError, TypeError):  # refused, or something else
         return False
 
 
@@ -73,6 +77,15 @@ def _opened(origin: Origin) -> Iterator[Any]:
 
     with origin.reading():
         try:
-            yield zarr.open(str(origin.path), mode="r")
+            yield zarr.open(_store_of(origin.path), mode="r")
         except (AttributeError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"its metadata are damaged: {error}") from error
+
+
+def _store_of(folder: Place) -> Any:
+    """A folder as zarr opens it."""
+    if not isinstance(folder, ObjectPath):
+        return str(folder)
+    from dhsk.samples.zarr_objects import ObjectFolder
+
+    return ObjectFolder(folder)

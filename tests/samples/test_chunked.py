@@ -109,9 +109,9 @@ def small_chunks(monkeypatch: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("write", DENSE.values(), ids=DENSE)
-def test_dense_blocks_equal_those_in_memory(write: Any, tmp_path: Path) -> None:
+def test_dense_blocks_equal_those_in_memory(write: Any, tmp_path: Path, placed: Any) -> None:
     """Every layout yields the values, the block sizes and the fingerprint of the array."""
-    samples = open_samples(write(tmp_path))
+    samples = open_samples(placed(write(tmp_path)))
     assert (samples.shape, samples.is_sparse, samples.nnz) == (X.shape, False, None)
     for rows in (1, 4, N_SAMPLES, 100):
         blocks = list(samples.blocks(rows))
@@ -126,7 +126,7 @@ def test_dense_blocks_equal_those_in_memory(write: Any, tmp_path: Path) -> None:
 
 @pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("write", SPARSE.values(), ids=SPARSE)
-def test_csr_blocks_equal_those_in_memory(write: Any, tmp_path: Path) -> None:
+def test_csr_blocks_equal_those_in_memory(write: Any, tmp_path: Path, placed: Any) -> None:
     """Every layout yields the rows, the block sizes and the fingerprint of the CSR matrix."""
     samples = open_samples(write(tmp_path))
     A = sp.csr_array(X)

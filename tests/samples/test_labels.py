@@ -32,25 +32,25 @@ CASES = [(name, text, WORDS) for name, text in WORD_FILES.items()] + [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), CASES)
-def test_text_files_of_labels(name, text, expected, tmp_path):
+def test_text_files_of_labels(name, text, expected, tmp_path, placed):
     """Labels come from lines, from columns with and without header, and from svmlight files."""
     file, _, column = name.partition(":")
     content = text.encode()
     (tmp_path / file).write_bytes(gzip.compress(content) if file.endswith(".gz") else content)
-    labels = read_labels(f"{tmp_path / file}{':' * bool(column)}{column}", 4)
+    labels = read_labels(placed(f"{tmp_path / file}{':' * bool(column)}{column}"), 4)
     assert labels.tolist() == expected
     assert labels.dtype == np.int64 if expected is NUMBERS else labels.dtype.kind == "U"
 
 
 @pytest.mark.parametrize("values", [WORDS, NUMBERS])
-def test_numpy_files_of_labels(values, tmp_path):
+def test_numpy_files_of_labels(values, tmp_path, placed):
     """Labels come from arrays, chosen by key or by their usual name."""
     np.save(tmp_path / "y.npy", values)
     np.savez(tmp_path / "a.npz", values)
     np.savez(tmp_path / "b.npz", X=np.eye(4), y=values)
     np.savez(tmp_path / "c.npz", y=np.arange(4), cohort=values)
     for name in ("y.npy", "a.npz", "b.npz", "b.npz:y", "c.npz:cohort"):
-        assert read_labels(tmp_path / name, 4).tolist() == values
+        assert read_labels(placed(tmp_path / name), 4).tolist() == values
 
 
 ARRAYS = {

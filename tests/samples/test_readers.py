@@ -152,9 +152,9 @@ SPARSE = [
 
 
 @pytest.mark.parametrize("write", DENSE)
-def test_dense_formats_give_the_same_blocks(write, tmp_path):
+def test_dense_formats_give_the_same_blocks(write, tmp_path, placed):
     """Every dense format yields the same values, block by block, as often as asked."""
-    samples = open_samples(write(tmp_path))
+    samples = open_samples(placed(write(tmp_path)))
     assert samples.shape == X.shape
     assert not samples.is_sparse
     assert samples.nnz is None
@@ -169,9 +169,9 @@ def test_dense_formats_give_the_same_blocks(write, tmp_path):
 
 
 @pytest.mark.parametrize("write", SPARSE)
-def test_sparse_formats_give_the_same_blocks(write, tmp_path):
+def test_sparse_formats_give_the_same_blocks(write, tmp_path, placed):
     """Every sparse format yields the same canonical CSR blocks."""
-    samples = open_samples(write(tmp_path))
+    samples = open_samples(placed(write(tmp_path)))
     assert samples.shape == X.shape
     assert samples.is_sparse
     assert samples.nnz == np.count_nonzero(X)
