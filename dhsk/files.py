@@ -187,6 +187,8 @@ def parse_path(name: str, value: Any) -> Path:
         raise InputError(f"{name} must be a path, but it is {value!r}") from error
     if "\0" in path:
         raise InputError(f"{name} must be a path, but {path!r} has a NUL character")
+    if "://" in path:
+        raise InputError(f"{name} must be a path on a disk, but {path} is a URL")
     return Path(path)
 
 

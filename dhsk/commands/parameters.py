@@ -11,7 +11,7 @@ from dhsk.objects.places import is_url, parse_place
 
 
 class PathParameter(click.Path):
-    """A path, as `pathlib.Path`, without NUL characters."""
+    """A path on a disk, as `pathlib.Path`, without NUL characters."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(path_type=Path, readable=False, **options)  # reading says more
@@ -20,6 +20,8 @@ class PathParameter(click.Path):
         """Parse, or fail with a usage error."""
         if "\0" in os.fspath(value):
             self.fail(f"{value!r} is no path: it has a NUL character", param, ctx)
+        if is_url(value):
+            self.fail(f"{value} is a URL, but this is kept on a disk: give a path", param, ctx)
         return super().convert(value, param, ctx)
 
 

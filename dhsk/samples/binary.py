@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.objects.path import ObjectPath
-from dhsk.objects.places import Place
 from dhsk.samples.base import (
     Samples,
     check_columns,
@@ -76,24 +76,40 @@ class NpySamples(Samples):
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
+        read = self._by_columns if self.header.fortran else self._by_rows
         for part in blocks(self.shape[0], rows):
             with self.origin.reading():
-                values = self._values(part.start, part.stop)
-            yield np.asarray(values, np.float64, order="C").reshape(len(values), -1)
+                block = dense_block(read(part.start, part.stop))
+            yield block
 
-    def _values(self, first: int, last: int) -> NDArray[Any]:
-        """Read some rows, (rows, ...)."""
-        (n_samples, *tail), fortran, dtype = self.header
-        values = np.empty((last - first, *tail), dtype, order="F" if fortran else "C")
-        if fortran:  # a part of each column
-            runs, begin, apart = values.reshape(last - first, -1, order="F").T, first, n_samples
-        else:
-            runs, begin, apart = values.reshape(1, -1), first * self.shape[1], 0
-        ranges = [
-            (self.offset + (begin + number * apart) * dtype.itemsize, run.view(np.uint8).data)
-            for number, run in enumerate(runs)
+    def _by_rows(self, first: int, last: int) -> NDArray[Any]:
+        """Rows in C order; on a disk each block has its own memory map, which is freed with it."""
+        path, (shape, _, dtype) = self.origin.path, self.header
+        if isinstance(path, Path):
+            mapped: NDArray[Any] = np.memmap(path, dtype, "r", self.offset, shape)
+            return mapped[first:last]
+        values = np.empty((last - first, *shape[1:]), dtype)
+        begin = self.offset + first * self.shape[1] * dtype.itemsize
+        path.read_parts(begin, values.reshape(-1).view(np.uint8).data)
+        return values
+
+    def _by_columns(self, first: int, last: int) -> NDArray[Any]:
+        """Rows in Fortran order; a memory map would read all pages of the file."""
+        path, ((n_samples, *tail), _, dtype) = self.origin.path, self.header
+        values = np.empty((last - first, *tail), dtype, order="F")
+        columns = values.reshape(last - first, -1, order="F").T  # a view, of contiguous rows
+        parts = [
+            (self.offset + (number * n_samples + first) * dtype.itemsize, column.view(np.uint8))
+            for number, column in enumerate(columns)
         ]
-        _read_ranges(self.origin.path, ranges)
+        if isinstance(path, ObjectPath):
+            path.read_ranges((start, part.data) for start, part in parts)
+            return values
+        with path.open("rb", buffering=0) as handle:
+            for start, part in parts:
+                handle.seek(start)
+                if handle.readinto(part.data) != part.nbytes:
+                    raise EOFError(f"a column ends early, at byte {start}")
         return values
 
 
@@ -345,18 +361,6 @@ def in_blocks(names: Sequence[str] | None, rows: int) -> Iterator[Sequence[str]]
     if names is None:
         return None
     return (names[part] for part in blocks(len(names), rows))
-
-
-def _read_ranges(path: Place, ranges: Sequence[tuple[int, memoryview]]) -> None:
-    """Fill each buffer with the bytes of a file from its start on."""
-    if isinstance(path, ObjectPath):
-        path.read_ranges(ranges)
-        return
-    with path.open("rb") as handle:
-        for start, into in ranges:
-            handle.seek(start)
-            if handle.readinto(into) != len(into):
-                raise EOFError("it ends early")
 
 
 def _read_values(handle: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray[Any]:

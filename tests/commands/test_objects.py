@@ -1,0 +1,101 @@
+"""Commands on samples, labels and stores of a server with the interface of S3."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dhsk.__main__ import BAD_INPUT, DONE
+from dhsk.objects.path import ObjectPath
+
+SECRET = "the-secret-of-this-test"
+
+
+@pytest.fixture
+def url(bucket: str, samples: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ObjectPath:
+    """Prefix with the files of `samples`, and the same as a table with labels and ids."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    lines = ["id,class," + ",".join(f"w{j}" for j in range(samples.shape[1]))]
+    lines += [f"s{i},{'ud'[i // 40]},{','.join(map(str, row))}" for i, row in enumerate(samples)]
+    Path("t.csv").write_text("\n".join(lines) + "\n")
+    top = ObjectPath(bucket, f"{tmp_path.name}-commands")
+    for name in ("x.npy", "y.txt", "t.csv"):
+        (top / name).write_bytes(Path(name).read_bytes())
+    return top
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Content of all files below."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def test_a_store_of_samples_on_a_server_is_that_of_files(
+    run: Any, url: ObjectPath, samples: Any
+) -> None:
+    """Bit for bit, and nothing in it or on the screen tells the credentials."""
+    options = ("--tile", 32, "--memory", "1GB")
+    code, out, err = run("gram", f"{url}/x.npy", "--out", "there.gram", *options)
+    assert code == DONE, err
+    assert run("gram", "x.npy", "--out", "here.gram", *options)[0] == DONE
+    here, there = files_of(Path("here.gram")), files_of(Path("there.gram"))
+    assert here == there
+    assert SECRET not in out + err
+    assert not any(SECRET.encode() in content for content in there.values())
+    code, out, err = run("gram", f"{url}/x.npy", "--out", f"{url}/x.gram", *options)
+    assert (code, (url / "x.gram").sizes().keys()) == (DONE, here.keys()), err
+    (Path("there.gram") / "gram" / "c" / "0" / "1").unlink()
+    assert run("verify", "there.gram", "--repair", f"{url}/x.npy")[0] == DONE
+    assert files_of(Path("there.gram")) == here
+
+
+def test_a_model_of_samples_on_a_server_is_that_of_files(run: Any, url: ObjectPath) -> None:
+    """Trained exactly and by low rank; predictions with the ids and the labels of a table."""
+    for kind in ((), ("--rank", 20)):
+        for place, out in (("", "here"), (f"{url}/", "there")):
+            labels = ("--labels", f"{place}t.csv:class")
+            words = (f"{place}t.csv", *labels, "--id-column", "id")
+            code, _, err = run("train", *words, "--out", f"{out}.dhsk", *kind)
+            assert code == DONE, err
+            code, said, err = run("predict", f"{out}.dhsk", *words, "--out", f"{out}.csv")
+            assert code == DONE, err
+            assert "accuracy" in said
+        assert Path("there.csv").read_bytes() == Path("here.csv").read_bytes()
+        here, there = np.load("here.dhsk"), np.load("there.dhsk")
+        for name in ("rows", "dual_coef", "coef"):
+            if name in here:
+                np.testing.assert_array_equal(there[name], here[name])
+
+
+@pytest.mark.parametrize("kind", [(), ("--rank", "10,20")])
+def test_scores_of_samples_on_a_server_are_those_of_files(
+    run: Any, url: ObjectPath, kind: Any
+) -> None:
+    """The results of `cv` are in a local folder, whose name cannot be a URL."""
+    found = []
+    for place, out in (("", "here"), (f"{url}/", "there")):
+        words = (f"{place}x.npy", "--labels", f"{place}y.txt", "--folds", 2, "--C", "1")
+        test = ("--test", f"{place}x.npy", "--test-labels", f"{place}y.txt")
+        code, _, err = run("cv", *words, *test, *kind, "--out", out, "--workers", 1)
+        assert code == DONE, err
+        results = json.loads((Path(out) / "results.json").read_text())
+        found.append([row["score"] for row in results["rows"]])
+        assert results["samples"]["fingerprint"]
+    assert found[0] == found[1]
+    code, _, err = run("cv", *words, "--out", f"{url}/results")
+    assert code == BAD_INPUT
+    assert "is a URL, but this is kept on a disk: give a path" in err
+
+
+def test_plans_of_samples_on_a_server(run: Any, url: ObjectPath, own_cache: None) -> None:
+    """Their numbers and their labels are read."""
+    code, out, err = run("plan", f"{url}/x.npy", "--labels", f"{url}/y.txt", "--rank", 10)
+    assert code == DONE, err
+    assert f"Gram matrix of {url}/x.npy" in out
+    assert "Memory of classifiers, 2 classes" in out
+    assert f"dhsk gram {url}/x.npy --out STORE" in out
