@@ -36,10 +36,10 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_store_of_samples_on_a_server_is_that_of_files(
-    run: Any, url: ObjectPath, samples: Any
+    run: Any, url: ObjectPath, address: str
 ) -> None:
     """Bit for bit, and nothing in it or on the screen tells the credentials."""
-    options = ("--tile", 32, "--memory", "1GB")
+    options = ("--tile", 32, "--cluster", address)
     code, out, err = run("gram", f"{url}/x.npy", "--out", "there.gram", *options)
     assert code == DONE, err
     assert run("gram", "x.npy", "--out", "here.gram", *options)[0] == DONE
@@ -50,7 +50,8 @@ def test_a_store_of_samples_on_a_server_is_that_of_files(
     code, out, err = run("gram", f"{url}/x.npy", "--out", f"{url}/x.gram", *options)
     assert (code, (url / "x.gram").sizes().keys()) == (DONE, here.keys()), err
     (Path("there.gram") / "gram" / "c" / "0" / "1").unlink()
-    assert run("verify", "there.gram", "--repair", f"{url}/x.npy")[0] == DONE
+    words = ("--repair", f"{url}/x.npy", "--cluster", address)
+    assert run("verify", "there.gram", *words)[0] == DONE
     assert files_of(Path("there.gram")) == here
 
 
@@ -74,14 +75,14 @@ def test_a_model_of_samples_on_a_server_is_that_of_files(run: Any, url: ObjectPa
 
 @pytest.mark.parametrize("kind", [(), ("--rank", "10,20")])
 def test_scores_of_samples_on_a_server_are_those_of_files(
-    run: Any, url: ObjectPath, kind: Any
+    run: Any, url: ObjectPath, kind: Any, address: str
 ) -> None:
     """The results of `cv` are in a local folder, whose name cannot be a URL."""
     found = []
     for place, out in (("", "here"), (f"{url}/", "there")):
         words = (f"{place}x.npy", "--labels", f"{place}y.txt", "--folds", 2, "--C", "1")
         test = ("--test", f"{place}x.npy", "--test-labels", f"{place}y.txt")
-        code, _, err = run("cv", *words, *test, *kind, "--out", out, "--workers", 1)
+        code, _, err = run("cv", *words, *test, *kind, "--out", out, "--cluster", address)
         assert code == DONE, err
         results = json.loads((Path(out) / "results.json").read_text())
         found.append([row["score"] for row in results["rows"]])
