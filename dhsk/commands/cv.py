@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -32,7 +31,6 @@ from dhsk.gram import GramMatrix, open_gram
 from dhsk.objects.places import (
     Place,
     check_writable,
-    is_url,
     is_within,
     made_folder,
     parse_place,
