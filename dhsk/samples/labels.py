@@ -32,7 +32,7 @@ def read_labels(
     Parameters
     ----------
     source
-        An array, (n_samples,), or a path, `FILE` or `FILE:PART`:
+        An array, (n_samples,), or a path or ``s3://BUCKET/NAME``, `FILE` or `FILE:PART`:
 
         - `.npy`: an array;
         - `.npz`: the array `PART` (by default the only one, or `y`, or `labels`);

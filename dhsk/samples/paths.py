@@ -118,6 +118,8 @@ class Origin:
             except (*_UNREADABLE, StoreError):  # the reason may be that the file was replaced
                 self._refuse_other()
                 raise
+            if isinstance(self.path, ObjectPath):  # each range is of what was there at its time
+                self._refuse_other()
 
     def _refuse_other(self) -> None:
         """Refuse a file that is not the one that was opened."""

@@ -39,7 +39,8 @@ def open_samples(
     source
         An array, (n_samples, ...), whose trailing axes are flattened; a scipy sparse matrix; a
         zarr or Dask array, (n_samples, n_features), read by chunks; `Samples`, returned unchanged;
-        an AnnData object, whose `X` is read; or a path, `FILE` or `FILE:KEY`:
+        an AnnData object, whose `X` is read; or a path or ``s3://BUCKET/NAME``, `FILE` or
+        `FILE:KEY`:
 
         - `.npy`: an array;
         - `.npz`: the array `KEY` (by default the only one, or `X`), or a CSR matrix as
@@ -75,6 +76,8 @@ def open_samples(
     ------
     InputError
         If the source does not exist, is of an unknown format, damaged, empty or not numeric.
+    StoreError
+        If the system or the server refuses to read it, or the server does not answer.
 
     Examples
     --------

@@ -88,6 +88,18 @@ def test_a_change_within_a_reading_is_found(
         next(samples.blocks(10))
 
 
+def test_a_change_between_two_ranges_is_found(place: ObjectPath) -> None:
+    """Also at the first reading of rows, which nothing is compared with."""
+    content = io.BytesIO()
+    np.savez(content, X)
+    (place / "x.npz").write_bytes(content.getvalue())
+    blocks = open_samples(f"{place}/x.npz").blocks(10)
+    next(blocks)
+    (place / "x.npz").write_bytes(content.getvalue().replace(X[-1].tobytes(), X[0].tobytes()))
+    with pytest.raises(SamplesChangedError, match="has changed since it was opened"):
+        list(blocks)
+
+
 def test_truncated_objects_are_refused_as_files_are(place: ObjectPath) -> None:
     """A header that announces more than there is, and an archive that was cut."""
     (place / "x.npy").write_bytes(npy(X)[:-8])
