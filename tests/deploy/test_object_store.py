@@ -126,7 +126,7 @@ def place(ceph: Ceph, monkeypatch: pytest.MonkeyPatch) -> ObjectPath:
     """Path of a store of this test's own, and the environment of its server."""
     for name, value in ceph.environment.items():
         monkeypatch.setenv(name, value)
-    return ObjectPath("bucket", f"{uuid4().hex}/x.gram")
+    return ObjectPath("bucket", uuid4().hex)
 
 
 COMMANDS = {
@@ -134,8 +134,11 @@ COMMANDS = {
     "cv": ("cv", "x.npy", "--labels", "y.txt", "--folds", "2", "--C", "1,10", "--workers", "1"),
     "model": ("train", "x.npy", "--labels", "y.txt", "--rank", "100", "--workers", "1"),
 }
-BEGUN = {"gram": "gram/c/", "cv": "gram/cosine/gram/c/", "model": ".part/"}
+BEGUN = {"gram": "gram/gram/c/", "cv": "cv/gram/cosine/gram/c/", "model": "model.part/"}
 """What is in the name of an object that says that a command is amid its work."""
+
+COMMAND_SECONDS = 300
+"""Far more than a command takes on a quiet machine with two cores: 20 s, and the outage."""
 
 
 @pytest.fixture(scope="module")
@@ -147,11 +150,18 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X[1000:, :5] += rng.poisson(1.0, (1000, 5))
     np.save(folder / "x.npy", X)
     np.savetxt(folder / "y.txt", np.arange(2000) // 1000, fmt="%d")
-    for name, words in COMMANDS.items():
-        done = start(folder, *words, "--out", name)
-        said = done.communicate(timeout=120)[0]
-        assert done.returncode == 0, said
+    assert_done({name: start(folder, *words, "--out", name) for name, words in COMMANDS.items()})
     return folder
+
+
+def assert_done(running: dict[str, subprocess.Popen[str]]) -> None:
+    """Wait for commands, which must succeed; what is left of them is ended."""
+    try:
+        said = {name: one.communicate(timeout=COMMAND_SECONDS)[0] for name, one in running.items()}
+    finally:
+        for process in running.values():
+            process.kill()
+    assert [process.returncode for process in running.values()] == [0, 0, 0], said
 
 
 def start(folder: Path, *words: object) -> subprocess.Popen[str]:
@@ -172,24 +182,26 @@ def test_results_outlast_a_restart_of_the_server(
         name: start(inputs, *words, "--out", place / name) for name, words in COMMANDS.items()
     }
     try:
-        for name, process in running.items():  # each goes on only when the server is gone
-            prefix = place.with_name(f"{place.name}/{name}") if name != "model" else place
-            await_that(
-                lambda prefix=prefix, sign=BEGUN[name]: any(sign in key for key in prefix.sizes())
-            )
-            process.send_signal(signal.SIGSTOP)
+        waiting = dict(running)
+        while waiting:  # each goes on only when the server is gone
+            begun = place.sizes()
+            for name in [name for name in waiting if any(BEGUN[name] in key for key in begun)]:
+                waiting.pop(name).send_signal(signal.SIGSTOP)
+            ended = [name for name, process in waiting.items() if process.poll() is not None]
+            assert not ended, running[ended[0]].communicate()[0]
+            sleep(0.05)
         ceph.kill("client.rgw")
         for process in running.values():
             process.send_signal(signal.SIGCONT)
         sleep(seconds)
         ended = [name for name, process in running.items() if process.poll() is not None]
-        assert not ended, [running[name].communicate()[0] for name in ended]
+        assert not ended, running[ended[0]].communicate()[0]
         ceph.start_gateway()
-        said = {name: process.communicate(timeout=200)[0] for name, process in running.items()}
-    finally:
+    except BaseException:
         for process in running.values():
             process.kill()
-    assert [process.returncode for process in running.values()] == [0, 0, 0], said
+        raise
+    assert_done(running)
     assert_same_files(place / "gram", inputs / "gram")
     assert_same_files(place / "cv" / "gram", inputs / "cv" / "gram")
     assert scores_in(place / "cv") == scores_in(inputs / "cv")

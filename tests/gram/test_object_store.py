@@ -70,6 +70,21 @@ def test_workers_need_no_shared_folder(url: str, counts: Any, tmp_path: Path) ->
     assert G.mean() == dhsk.open_gram(tmp_path / "g").mean()
 
 
+def test_a_worker_of_another_server_is_named(url: str, counts: Any) -> None:
+    """It reads another owner of a store of this name; nothing is left."""
+
+    def mislead() -> None:
+        from dhsk.execution import folder_check
+
+        folder_check.holder_of = lambda _: b"another"
+
+    with dhsk.connect("local", n_workers=1) as client:
+        client.run(mislead)
+        with pytest.raises(dhsk.InputError, match=f"worker .* does not see {url} of this program"):
+            dhsk.compute_gram(counts(40, DIM), "heat", store=url, tile=16, client=client)
+    assert not ObjectPath.parse(url).exists()
+
+
 def test_an_interrupted_store_is_completed(url: str, counts: Any, tmp_path: Path) -> None:
     """Only missing tiles are computed; other samples are refused."""
     X = counts(40, DIM)

@@ -202,7 +202,9 @@ def test_a_part_on_a_server_waits_for_the_one_that_stages(
         if event.stage == "staging":
             staged.append(event)
             begun.set()
+            deadline = time.monotonic() + 30
             while not any(event.stage == "waiting" for event in seen):
+                assert time.monotonic() < deadline
                 time.sleep(0.01)
 
     with ThreadPoolExecutor(1) as pool:

@@ -1,5 +1,6 @@
 """Paths of objects, on a server that keeps them in memory."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,15 @@ import pytest
 from dhsk.errors import InputError, StoreError
 from dhsk.objects import client, path
 from dhsk.objects.path import ObjectPath
-from dhsk.objects.places import parse_place
+from dhsk.objects.places import (
+    check_writable,
+    entries_of,
+    is_within,
+    parse_place,
+    sizes_below,
+    write_whole,
+    written,
+)
 
 
 @pytest.fixture
@@ -31,6 +40,33 @@ def test_content_is_read_as_it_was_written(place: ObjectPath) -> None:
     assert place.sizes() == {"b": 0}
     place.remove_below()
     assert not place.exists()
+
+
+def test_entries_are_those_of_a_folder(place: ObjectPath, tmp_path: Path) -> None:
+    """Names directly below, sizes of all files, and paths made of others."""
+    for folder in (place, tmp_path):
+        assert entries_of(folder / "none") == set()
+        for name in ("a", "ab", "c"):
+            write_whole(folder / name / "1", b"x" * len(name))
+        write_whole(folder / "d", b"")
+        assert entries_of(folder) == {"a", "ab", "c", "d"}
+        assert sizes_below(folder) == {"a/1": 1, "ab/1": 2, "c/1": 1, "d": 0}
+        assert sizes_below(folder / "a") == {"1": 1}
+        assert is_within(folder / "a" / "1", folder / "a")
+        assert not is_within(folder / "ab", folder / "a")
+        check_writable(folder)
+        assert (folder / "d").with_name("e") == folder / "e"
+        assert sizes_below(folder).keys() == {"a/1", "ab/1", "c/1", "d"}
+
+
+def test_text_is_written_whole_or_not(place: ObjectPath, tmp_path: Path) -> None:
+    """A failure amid it leaves the earlier content."""
+    for file in (place / "t", tmp_path / "t"):
+        with written(file, "w", encoding="utf-8", newline="\n") as opened:
+            opened.write("ä\n")
+        with pytest.raises(ZeroDivisionError), written(file, "w") as opened:
+            opened.write(str(1 / 0))
+        assert file.read_bytes() == "ä\n".encode()
 
 
 def test_large_objects_are_read_in_parts(
