@@ -130,8 +130,21 @@ def place(ceph: Ceph, monkeypatch: pytest.MonkeyPatch) -> ObjectPath:
 
 
 COMMANDS = {
-    "gram": ("gram", "x.npy", "--tile", "250", "--dtype", "float32", "--workers", "1"),
-    "cv": ("cv", "x.npy", "--labels", "y.txt", "--folds", "2", "--C", "1,10", "--workers", "1"),
+    "gram": ("gram", "x.npy", "--tile", "400", "--dtype", "float32", "--workers", "1"),
+    "cv": (
+        "cv",
+        "x.npy",
+        "--labels",
+        "y.txt",
+        "--folds",
+        "2",
+        "--C",
+        "1",
+        "--time-scale",
+        "1",
+        "--workers",
+        "1",
+    ),
     "model": ("train", "x.npy", "--labels", "y.txt", "--rank", "100", "--workers", "1"),
 }
 BEGUN = {"gram": "gram/gram/c/", "cv": "cv/gram/cosine/gram/c/", "model": "model.part/"}
@@ -173,6 +186,7 @@ def start(folder: Path, *words: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.real
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seconds", [6, 60])
 def test_results_outlast_a_restart_of_the_server(
     ceph: Ceph, place: ObjectPath, inputs: Path, seconds: int
