@@ -23,17 +23,28 @@ CLOSING_SECONDS = 5.0
 def connected(asked: ClusterOptions) -> Iterator[Client]:
     """Yield a client of the cluster of the options; a local cluster ends with the context."""
     client = connect(asked.cluster, **asked.how_many)
-    # One sentence says what is wrong; Dask would log how it tries to connect again.
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    with _without_logs("distributed.client"):
+        try:
+            if asked.cluster == "local" and find_spec("bokeh"):
+                click.echo(f"dashboard: {client.dashboard_link}", err=True)
+            yield client
+        except BaseException:
+            _close(client)
+            raise
+        with _undisturbed():
+            _close(client)
+
+
+@contextmanager
+def _without_logs(name: str) -> Iterator[None]:
+    """Silence a logger: one sentence says what is wrong, Dask would say how it tries again."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
     try:
-        if asked.cluster == "local" and find_spec("bokeh"):
-            click.echo(f"dashboard: {client.dashboard_link}", err=True)
-        yield client
-    except BaseException:
-        _close(client)
-        raise
-    with _undisturbed():
-        _close(client)
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _close(client: Client) -> None:

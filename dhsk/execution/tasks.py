@@ -51,34 +51,29 @@ def file_errors() -> Iterator[None]:
         raise StoreError(f"a worker cannot use the store: {error}") from error
 
 
-_words: dict[Callable[..., Any], Callable[..., str]] = {}
-_memory: dict[Callable[..., Any], Callable[..., int]] = {}
-
-
 def told_as(
     words: Callable[..., str], memory: Callable[..., int] | None = None
 ) -> Callable[[Function], Function]:
     """Decorator of a function for tasks: what a task computes, in words, and the bytes it takes.
 
-    Both are functions of the arguments of the task, for messages about a task that is lost.
+    Both are functions of the arguments of the task, for messages about a task that is lost. They
+    are attributes of the function, so that it is still pickled by its name.
     """
 
-    def registered(function: Function) -> Function:
-        _words[function] = words
-        if memory is not None:
-            _memory[function] = memory
+    def told(function: Function) -> Function:
+        vars(function).update(words_of_task=words, memory_of_task=memory)
         return function
 
-    return registered
+    return told
 
 
 def words_of(function: Callable[..., Any], task: tuple[Any, ...]) -> str:
     """What a task computes, such as its tiles."""
-    words = _words.get(function)
-    return function.__name__ if words is None else words(*task)
+    words = getattr(function, "words_of_task", None)
+    return function.__name__ if words is None else str(words(*task))
 
 
 def memory_of(function: Callable[..., Any], task: tuple[Any, ...]) -> int | None:
     """Bytes that a task takes, about; None if it is not known."""
-    memory = _memory.get(function)
-    return None if memory is None else memory(*task)
+    memory = getattr(function, "memory_of_task", None)
+    return None if memory is None else int(memory(*task))

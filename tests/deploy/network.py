@@ -12,6 +12,9 @@ from time import monotonic, sleep
 
 START_SECONDS = 60
 
+LINK_SECONDS = 300
+"""Most time that a bad link lasts."""
+
 
 @dataclass
 class Network:
@@ -19,6 +22,8 @@ class Network:
 
     name: str
     hosts: int
+    links: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    """Processes that forward the frames of bad links."""
 
     def up(self) -> None:
         """Make the namespaces."""
@@ -31,10 +36,29 @@ class Network:
             _ip("netns", "add", host)
             _ip("link", "add", link, "netns", bridge, "type", "veth",
                 "peer", "name", "eth0", "netns", host)  # fmt: skip
-            _ip("-n", bridge, "link", "set", link, "master", "br0", "up")
-            _ip("-n", host, "addr", "add", f"10.79.0.1{number}/24", "dev", "eth0")
-            _ip("-n", host, "link", "set", "eth0", "up")
             _ip("-n", host, "link", "set", "lo", "up")
+            self._plug(number)
+
+    def worsen(self, number: int, delay: float, loss: float) -> None:
+        """Replace the link of a host: a delay in seconds and a share of frames lost, each way."""
+        bridge, host, link = f"{self.name}b", f"{self.name}{number}", f"v{number}"
+        _ip("-n", bridge, "link", "del", link)
+        ends = f"{bridge}/{link}", f"{host}/eth0"
+        program = [sys.executable, str(Path(__file__).with_name("bad_link.py")), *ends]
+        process = subprocess.Popen(
+            [*program, str(delay), str(loss), "1", str(LINK_SECONDS)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self.links.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"made\n"
+        self._plug(number)
+
+    def _plug(self, number: int) -> None:
+        host = f"{self.name}{number}"
+        _ip("-n", f"{self.name}b", "link", "set", f"v{number}", "master", "br0", "up")
+        _ip("-n", host, "addr", "add", f"10.79.0.1{number}/24", "dev", "eth0")
+        _ip("-n", host, "link", "set", "eth0", "up")
 
     def isolate(self, *hosts: int) -> None:
         """Let some hosts reach the others, but not one another."""
@@ -52,6 +76,8 @@ class Network:
 
     def down(self) -> None:
         """Remove the namespaces, whose processes have ended."""
+        for process in self.links:
+            process.communicate()  # it ends with its input
         for name in [f"{self.name}{number}" for number in range(self.hosts)] + [f"{self.name}b"]:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
@@ -97,6 +123,8 @@ class DaskProcesses:
 
     def start(self, workers: int, *options: str) -> None:
         """Start the scheduler on the first host, and each worker on one of its own."""
+        self.address_file.unlink(missing_ok=True)
+        self.workers.clear()
         self.scheduler = self._spawn(
             0, "scheduler", "--port", "0", "--host", self._host(0),
             "--no-dashboard", "--scheduler-file", str(self.address_file),
@@ -115,9 +143,11 @@ class DaskProcesses:
         ]  # fmt: skip
         self.workers.append(self._spawn(number, *words))
 
-    def command(self, *words: str, settings: Sequence[str] = ()) -> "subprocess.Popen[str]":
-        """Start `dhsk` on the host of the scheduler, with settings of Dask as NAME=VALUE."""
-        inside = self.network.inside(0) if self.network else []
+    def command(
+        self, *words: str, settings: Sequence[str] = (), host: int = 0
+    ) -> "subprocess.Popen[str]":
+        """Start `dhsk` on a host, by default the scheduler's, with settings as NAME=VALUE."""
+        inside = self.network.inside(host) if self.network else []
         own = dict(setting.split("=") for setting in settings)
         return subprocess.Popen(
             [*inside, sys.executable, "-m", "dhsk", *words, "--cluster", str(self.address_file)],

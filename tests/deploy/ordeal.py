@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 from ordeal_runs import RECIPES
-from slurm_nodes import Slurm, await_that, local, outcome_of
+from outcomes import local, outcome_of
+from slurm_nodes import Slurm, await_that
 
 PREPARE = Path(__file__).parents[2] / "examples" / "webkb" / "prepare.py"
 OUTS = {"gram": "gram.out", "cv": "cv.out", "rank": "model.npz"}

@@ -1,6 +1,5 @@
 """A Slurm of two nodes on this host, made for the tests: its own munge, ports and folder."""
 
-import csv
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+from outcomes import local, outcome_of
 
 SCRIPTS = Path(__file__).parents[2] / "deploy" / "slurm"
 START_SECONDS = 20
@@ -50,26 +50,6 @@ NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2 RealMe
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=2 RealMemory=4000
 PartitionName=main Nodes=n[1-2] Default=YES State=UP
 """
-
-
-def outcome_of(path: Path) -> dict[str, Any]:
-    """All of a store, a model or a cross-validation that must not depend on where it was made."""
-    if path.is_file():
-        with np.load(path) as archive:
-            return {name: archive[name].tobytes() for name in archive.files}
-    if (path / "results.csv").exists():
-        with (path / "results.csv").open() as file:
-            rows = list(csv.DictReader(file))
-        assert rows
-        return {str(number): row | {"seconds": ""} for number, row in enumerate(rows)}
-    return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
-
-
-def local(*words: str, cwd: Path, out: str) -> dict[str, Any]:
-    """Outcome of a command on a worker of this machine."""
-    dhsk = [sys.executable, "-m", "dhsk", *words, "--out", out, "--workers", "1"]
-    subprocess.run(dhsk, cwd=cwd, check=True, capture_output=True)
-    return outcome_of(cwd / out)
 
 
 def await_that(ready: Callable[[], Any], what: str, seconds: float = JOB_SECONDS) -> Any:

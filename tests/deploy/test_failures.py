@@ -1,37 +1,19 @@
 """Real schedulers, workers and networks that fail: the command goes on, or ends and says why."""
 
-import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-import dhsk
-
 sys.path.insert(0, str(Path(__file__).parent))
-from network import DaskProcesses, Network, missing_for_namespaces
+from network import DaskProcesses
+from outcomes import local, outcome_of
+from work import GRAM, RANK, SHORT, begun, ended, make_samples, tiles_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.usefixtures("hears_interrupts")]
-
-SHORT = ("DASK_DHSK__PROGRESS_TIMEOUT=8s", "DASK_DHSK__SCHEDULER_TIMEOUT=4s")
-GRAM = ("gram", "x.npy", "--out", "g", "--tile", "64")
-RANK = ("train", "x.npy", "--labels", "y.txt", "--rank", "800", "--C", "1", "--out", "m")
-
-
-def make_samples(folder: Path, n: int, dim: int = 200) -> None:
-    """Counts of three classes, and their labels."""
-    X = np.random.default_rng(0).poisson(1.0, (n, dim)) + 0.5
-    codes = np.arange(n) % 3
-    for code in range(3):
-        X[codes == code, 4 * code : 4 * code + 4] += 2
-    np.save(folder / "x.npy", X)
-    (folder / "y.txt").write_text("".join(f"{code}\n" for code in codes))
 
 
 @pytest.fixture
@@ -44,29 +26,6 @@ def dask_processes(tmp_path: Path) -> Iterator[DaskProcesses]:
         yield started
     finally:
         started.stop()
-
-
-def begun(process: Any, folder: Path, words: tuple[str, ...]) -> None:
-    """Return once a command is in the middle of its work."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()[0]
-        if words is GRAM and len(list((folder / "g" / "gram" / "c").glob("*/*"))) > 100:
-            return
-        if words is RANK and list(folder.glob("*/*.npz")):
-            return
-        time.sleep(0.02)
-    raise AssertionError("the work does not begin")
-
-
-def ended(process: Any, within: float) -> tuple[int, str]:
-    """Exit code and output of a command that ends in time."""
-    try:
-        output, _ = process.communicate(timeout=within)
-    finally:
-        process.kill()
-    assert "Traceback" not in output, output
-    return process.returncode, output
 
 
 @pytest.mark.parametrize(
@@ -96,8 +55,27 @@ def test_a_lost_scheduler_ends_it(dask_processes: DaskProcesses, tmp_path: Path,
     code, output = ended(process, 25)
     assert code == 4, output
     assert "the connection to the scheduler is lost" in output
-    finished = len(list((tmp_path / "g" / "gram" / "c").glob("*/*")))
-    assert 100 < finished < 94 * 95 // 2
+    assert 100 < tiles_of(tmp_path / "g") < 94 * 95 // 2
+
+
+@pytest.mark.parametrize("words", [GRAM, RANK], ids=["gram", "rank"])
+def test_after_a_lost_scheduler_it_goes_on(
+    dask_processes: DaskProcesses, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """The same command, on a new scheduler and new workers, ends as if nothing had happened."""
+    make_samples(tmp_path, 3000)
+    process = dask_processes.command(*words, "--workers", "2", settings=SHORT)
+    begun(process, tmp_path, words)
+    dask_processes.scheduler.kill()
+    code, output = ended(process, 25)
+    assert code == 4, output
+    dask_processes.stop()
+    dask_processes.start(2)
+    code, output = ended(dask_processes.command(*words, "--workers", "2"), 60)
+    assert code == 0, output
+    assert "goes on" in output
+    expected = local(*words[:-2], cwd=tmp_path, out="local")
+    assert outcome_of(tmp_path / words[-1]) == expected
 
 
 @pytest.mark.parametrize("words", [GRAM, RANK], ids=["gram", "rank"])
@@ -124,76 +102,3 @@ def test_no_worker_left_ends_it(dask_processes: DaskProcesses, tmp_path: Path) -
     assert code == 4, output
     assert "no worker makes progress: worker tcp://" in output
     assert "holds tile" in output
-
-
-# Several hosts
-
-
-@pytest.fixture
-def network() -> Iterator[Network]:
-    """Three hosts on a bridge."""
-    missing = missing_for_namespaces()
-    if missing is not None:
-        pytest.skip(missing)
-    made = Network(f"dt{os.getpid() % 10**6}h", 3)
-    try:
-        made.up()
-        yield made
-    finally:
-        made.down()
-
-
-@pytest.fixture
-def hosts(network: Network) -> Iterator[DaskProcesses]:
-    """A scheduler on the first host, a worker on each of the others."""
-    with tempfile.TemporaryDirectory(prefix="dhsk-net-") as folder:
-        started = DaskProcesses(Path(folder), network)
-        try:
-            started.start(2)
-            yield started
-        finally:
-            started.stop()
-
-
-def test_workers_that_cannot_reach_each_other(network: Network, hosts: DaskProcesses) -> None:
-    """Every door works: nothing that a task needs comes from another worker."""
-    network.isolate(1, 2)
-    make_samples(hosts.folder, 1500, 40)
-    train = ("train", "x.npy", "--labels", "y.txt", "--C", "1")
-    cv = ("cv", "x.npy", "--labels", "y.txt", "--C", "1,10", "--time-scale", "0.5")
-    for words in (
-        ("gram", "x.npy", "--out", "g", "--tile", "100"),
-        (*train, "--out", "m"),
-        (*train, "--rank", "100", "--out", "low"),
-        (*cv, "--out", "o"),
-        (*cv, "--rank", "50", "--out", "o2"),
-        ("predict", "m", "x.npy", "--out", "p.csv"),
-    ):
-        code, output = ended(hosts.command(*words, "--workers", "2"), 60)
-        assert code == 0, output
-
-
-def gram_on_two_hosts(hosts: DaskProcesses) -> Any:
-    """A command that has computed some of its tiles."""
-    make_samples(hosts.folder, 6000)
-    process = hosts.command(*GRAM, "--workers", "2", settings=SHORT)
-    begun(process, hosts.folder, GRAM)
-    return process
-
-
-def test_a_cut_link_loses_nothing(network: Network, hosts: DaskProcesses) -> None:
-    """The tasks of the host that is gone are computed by the other one."""
-    process = gram_on_two_hosts(hosts)
-    network.cut(2)
-    code, output = ended(process, 90)
-    assert code == 0, output
-    assert dhsk.open_gram(hosts.folder / "g").shape == (6000, 6000)
-
-
-def test_a_scheduler_that_is_cut_off_ends_it(network: Network, hosts: DaskProcesses) -> None:
-    """The workers are out of reach of the scheduler for good: an error, not a wait for ever."""
-    process = gram_on_two_hosts(hosts)
-    network.cut(0)
-    code, output = ended(process, 60)
-    assert code == 4, output
-    assert "kept" in output

@@ -1,0 +1,31 @@
+"""The cluster of a command."""
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dhsk.commands import connecting
+from dhsk.commands.options import ClusterOptions
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt], ids=["done", "interrupted"])
+def test_logs_are_silent_for_the_time_of_a_command(monkeypatch: Any, error: Any) -> None:
+    """Dask's reports of how it connects again; afterwards the level is what it was."""
+    closed = []
+    client = SimpleNamespace(close=lambda timeout: closed.append(timeout))
+    monkeypatch.setattr(connecting, "connect", lambda *_, **__: client)
+    logger = logging.getLogger("distributed.client")
+    before = logger.level
+    levels = []
+    try:
+        with connecting.connected(ClusterOptions("tcp://10.0.0.1:8786", None, None)):
+            levels.append(logger.level)
+            if error is not None:
+                raise error
+    except KeyboardInterrupt:
+        assert error is not None
+    assert levels == [logging.CRITICAL]
+    assert logger.level == before != logging.CRITICAL
+    assert closed

@@ -1,0 +1,214 @@
+"""Several hosts and what may happen between them: network namespaces on a bridge."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from network import DaskProcesses, Network, missing_for_namespaces
+from outcomes import local, outcome_of
+from work import GRAM, SHORT, begun, ended, make_samples
+
+pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.usefixtures("hears_interrupts")]
+
+LABELS = ("--labels", "y.txt")
+GRID = ("--C", "1,10", "--time-scale", "0.5")
+DOORS = {
+    "gram": ("gram", "x.npy", "--tile", "100", "--out", "g"),
+    "exact": ("train", "x.npy", *LABELS, "--C", "1", "--out", "m"),
+    "rank": ("train", "x.npy", *LABELS, "--C", "1", "--rank", "100", "--out", "low"),
+    "cv": ("cv", "x.npy", *LABELS, *GRID, "--out", "o"),
+    "cv-rank": ("cv", "x.npy", *LABELS, *GRID, "--rank", "50", "--out", "o2"),
+    "predict": ("predict", "m", "x.npy", "--out", "p.csv"),
+}
+
+DELAY, LOSS = 0.2, 0.05  # each way
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    """Three hosts on a bridge."""
+    missing = missing_for_namespaces()
+    if missing is not None:
+        pytest.skip(missing)
+    made = Network(f"dt{os.getpid() % 10**6}h", 3)
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+
+
+@pytest.fixture
+def bad_network(network: Network) -> Network:
+    """The link of the first host is slow and loses packets."""
+    if not Path("/dev/net/tun").exists():
+        pytest.skip("a bad link needs /dev/net/tun")
+    network.worsen(0, DELAY, LOSS)
+    return network
+
+
+@contextmanager
+def dask_on(network: Network) -> Iterator[DaskProcesses]:
+    """A scheduler on the first host, a worker on each of the others."""
+    with tempfile.TemporaryDirectory(prefix="dhsk-net-") as folder:
+        started = DaskProcesses(Path(folder), network)
+        try:
+            started.start(2)
+            yield started
+        finally:
+            started.stop()
+
+
+@pytest.fixture
+def hosts(network: Network) -> Iterator[DaskProcesses]:
+    """Hosts on good links."""
+    with dask_on(network) as started:
+        yield started
+
+
+@pytest.fixture
+def bad_hosts(bad_network: Network) -> Iterator[DaskProcesses]:
+    """Hosts of which the scheduler's has a bad link."""
+    with dask_on(bad_network) as started:
+        yield started
+
+
+def gram_on_two_hosts(hosts: DaskProcesses, *settings: str) -> Any:
+    """A command that has computed some of its tiles."""
+    make_samples(hosts.folder, 3000)
+    process = hosts.command(*GRAM, "--workers", "2", settings=settings)
+    begun(process, hosts.folder, GRAM)
+    return process
+
+
+def test_workers_that_cannot_reach_each_other(network: Network, hosts: DaskProcesses) -> None:
+    """Every door works: nothing that a task needs comes from another worker."""
+    network.isolate(1, 2)
+    make_samples(hosts.folder, 1500, 40)
+    for words in DOORS.values():
+        code, output = ended(hosts.command(*words, "--workers", "2"), 60)
+        assert code == 0, output
+
+
+def test_a_cut_link_loses_nothing(network: Network, hosts: DaskProcesses) -> None:
+    """The tasks of the host that is gone are computed by the other one."""
+    process = gram_on_two_hosts(hosts, *SHORT)
+    network.cut(2)
+    code, output = ended(process, 90)
+    assert code == 0, output
+    assert outcome_of(hosts.folder / "g") == local(*GRAM[:-2], cwd=hosts.folder, out="local")
+
+
+@pytest.mark.parametrize("host", [0, 2], ids=["scheduler", "worker"])
+def test_a_link_that_is_restored(network: Network, hosts: DaskProcesses, host: int) -> None:
+    """A few seconds without a link are waited for."""
+    process = gram_on_two_hosts(hosts)
+    network.cut(host)
+    sleep(5)
+    network.restore(host)
+    code, output = ended(process, 60)
+    assert code == 0, output
+    assert outcome_of(hosts.folder / "g") == local(*GRAM[:-2], cwd=hosts.folder, out="local")
+
+
+def test_a_scheduler_that_is_cut_off_ends_it(network: Network, hosts: DaskProcesses) -> None:
+    """The workers are out of reach of the scheduler for good: an error, not a wait for ever."""
+    process = gram_on_two_hosts(hosts, *SHORT)
+    network.cut(0)
+    code, output = ended(process, 60)
+    assert code == 4, output
+    assert "kept" in output
+
+
+# A bad link
+
+ECHO = """
+import socket, sys
+here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+here.bind(("10.79.0.10", 7))
+print("bound", flush=True)
+while True:
+    here.sendto(*here.recvfrom(100))
+"""
+
+PROBE = """
+import socket, time
+here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+times = []
+def receive(seconds):
+    here.settimeout(seconds)
+    try:
+        sent = float(here.recv(100))
+    except TimeoutError:
+        return False
+    times.append(time.monotonic() - sent)
+    return True
+def send():
+    here.settimeout(1)
+    here.sendto(repr(time.monotonic()).encode(), ("10.79.0.10", 7))
+send()
+while not receive(1):  # until they know each other's addresses
+    send()
+times.clear()
+for number in range(600):
+    send()
+    receive(0.001)
+while receive(2):
+    pass
+print(len(times) / 600, min(times))
+"""
+
+
+def test_the_bad_link_is_bad(bad_network: Network) -> None:
+    """Datagrams come back after both delays; a twentieth is lost each way."""
+    server = [*bad_network.inside(0), sys.executable, "-c", ECHO]
+    with subprocess.Popen(server, stdout=subprocess.PIPE) as echo:
+        try:
+            assert echo.stdout is not None
+            echo.stdout.readline()
+            probe = [*bad_network.inside(1), sys.executable, "-c", PROBE]
+            done = subprocess.run(probe, capture_output=True, text=True, check=True, timeout=60)
+        finally:
+            echo.kill()
+    share, fastest = map(float, done.stdout.split())
+    assert fastest >= 2 * DELAY
+    assert abs(share - (1 - LOSS) ** 2) < 0.05  # four standard deviations
+
+
+@pytest.mark.parametrize("door", ["gram", "rank", "cv"])
+def test_over_a_bad_link(bad_hosts: DaskProcesses, door: str) -> None:
+    """The local bits, with scheduler and client far from both workers."""
+    make_samples(bad_hosts.folder, 1000, 40)
+    words = DOORS[door]
+    code, output = ended(bad_hosts.command(*words, "--workers", "2"), 90)
+    assert code == 0, output
+    expected = local(*words[:-2], cwd=bad_hosts.folder, out="local")
+    assert outcome_of(bad_hosts.folder / words[-1]) == expected
+
+
+def test_a_client_over_a_bad_link(bad_hosts: DaskProcesses) -> None:
+    """The scheduler is far from everybody."""
+    make_samples(bad_hosts.folder, 1000, 40)
+    words = DOORS["gram"]
+    code, output = ended(bad_hosts.command(*words, "--workers", "2", host=1), 90)
+    assert code == 0, output
+    expected = local(*words[:-2], cwd=bad_hosts.folder, out="local")
+    assert outcome_of(bad_hosts.folder / words[-1]) == expected
+
+
+def test_a_bad_link_that_is_cut(bad_network: Network, bad_hosts: DaskProcesses) -> None:
+    """Exit code 4 within its timeouts."""
+    process = gram_on_two_hosts(bad_hosts, *SHORT)
+    bad_network.cut(0)
+    code, output = ended(process, 60)
+    assert code == 4, output
+    assert "kept" in output

@@ -1,0 +1,53 @@
+"""Commands in the middle of their work, on samples made for it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import numpy as np
+
+SHORT = ("DASK_DHSK__PROGRESS_TIMEOUT=8s", "DASK_DHSK__SCHEDULER_TIMEOUT=4s")
+GRAM = ("gram", "x.npy", "--tile", "64", "--out", "g")
+RANK = ("train", "x.npy", "--labels", "y.txt", "--rank", "800", "--C", "1", "--out", "m")
+
+
+def make_samples(folder: Path, n: int, dim: int = 200) -> None:
+    """Counts of three classes, and their labels."""
+    X = np.random.default_rng(0).poisson(1.0, (n, dim)) + 0.5
+    codes = np.arange(n) % 3
+    for code in range(3):
+        X[codes == code, 4 * code : 4 * code + 4] += 2
+    np.save(folder / "x.npy", X)
+    (folder / "y.txt").write_text("".join(f"{code}\n" for code in codes))
+
+
+def tiles_of(store: Path) -> int:
+    """Number of tiles that a store has."""
+    return len(list((store / "gram" / "c").glob("*/*")))
+
+
+BEGUN: dict[tuple[str, ...], Callable[[Path], bool]] = {
+    GRAM: lambda folder: tiles_of(folder / "g") > 100,
+    RANK: lambda folder: bool(list(folder.glob("*/*.npz"))),
+}
+"""Whether a command is in the middle of its work."""
+
+
+def begun(process: Any, folder: Path, words: tuple[str, ...]) -> None:
+    """Return once a command is in the middle of its work."""
+    deadline = monotonic() + 60
+    while not BEGUN[words](folder):
+        assert process.poll() is None, process.communicate()[0]
+        assert monotonic() < deadline, "the work does not begin"
+        sleep(0.02)
+
+
+def ended(process: Any, within: float) -> tuple[int, str]:
+    """Exit code and output of a command that ends in time."""
+    try:
+        output, _ = process.communicate(timeout=within)
+    finally:
+        process.kill()
+    assert "Traceback" not in output, output
+    return process.returncode, output
