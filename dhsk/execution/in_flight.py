@@ -3,15 +3,16 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
+from queue import Empty
 from time import monotonic
 from typing import Any, Final
 from uuid import uuid4
 from warnings import warn
 
-from distributed import Client, KilledWorker, wait
-from distributed import TimeoutError as LateError
+from distributed import Client, KilledWorker, as_completed
 
 from dhsk.errors import BudgetError, ClusterError, ClusterWarning
 from dhsk.execution.health import BEAT_SECONDS, LOST_SCHEDULER, ask, progress_timeout, watch_of
@@ -28,6 +29,13 @@ SLOWEST: Final = 5
 ANSWERING: Final = 5
 """Multiple of that time after which a run also ends if its last workers answer, but do nothing."""
 
+FETCHES: Final = 16
+"""Results that are fetched at a time: each takes a few messages there and back, which may be slow,
+and is in memory before its turn comes."""
+
+LOST_SECONDS: Final = 0.5
+"""Time between two attempts to fetch a result that was lost with its worker and is made anew."""
+
 OURS = "-dhsk-"
 """Part of the key of each of dhsk's tasks."""
 
@@ -42,6 +50,8 @@ class _Flight:
     begun: float
     """When the last copy was made, or the task was last seen to wait for its turn."""
     futures: list[Any] = field(default_factory=list)
+    fetching: Any = None
+    """Future of the result that is on its way here."""
 
 
 class Flights:
@@ -57,6 +67,9 @@ class Flights:
         self._function = function
         self._watch = watch_of(client)
         self._running: dict[Any, _Flight] = {}
+        self._done = as_completed(loop=client.loop)
+        self._fetching: set[Any] = set()
+        self._turn = asyncio.Semaphore(FETCHES)
         self._slowest = 0.0
         self._least = progress_timeout()
         self._beat = min(BEAT_SECONDS, self._least / 4)
@@ -90,6 +103,7 @@ class Flights:
         )
         flight.futures.append(future)
         self._running[future] = flight
+        self._done.add(future)
 
     def ended(self) -> list[tuple[_Flight, Any]]:
         """Wait until tasks have ended; return them with their first finished futures."""
@@ -104,46 +118,55 @@ class Flights:
         # Those that had ended before are not timed: this process may have been busy elsewhere.
         waited = now - begin > self._beat / 100
         found = {self._running[future]: future for future in done}
-        for flight in found:
+        for flight, future in found.items():
             if waited:
                 self._slowest = max(self._slowest, now - flight.submitted)
-            for future in flight.futures:
-                self._running.pop(future, None)
+            self._land(flight, future)
         return list(found.items())
 
     def _wait(self) -> set[Any]:
         """Futures that have ended, after one beat at most."""
-        try:
-            # `wait` asks the current client, whichever it was given.
-            with self._client.as_current():
-                some = wait(set(self._running), timeout=self._beat, return_when="FIRST_COMPLETED")
-            return set(some.done)
-        except LateError:
-            return set()
-        except CancelledError as error:
-            raise ClusterError(LOST_SCHEDULER) from error
+        done = set[Any]()
+        with suppress(Empty):
+            done.add(self._done.queue.get(timeout=self._beat))
+            while True:
+                done.add(self._done.queue.get_nowait())
+        done &= self._running.keys()  # without copies of tasks that another one has ended
+        if any(future.status == "cancelled" for future in done):
+            raise ClusterError(LOST_SCHEDULER)
+        return done
+
+    def _land(self, flight: _Flight, future: Any) -> None:
+        """End the other copies of a finished task, and fetch its result."""
+        for copy in flight.futures:
+            self._running.pop(copy, None)
+            if copy is not future:
+                copy.release()
+        if future.status != "error":
+            flight.fetching = asyncio.run_coroutine_threadsafe(
+                _fetched(self._client, future, self._turn), self._client.loop.asyncio_loop
+            )
+            self._fetching.add(flight.fetching)
 
     def result(self, flight: _Flight, future: Any) -> Iterator[Any]:
         """The result of a finished task; nothing if its worker gives none: it is in flight again.
 
         Raises the task's error, in our words if it is about files.
         """
-        if future.status == "error":
+        if flight.fetching is None:
             self._raise(flight, future)
-        fetching = asyncio.run_coroutine_threadsafe(
-            _fetched(self._client, future), self._client.loop.asyncio_loop
-        )
         try:
-            while not self._has_ended(fetching):
+            while not self._has_ended(flight.fetching):
                 silent = self._silent_with(future)
                 if silent:
                     self._give_anew(flight, silent)
                     return
-            yield fetching.result()
+            yield flight.fetching.result()
         except (CancelledError, OSError) as error:
             raise ClusterError(LOST_SCHEDULER) from error
         finally:
-            fetching.cancel()
+            self._fetching.discard(flight.fetching)
+            flight.fetching.cancel()
 
     def _has_ended(self, fetching: Any) -> bool:
         try:
@@ -299,12 +322,23 @@ class Flights:
 
     def close(self) -> None:
         """Cancel what is still in flight, without waiting for an answer."""
+        for fetching in self._fetching:
+            fetching.cancel()
         for future in list(self._running):
             future.release()
         self._running.clear()
 
 
-async def _fetched(client: Client, future: Any) -> Any:
-    """Result of a future that has finished well."""
-    (value,) = await client.gather([future], asynchronous=True)
-    return value
+async def _fetched(client: Client, future: Any, turn: asyncio.Semaphore) -> Any:
+    """Result of a future that has finished well.
+
+    Asked for alone: `Client.gather` asks for many at once, and one of a stopped worker would keep
+    all of them waiting.
+    """
+    async with turn:
+        while future.status != "error":
+            answer = await client.scheduler.gather(keys=[future.key])
+            if answer["status"] == "OK":
+                return answer["data"][future.key]
+            await asyncio.sleep(LOST_SECONDS)
+        return await future

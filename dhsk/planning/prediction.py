@@ -138,16 +138,11 @@ class Prediction:
         """Rows (what, verdict): the load on scheduler, disk, files and memory by all workers."""
         p, r = self.plan, self.plan.resources
         busy = max(self.seconds - self.start, 1e-9)
-        asked = p.n_groups / max(self.compute, 1e-9)
         made = p.tile_bytes / max(self.compute, 1e-9)
         blocks = 2 * p.group * p.tiling.tile * p.row_bytes * p.n_groups
         allowed = r.memory / max(r.workers, 1)
         return [
-            (
-                "scheduler",
-                f"{p.n_groups:,} tasks, {_rate(p.n_groups / busy)} a second where it handles "
-                f"about {self.rates.tasks:,.0f}: {_verdict(asked / self.rates.tasks)}",
-            ),
+            ("scheduler", self._scheduler()),
             (
                 "disk",
                 f"{r.threads:,} threads make {format_bytes(made)}/s where it takes "
@@ -161,6 +156,22 @@ class Prediction:
                 + ("no limit" if p.fits else "the limit, give more memory or a smaller tile"),
             ),
         ]
+
+    @property
+    def served(self) -> float:
+        """Number of threads that the scheduler keeps busy with tasks of this size."""
+        tasks = self.share * self.plan.n_groups
+        return self.rates.tasks * self.compute * self.at_once / tasks
+
+    def _scheduler(self) -> str:
+        p, tasks, most = self.plan, self.rates.tasks, max(1, int(self.served))
+        load = p.resources.threads / self.served
+        return (
+            f"{p.n_groups:,} tasks of {p.group} x {p.group} tiles; it serves about {tasks:,.0f} a "
+            f"second, {_rate(tasks * p.tiling.n_tiles / p.n_groups)} tiles, enough for "
+            f"{most:,} worker{'s' if most > 1 else ''}: {_verdict(load)}"
+            + (", take larger tiles" if load > FULL_SHARE else "")
+        )
 
     def _files(self) -> str:
         p = self.plan

@@ -162,8 +162,32 @@ def test_a_scheduler_that_is_asked_for_too_much_is_named() -> None:
     p = predict(100_000, 2, tile=100)
     assert p.plan.n_groups / p.compute > RATES.tasks
     limits = dict(p.limits())
-    assert "the limit" in limits["scheduler"].replace("no limit", "")
+    assert "the limit, the load is 71 times that, take larger tiles" in limits["scheduler"]
+    assert "enough for 1 worker:" in limits["scheduler"]
     assert "take larger tiles" in limits["files"]
+
+
+def test_the_number_of_workers_that_a_scheduler_serves() -> None:
+    """As many as take a task in the time of all their tasks; larger tiles raise it."""
+    small, large = predict(tile=200), predict(tile=400)
+    each = small.compute * 4 / small.plan.n_groups  # seconds of a worker for a task
+    assert small.served == pytest.approx(RATES.tasks * each)
+    assert 2.5 < large.served / small.served < 4
+    said = dict(small.limits())["scheduler"]
+    assert f"{small.plan.n_groups:,} tasks of 4 x 4 tiles; it serves about 100 a second" in said
+    assert "1,556 tiles, enough for 4 workers: close to the limit, take larger" in said
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"),
+    [(0.45, "no limit"), (0.9, "close to the limit, take larger tiles"), (1.1, "the limit, the")],
+)
+def test_more_workers_than_a_scheduler_serves(share: float, verdict: str) -> None:
+    """Half of them is close to the limit."""
+    served = predict(tile=200).served
+    workers = round(share * served)
+    plan = make_plan(50_000, 400, Resources(workers, workers, 10**12), tile=200)
+    assert verdict in dict(Prediction(plan, RATES, KERNEL).limits())["scheduler"]
 
 
 def test_workers_without_memory_are_named() -> None:
