@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import TimeoutExpired
 from time import monotonic, sleep
 from typing import Any
 
@@ -38,8 +39,9 @@ def begun(process: Any, folder: Path, words: tuple[str, ...]) -> None:
     """Return once a command is in the middle of its work."""
     deadline = monotonic() + 60
     while not BEGUN[words](folder):
-        assert process.poll() is None, process.communicate()[0]
-        assert monotonic() < deadline, "the work does not begin"
+        if process.poll() is not None or monotonic() > deadline:
+            process.kill()
+            raise AssertionError(f"the work does not begin: {process.communicate()[0]}")
         sleep(0.02)
 
 
@@ -47,7 +49,9 @@ def ended(process: Any, within: float) -> tuple[int, str]:
     """Exit code and output of a command that ends in time."""
     try:
         output, _ = process.communicate(timeout=within)
-    finally:
+    except TimeoutExpired:
         process.kill()
+        output, _ = process.communicate()
+        raise AssertionError(f"it goes on after {within} s: {output}") from None
     assert "Traceback" not in output, output
     return process.returncode, output
