@@ -149,7 +149,7 @@ def light(folder: Path) -> None:
         ):
             client.wait_for_workers(count)
             executor = executor_of(client, TASKS_PER_THREAD * count)
-            list(executor.run(abs, ((number,) for number in range(4 * count))))
+            list(executor.run(abs, ((number,) for number in range(count))))
             begin, own, clock = time.perf_counter(), time.process_time(), spent_by(pid)
             done = len(list(executor.run(abs, ((number,) for number in range(tasks)))))
             seconds, own = time.perf_counter() - begin, time.process_time() - own

@@ -87,7 +87,7 @@ def bad_hosts(bad_network: Network) -> Iterator[DaskProcesses]:
 
 def gram_on_two_hosts(hosts: DaskProcesses, *settings: str) -> Any:
     """A command that has computed some of its tiles."""
-    make_samples(hosts.folder, 3000)
+    make_samples(hosts.folder, 2500)
     process = hosts.command(*GRAM, "--workers", "2", settings=settings)
     begun(process, hosts.folder, GRAM)
     return process
@@ -118,7 +118,7 @@ def test_a_link_that_is_restored(network: Network, hosts: DaskProcesses, host: i
     network.cut(host)
     sleep(5)
     network.restore(host)
-    code, output = ended(process, 60)
+    code, output = ended(process, 120)
     assert code == 0, output
     assert outcome_of(hosts.folder / "g") == local(*GRAM[:-2], cwd=hosts.folder, out="local")
 
