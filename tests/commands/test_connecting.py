@@ -13,8 +13,12 @@ from dhsk.commands.options import ClusterOptions
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt], ids=["done", "interrupted"])
 def test_logs_are_silent_for_the_time_of_a_command(monkeypatch: Any, error: Any) -> None:
     """Dask's reports of how it connects again; afterwards the level is what it was."""
-    closed = []
-    client = SimpleNamespace(close=lambda timeout: closed.append(timeout))
+    closed: list[float] = []
+
+    def close(*, timeout: float) -> None:
+        closed.append(timeout)
+
+    client = SimpleNamespace(close=close)
     monkeypatch.setattr(connecting, "connect", lambda *_, **__: client)
     logger = logging.getLogger("distributed.client")
     before = logger.level
