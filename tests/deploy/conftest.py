@@ -6,11 +6,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from slurm_nodes import Slurm
+from slurm_nodes import GRAM, Slurm, local
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel")
 
@@ -31,3 +32,11 @@ def slurm() -> Iterator[Slurm]:
             yield cluster
         finally:
             cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def local_gram(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The store of `GRAM` by a worker of this machine."""
+    folder = tmp_path_factory.mktemp("local")
+    Slurm.make_counts(folder)
+    return local(*GRAM, cwd=folder, out="local.gram")

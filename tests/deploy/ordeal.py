@@ -15,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -82,15 +83,14 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Ordeal:
-    """One recipe, command and fault."""
+    """A command by a recipe."""
 
     slurm: Slurm
     inputs: Inputs
     recipe: str
     command: str
-    fault: str
 
-    def attempt(self, moment: float, rng: np.random.Generator) -> Attempt:
+    def attempt(self, fault: str, moment: float, rng: np.random.Generator) -> Attempt:
         """Run the command, with a fault so many seconds after it began to work."""
         with tempfile.TemporaryDirectory(prefix="dhsk-ordeal-") as name:
             folder = Path(name)
@@ -105,7 +105,7 @@ class Ordeal:
             worked = monotonic() - begin
             if run.is_at_work():
                 files = run.files
-                hit = f"{run.suffer(self.fault, rng)}, {files} files written"
+                hit = f"{run.suffer(fault, rng)}, {files} files written"
             try:
                 end = run.finish()
                 assert not run.left(), f"left: {run.left()}"
@@ -113,25 +113,54 @@ class Ordeal:
                 return Attempt(hit, str(error), worked, {})
             return Attempt(hit, end, worked, outcome_of(folder / run.out))
 
-    def attempts(self, count: int, rng: np.random.Generator) -> Iterator[tuple[str, bool]]:
-        """So many attempts that hit something: what happened, and whether the result is right."""
-        expected = self.inputs.expected(self.command)
-        undisturbed = self.attempt(np.inf, rng)
+    def attempts(
+        self, faults: Sequence[str], count: int, rng: np.random.Generator
+    ) -> Iterator[tuple[str, str, bool]]:
+        """So many attempts of each fault that hit something: the fault, a line, whether right."""
+        expected, undisturbed = self.inputs.expected(self.command), self.attempt("", np.inf, rng)
         assert undisturbed.outcome == expected, undisturbed.end
-        for _ in range(count):
-            begin, one = monotonic(), None
-            while one is None or not one.hit:
+        for fault in [fault for fault in faults for _ in range(count)]:
+            begin, one = monotonic(), undisturbed
+            while not one.hit:
+                assert one.outcome == expected, one.end
                 moment = rng.uniform(0, undisturbed.worked)
-                one = self.attempt(moment, rng)
+                one = self.attempt(fault, moment, rng)
             when = f"after {moment:.1f} of {undisturbed.worked:.1f} s of work"
-            yield (
-                f"{when}: {one.hit}; {one.end}, {monotonic() - begin:.0f} s in all",
-                one.outcome == expected,
-            )
+            what = f"{when}: {one.hit}; {one.end}, {monotonic() - begin:.0f} s in all"
+            yield fault, what, one.outcome == expected
 
 
 def main() -> int:
     """Run all attempts."""
+    asked = words_given()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Slurm is stopped then too
+    rng, right = np.random.default_rng(asked.seed), Counter[tuple[str, str, str]]()
+    with (
+        tempfile.TemporaryDirectory(prefix="dhsk-slurm-") as folder,
+        tempfile.TemporaryDirectory(prefix="dhsk-inputs-") as place,
+    ):
+        slurm, where = Slurm(Path(folder)), Path(place)
+        inputs = Inputs.webkb(where, asked.data) if asked.data else Inputs.drawn(where)
+        try:
+            slurm.start()
+            for recipe, command in product(asked.recipes.split(","), asked.commands.split(",")):
+                if recipe == "array" and command != "gram":
+                    continue  # only that has parts
+                faults = asked.faults.split(",") if asked.faults else RECIPES[recipe].faults
+                ordeal = Ordeal(slurm, inputs, recipe, command)
+                for fault, what, equal in ordeal.attempts(faults, asked.moments, rng):
+                    right[recipe, command, fault] += equal
+                    said = "equal" if equal else "NOT EQUAL"
+                    print(recipe, command, fault, what, said, sep="  ", flush=True)
+        finally:
+            slurm.stop()
+    for kind, count in right.items():
+        print(*kind, f"{count} of {asked.moments} equal", sep="  ")
+    return int(any(count < asked.moments for count in right.values()))
+
+
+def words_given() -> argparse.Namespace:
+    """Options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=10)
     parser.add_argument("--seed", type=int, default=16)
@@ -139,39 +168,7 @@ def main() -> int:
     parser.add_argument("--recipes", default=",".join(RECIPES))
     parser.add_argument("--commands", default=",".join(OUTS))
     parser.add_argument("--faults", help="all those of a recipe by default")
-    asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Slurm is stopped then too
-    rng = np.random.default_rng(asked.seed)
-    right: Counter[str] = Counter()
-    kinds = [
-        (recipe, command, fault)
-        for recipe in asked.recipes.split(",")
-        for command in asked.commands.split(",")
-        for fault in (asked.faults.split(",") if asked.faults else RECIPES[recipe].faults)
-        if recipe != "array" or command == "gram"  # only that has parts
-    ]
-    with (
-        tempfile.TemporaryDirectory(prefix="dhsk-slurm-") as folder,
-        tempfile.TemporaryDirectory(prefix="dhsk-inputs-") as place,
-    ):
-        slurm = Slurm(Path(folder))
-        where = Path(place)
-        inputs = Inputs.webkb(where, asked.data) if asked.data else Inputs.drawn(where)
-        try:
-            slurm.start()
-            for kind in kinds:
-                name = " ".join(kind)
-                attempts = Ordeal(slurm, inputs, *kind).attempts(asked.moments, rng)
-                for number, (what, equal) in enumerate(attempts):
-                    right[name] += equal
-                    print(
-                        name, f"{number}: {what}, {'equal' if equal else 'NOT EQUAL'}", flush=True
-                    )
-        finally:
-            slurm.stop()
-    for kind in kinds:
-        print(*kind, f"{right[' '.join(kind)]} of {asked.moments} equal", sep="  ")
-    return int(sum(right.values()) != asked.moments * len(kinds))
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

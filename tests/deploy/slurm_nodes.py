@@ -19,11 +19,14 @@ from outcomes import local, outcome_of
 
 SCRIPTS = Path(__file__).parents[2] / "deploy" / "slurm"
 START_SECONDS = 20
-JOB_SECONDS = 90
+JOB_SECONDS = 180  # ten times what a job of these tests takes, for busy machines
 ALIVE = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED")
 
 SMALL = {"n_workers": "2", "cores": "1", "memory": '"1GB"', "walltime": '"00:10:00"'}
 """Options of `cluster.toml`: two jobs of a worker each."""
+
+GRAM = ("gram", "counts.npy", "--tile", "64")
+"""A matrix of 2,016 tiles of the samples that `make_counts` writes."""
 
 CONFIGURATION = """\
 ClusterName=test
@@ -182,7 +185,7 @@ class Slurm:
         (folder / "cluster.toml").write_text(text)
 
     @staticmethod
-    def make_counts(folder: Path, n: int) -> Path:
+    def make_counts(folder: Path, n: int = 4000) -> Path:
         """Write n samples of 20 counts, and their labels."""
         rng = np.random.default_rng(0)
         np.save(folder / "counts.npy", rng.poisson(2.0, size=(n, 20)) + 1.0)

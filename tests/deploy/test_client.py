@@ -7,23 +7,21 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import psutil
 import pytest
+from slurm_nodes import Slurm
 
 import dhsk
-
-if TYPE_CHECKING:
-    from slurm_nodes import Slurm
 
 pytestmark = [pytest.mark.slow, pytest.mark.real]
 pytest.importorskip("dask_jobqueue", reason="worker jobs need dask-jobqueue")
 
 
 @pytest.fixture
-def recipe(slurm: "Slurm", tmp_path: Path) -> Path:
+def recipe(slurm: Slurm, tmp_path: Path) -> Path:
     """The recipe's two files, and samples."""
     slurm.make_recipe(tmp_path)
     rng = np.random.default_rng(0)
@@ -31,7 +29,7 @@ def recipe(slurm: "Slurm", tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(slurm: "Slurm", folder: Path, *words: str) -> subprocess.Popen[str]:
+def start(slurm: Slurm, folder: Path, *words: str) -> subprocess.Popen[str]:
     """Start a program in a folder where jobs can be submitted."""
     command = subprocess.Popen(
         words, env=slurm.environment | {"OMP_NUM_THREADS": "1"}, cwd=folder, text=True,
@@ -78,7 +76,7 @@ def left_in(folder: Path) -> set[str]:
     return {name for name in names if not name.startswith("dhsk-worker-")}
 
 
-def test_client_equals_local(slurm: "Slurm", recipe: Path) -> None:
+def test_client_equals_local(slurm: Slurm, recipe: Path) -> None:
     """The recipe's script gives the bytes of this process, and leaves nothing but store and logs.
 
     On the way: credentials are for their owner only, and nothing listens on all interfaces.
@@ -115,7 +113,7 @@ def listeners(folder: str) -> set[str]:
     return found
 
 
-def test_a_cancelled_job_is_replaced(slurm: "Slurm", recipe: Path) -> None:
+def test_a_cancelled_job_is_replaced(slurm: Slurm, recipe: Path) -> None:
     """A worker job that is cancelled halfway is submitted again; the command ends as if not."""
     words = ("gram", "counts.npy", "--out", "slurm.gram", "--tile", "16")
     dhsk_program = str(Path(sys.executable).with_name("dhsk"))
@@ -141,7 +139,7 @@ def test_a_cancelled_job_is_replaced(slurm: "Slurm", recipe: Path) -> None:
         ('setup = ["echo no module; exit 3"]', r"worker job \d+ ended before its workers answered"),
     ],
 )
-def test_jobs_that_cannot_run(slurm: "Slurm", recipe: Path, line: str, message: str) -> None:
+def test_jobs_that_cannot_run(slurm: Slurm, recipe: Path, line: str, message: str) -> None:
     """What the batch system or the job's log says ends the command with code 2, at once."""
     with (recipe / "cluster.toml").open("a") as file:
         file.write(f"{line}\n")
@@ -157,7 +155,7 @@ def test_jobs_that_cannot_run(slurm: "Slurm", recipe: Path, line: str, message: 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_an_interrupted_command_ends_its_jobs(
-    slurm: "Slurm", recipe: Path, number: int, hears_interrupts: None
+    slurm: Slurm, recipe: Path, number: int, hears_interrupts: None
 ) -> None:
     """Exit code 130 within ten seconds, no job and no credentials left, the store resumable."""
     words = ("gram", "counts.npy", "--out", "slurm.gram", "--tile", "16")
@@ -173,7 +171,7 @@ def test_an_interrupted_command_ends_its_jobs(
     wait_for("end of the jobs", lambda: not slurm.jobs_of(recipe), 20)
 
 
-def test_a_killed_client_takes_its_jobs_along(slurm: "Slurm", recipe: Path) -> None:
+def test_a_killed_client_takes_its_jobs_along(slurm: Slurm, recipe: Path) -> None:
     """Jobs end with their scheduler, and the next run removes the credentials that are left."""
     words = ("gram", "counts.npy", "--out", "slurm.gram", "--tile", "16")
     dhsk_program = str(Path(sys.executable).with_name("dhsk"))

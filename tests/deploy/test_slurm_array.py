@@ -2,15 +2,12 @@
 
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from slurm_nodes import Slurm
+from slurm_nodes import GRAM, Slurm
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "slurm" / "dhsk-array.sbatch"
-WORDS = ("gram", "counts.npy", "--tile", "64")
 ARRAY = {f"SLURM_ARRAY_TASK_{name}": "2" for name in ("ID", "COUNT", "MAX")}
 
 
@@ -47,11 +44,11 @@ def test_bad_usage(
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_array_makes_the_store(slurm: "Slurm", tmp_path: Path) -> None:
+def test_array_makes_the_store(slurm: Slurm, tmp_path: Path, local_gram: dict[str, Any]) -> None:
     """Tasks at once, one of them killed and one requeued, and a last job make the local store."""
-    slurm.make_counts(tmp_path, 4000)
+    slurm.make_counts(tmp_path)
     options = "--cpus-per-task=1", "--mem-per-cpu=900", str(SCRIPT)
-    array = slurm.submit("--array=1-4", *options, *WORDS, "--out", "a.gram", cwd=tmp_path)
+    array = slurm.submit("--array=1-4", *options, *GRAM, "--out", "a.gram", cwd=tmp_path)
     array.await_tiles(tmp_path / "a.gram", 40)
     slurm.run("scancel", f"{array.number}_2")
     slurm.run("scontrol", "requeue", f"{array.number}_3")
@@ -63,8 +60,7 @@ def test_array_makes_the_store(slurm: "Slurm", tmp_path: Path) -> None:
     assert check.returncode == 4
     assert "run part 2 of 4 again" in check.stderr
 
-    last = slurm.batch(*WORDS, "--out", "a.gram", cwd=tmp_path)
+    last = slurm.batch(*GRAM, "--out", "a.gram", cwd=tmp_path)
     assert last.finish() == ("COMPLETED", 0), last.log
     assert before.items() <= slurm.tiles_of(tmp_path / "a.gram").items()
-    expected = slurm.local(*WORDS, cwd=tmp_path, out="local.gram")
-    assert slurm.outcome_of(tmp_path / "a.gram") == expected
+    assert slurm.outcome_of(tmp_path / "a.gram") == local_gram

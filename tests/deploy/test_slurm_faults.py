@@ -1,48 +1,48 @@
-"""Jobs that lose parts finish all the same, with the bits of one process."""
+"""What loses a part on Slurm finishes all the same, with the bits of one process.
 
+An attempt of each kind; `ordeal.py` makes many, at random moments, of all commands.
+"""
+
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pytest
-
-import dhsk
-
-if TYPE_CHECKING:
-    from slurm_nodes import Slurm
+from ordeal_runs import ArrayRun, BatchRun, ClientRun, Run
+from slurm_nodes import GRAM, Slurm
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-
-def test_killed_worker_is_replaced(slurm: "Slurm", tmp_path: Path) -> None:
-    """In place of a killed worker its node starts another one, and the job goes on."""
-    counts = slurm.make_counts(tmp_path, 3000)
-    words = ("gram", counts.name, "--out", "slurm.gram", "--tile", "64")
-    job = slurm.batch(*words, cwd=tmp_path)
-    job.await_tiles(tmp_path / "slurm.gram", 20)
-    killed = job.processes("worker")
-    assert len(killed) == 2
-    killed[0].kill()
-    slurm.await_that(lambda: len(set(job.processes("worker")) - {killed[0]}) == 2, "new worker")
-    assert job.finish() == ("COMPLETED", 0), job.log
-    assert "has ended (code 137)" in job.log
-    local = dhsk.compute_gram(counts, "heat", tile=64)
-    assert np.array_equal(dhsk.open_gram(tmp_path / "slurm.gram")[:, :], local[:, :])
+NEEDS_JOBQUEUE = pytest.mark.skipif(
+    find_spec("dask_jobqueue") is None, reason="worker jobs need dask-jobqueue"
+)
+# A cancelled and a requeued task, and a cancelled job of a client, are in tests of their own.
+KINDS = [
+    (BatchRun, "worker"),
+    (BatchRun, "node"),
+    (BatchRun, "requeue"),
+    (ArrayRun, "node"),
+    pytest.param(ClientRun, "node", marks=NEEDS_JOBQUEUE),
+]
 
 
-@pytest.mark.parametrize("fault", ["node", "requeue"])
-def test_restarted_job_resumes(slurm: "Slurm", tmp_path: Path, fault: str) -> None:
-    """A job that loses a node, or is preempted, goes on from its tiles when Slurm restarts it."""
-    slurm.make_counts(tmp_path, 4000)
-    words = ("gram", "counts.npy", "--tile", "64")
+@pytest.mark.parametrize(("recipe", "fault"), KINDS)
+def test_fault_halfway(
+    slurm: Slurm, tmp_path: Path, local_gram: dict[str, Any], recipe: type[Run], fault: str
+) -> None:
+    """Finished tiles are not computed again, the store is that of one worker, nothing is left."""
+    slurm.make_counts(tmp_path)
+    run = recipe(slurm, tmp_path, GRAM, "slurm.gram")
     rng = np.random.default_rng(16)
-    job = slurm.batch(*words, "--out", "slurm.gram", cwd=tmp_path)
-    job.await_tiles(tmp_path / "slurm.gram", int(rng.integers(20, 400)))
+    run.start()
+    slurm.await_that(lambda: len(slurm.tiles_of(tmp_path / "slurm.gram")) >= 100, "tiles")
+    assert run.is_at_work()
     before = slurm.tiles_of(tmp_path / "slurm.gram")
-    job.suffer(fault, rng)
-    assert job.finish() == ("COMPLETED", 0), job.log
-    assert job.shown()["Restarts"] == "1"
+    run.suffer(fault, rng)
+    end = run.finish()
+    if isinstance(run, BatchRun):
+        assert ("has ended (code 137)" if fault == "worker" else "1 restarts") in run.job.log + end
     assert before.items() <= slurm.tiles_of(tmp_path / "slurm.gram").items()
-    expected = slurm.local(*words, cwd=tmp_path, out="local.gram")
-    assert slurm.outcome_of(tmp_path / "slurm.gram") == expected
-    assert not list(tmp_path.glob(".dhsk-*"))
+    assert slurm.outcome_of(tmp_path / "slurm.gram") == local_gram
+    assert not run.left()

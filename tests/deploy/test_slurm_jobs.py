@@ -4,22 +4,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from slurm_nodes import Job, Slurm
 
 import dhsk
-
-if TYPE_CHECKING:
-    from slurm_nodes import Slurm
 
 PREPARE = Path(__file__).parents[2] / "examples" / "webkb" / "prepare.py"
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
-def test_job_equals_local(slurm: "Slurm", tmp_path: Path) -> None:
+def test_job_equals_local(slurm: Slurm, tmp_path: Path) -> None:
     """A job on two nodes writes the same bytes as this process, and leaves only store and log."""
     counts = slurm.make_counts(tmp_path, 500)
     words = ("gram", counts.name, "--out", "slurm.gram", "--time-scale", "1", "--tile", "64")
@@ -41,46 +38,37 @@ def test_job_equals_local(slurm: "Slurm", tmp_path: Path) -> None:
     }
 
 
-CV = ("--kernel", "heat,cosine", "--time-scale", "0.5,1", "--C", "1,10")
+def test_results_equal_local(slurm: Slurm, tmp_path: Path) -> None:
+    """Matrix, cross-validation and low-rank model are those of one worker, bit for bit.
 
-
-@pytest.mark.parametrize(
-    ("words", "out"),
-    [
-        (("cv", "counts.npy", "--labels", "labels.txt", *CV), "cv"),
-        (("train", "counts.npy", "--labels", "labels.txt", "--rank", "100"), "model.npz"),
-    ],
-    ids=["cv", "train"],
-)
-def test_results_equal_local(
-    slurm: "Slurm", tmp_path: Path, words: tuple[str, ...], out: str
-) -> None:
-    """Cross-validation and low-rank training find on two nodes what they find on one worker."""
-    slurm.make_counts(tmp_path, 900)
-    job = slurm.batch(*words, "--out", out, cwd=tmp_path)
-    assert job.finish() == ("COMPLETED", 0), job.log
-    assert slurm.outcome_of(tmp_path / out) == slurm.local(*words, cwd=tmp_path, out=f"local-{out}")
-
-
-@pytest.mark.skipif("DHSK_DATA" not in os.environ, reason="DHSK_DATA is not set")
-@pytest.mark.timeout(600)
-def test_webkb_equals_local(slurm: "Slurm", tmp_path: Path) -> None:
-    """Matrix, cross-validation and low-rank model of the WebKB pages, bit for bit."""
-    prepare = [sys.executable, PREPARE, "--data", os.environ["DHSK_DATA"], "--out", tmp_path]
-    subprocess.run(prepare, check=True, capture_output=True)
+    Of the WebKB pages where they are, else of counts drawn at random.
+    """
+    data = os.environ.get("DHSK_DATA")
+    if data:
+        prepare = [sys.executable, PREPARE, "--data", data, "--out", tmp_path]
+        subprocess.run(prepare, check=True, capture_output=True)
+        samples = "counts.npz"
+    else:
+        samples = slurm.make_counts(tmp_path, 900).name
     of = "--labels", "labels.txt"
-    for words, out in (
-        (("gram", "counts.npz", "--kernel", "cosine", "--tile", "700"), "webkb.gram"),
-        (("cv", "webkb.gram", *of, "--time-scale", "1,1.4", "--C", "1,10"), "cv"),
-        (("train", "counts.npz", *of, "--rank", "200"), "model.npz"),
-    ):
-        job = slurm.batch(*words, "--out", out, cwd=tmp_path)
-        assert job.finish(180) == ("COMPLETED", 0), job.log
-        expected = slurm.local(*words, cwd=tmp_path, out=f"local-{out}")
+    matrix = ("gram", samples, "--kernel", "cosine", "--tile", "700")
+    validation = ("cv", "slurm.gram", *of, "--time-scale", "1,1.4", "--C", "1,10")
+    training = ("train", samples, *of, "--rank", "200")
+
+    def check(job: Job, words: tuple[str, ...], out: str) -> None:
+        expected = slurm.local(*words, cwd=tmp_path, out=f"local-{out}")  # while the job runs
+        assert job.finish() == ("COMPLETED", 0), job.log
         assert slurm.outcome_of(tmp_path / out) == expected
 
+    first = slurm.batch(*matrix, "--out", "slurm.gram", cwd=tmp_path)
+    beside = slurm.batch(*training, "--out", "model.npz", cwd=tmp_path)
+    check(first, matrix, "slurm.gram")
+    second = slurm.batch(*validation, "--out", "cv", cwd=tmp_path)
+    check(beside, training, "model.npz")
+    check(second, validation, "cv")
 
-def test_job_interrupted_resumes(slurm: "Slurm", tmp_path: Path) -> None:
+
+def test_job_interrupted_resumes(slurm: Slurm, tmp_path: Path) -> None:
     """A job that Slurm ends early ends with 130; the same line computes the missing tiles only."""
     counts = slurm.make_counts(tmp_path, 2500)
     words = ("gram", counts.name, "--out", "slurm.gram", "--tile", "64")
@@ -99,7 +87,7 @@ def test_job_interrupted_resumes(slurm: "Slurm", tmp_path: Path) -> None:
     assert dhsk.open_gram(tmp_path / "slurm.gram").verify() == len(after)
 
 
-def test_job_with_bad_input_fails(slurm: "Slurm", tmp_path: Path) -> None:
+def test_job_with_bad_input_fails(slurm: Slurm, tmp_path: Path) -> None:
     """The exit code of the job is that of the command: 2 for a file that is not there."""
     job = slurm.batch("gram", "none.npz", "--out", "x.gram", cwd=tmp_path)
     assert job.finish() == ("FAILED", 2)

@@ -6,16 +6,13 @@ import ssl
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from distributed import Client
 from distributed.comm import connect
 from distributed.security import Security
-
-if TYPE_CHECKING:
-    from slurm_nodes import Job, Slurm
+from slurm_nodes import Job, Slurm
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -64,7 +61,7 @@ def answers(address: str, context: ssl.SSLContext | None) -> bool:
     return False
 
 
-def addresses_of(job: "Job") -> list[str]:
+def addresses_of(job: Job) -> list[str]:
     """Addresses of the scheduler and of all workers of a job."""
     folder = job.credentials()
     scheduler = json.loads((folder / "scheduler.json").read_text())["address"]
@@ -72,7 +69,7 @@ def addresses_of(job: "Job") -> list[str]:
         return [scheduler, *client.scheduler_info(n_workers=-1)["workers"]]
 
 
-def heard(job: "Job") -> set[str]:
+def heard(job: Job) -> set[str]:
     """Addresses on which the processes of a job listen."""
     return {
         connection.laddr.ip
@@ -82,7 +79,7 @@ def heard(job: "Job") -> set[str]:
     }
 
 
-def test_strangers_are_refused(slurm: "Slurm", tmp_path: Path) -> None:
+def test_strangers_are_refused(slurm: Slurm, tmp_path: Path) -> None:
     """Scheduler and workers answer who has the job's certificate, and nobody else.
 
     Its folder is for its owner only, nothing listens on all interfaces, and what gave access is
