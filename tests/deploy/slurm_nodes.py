@@ -165,7 +165,7 @@ class Slurm:
         """A job with some tiles done, and minutes of them to do."""
         self.make_counts(cwd, 8000)
         job = self.batch("gram", "counts.npy", "--out", "slurm.gram", "--tile", "64", cwd=cwd)
-        job.await_tiles(cwd / "slurm.gram", 20)
+        self.await_tiles(cwd / "slurm.gram", 20)
         return job
 
     def jobs_of(self, folder: Path) -> set[str]:
@@ -209,6 +209,10 @@ class Slurm:
         return {
             f"{t.parent.name}/{t.name}": t.stat().st_mtime_ns for t in found if t.name.isdigit()
         }
+
+    def await_tiles(self, store: Path, count: int) -> None:
+        """Wait until a store has some tiles."""
+        await_that(lambda: len(self.tiles_of(store)) >= count, f"{count} tiles")
 
     def run(self, *command: str, cwd: Path | None = None) -> str:
         """What a command of Slurm prints; it must succeed."""
@@ -287,10 +291,6 @@ class Job:
     def log(self) -> str:
         """What it has printed."""
         return (self.cwd / f"dhsk-{self.number}.out").read_text()
-
-    def await_tiles(self, store: Path, count: int) -> None:
-        """Wait until it has finished some tiles."""
-        await_that(lambda: len(self.slurm.tiles_of(store)) >= count, f"{count} tiles")
 
     def terminate(self) -> None:
         """Tell the batch script to end, as Slurm does before the time limit."""

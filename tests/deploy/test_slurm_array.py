@@ -49,7 +49,7 @@ def test_array_makes_the_store(slurm: Slurm, tmp_path: Path, local_gram: dict[st
     slurm.make_counts(tmp_path)
     options = "--cpus-per-task=1", "--mem-per-cpu=900", str(SCRIPT)
     array = slurm.submit("--array=1-4", *options, *GRAM, "--out", "a.gram", cwd=tmp_path)
-    array.await_tiles(tmp_path / "a.gram", 40)
+    slurm.await_tiles(tmp_path / "a.gram", 40)
     slurm.run("scancel", f"{array.number}_2")
     slurm.run("scontrol", "requeue", f"{array.number}_3")
     for task in (1, 2, 3, 4):

@@ -73,7 +73,7 @@ def test_job_interrupted_resumes(slurm: Slurm, tmp_path: Path) -> None:
     counts = slurm.make_counts(tmp_path, 2500)
     words = ("gram", counts.name, "--out", "slurm.gram", "--tile", "64")
     job = slurm.batch(*words, cwd=tmp_path)
-    job.await_tiles(tmp_path / "slurm.gram", 20)
+    slurm.await_tiles(tmp_path / "slurm.gram", 20)
     job.terminate()
     state = job.finish()
     assert state == ("FAILED", 130), job.log
