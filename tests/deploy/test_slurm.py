@@ -3,9 +3,13 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
+from time import sleep
 
+import psutil
 import pytest
+from slurm_nodes import await_that
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "slurm"
 SCRIPT = FOLDER / "dhsk.sbatch"
@@ -113,3 +117,69 @@ def test_too_little_memory_is_bad_usage(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "1200 MiB for 4 workers a node are too few" in done.stderr
+
+
+ALLOCATION = {
+    "SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "1", "SLURM_JOB_NUM_NODES": "1",
+    "SLURM_NTASKS": "1", "SLURM_NTASKS_PER_NODE": "1", "SLURM_CPUS_PER_TASK": "1",
+    "SLURM_CPUS_ON_NODE": "1", "SLURM_MEM_PER_CPU": "2000",
+}  # fmt: skip
+STAYS = f"""\
+#!{sys.executable}
+import signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells ignore it for what they run in the background
+signal.pause()
+"""
+
+
+def allocation(folder: Path, **programs: str) -> dict[str, str]:
+    """Variables of a job on one node, with programs in place of those of Slurm and Dask."""
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return ALLOCATION | {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_waits_for_the_end_of_an_earlier_start(tmp_path: Path) -> None:
+    """The folder of an earlier start is there until its command has ended."""
+    stays = dict.fromkeys(("dhsk", "dask"), STAYS)
+    environment = allocation(tmp_path, **stays, openssl="#!/bin/sh\nexit 1\n")
+    earlier = tmp_path / ".dhsk-7-0"
+    earlier.mkdir()
+    words = ["/bin/bash", str(SCRIPT), "gram"]
+    with subprocess.Popen(words, env=environment, cwd=tmp_path, stderr=subprocess.PIPE) as script:
+        sleep(1.5)
+        assert script.poll() is None
+        assert not list(tmp_path.glob(".dhsk-7-1"))
+        earlier.rmdir()
+        assert b"openssl made no certificate" in script.communicate(timeout=20)[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_an_orphan_leaves_the_next_start_alone(tmp_path: Path, is_lost: bool) -> None:
+    """A script whose slurmstepd is gone does not signal the step, which may be of another start."""
+    python = "#!/bin/sh\ncase $2 in *SOCK_DGRAM*) echo --host=127.0.0.1;; *) exec dask;; esac\n"
+    stays = dict.fromkeys(("dhsk", "dask", "srun"), STAYS)
+    environment = allocation(
+        tmp_path, **stays, python3=python, scancel="#!/bin/sh\ntouch signalled\n"
+    )
+    daemon = subprocess.Popen(
+        ["/bin/bash", "-c", f"/bin/bash {SCRIPT} gram & wait"], env=environment, cwd=tmp_path
+    )
+    try:
+        await_that(lambda: len(psutil.Process(daemon.pid).children(recursive=True)) >= 5, "start")
+        (script,) = psutil.Process(daemon.pid).children()
+        begun = [script, *script.children(recursive=True)]
+        if is_lost:
+            daemon.kill()
+        else:
+            script.terminate()
+        psutil.wait_procs([script], 20)
+        assert not script.is_running()
+        assert (tmp_path / "signalled").exists() != is_lost
+        assert not list(tmp_path.glob(".dhsk-*"))
+        await_that(lambda: not any(one.is_running() for one in begun), "end", 10)
+    finally:
+        daemon.kill()
+        daemon.wait()

@@ -5,7 +5,6 @@ An attempt of each kind; `ordeal.py` makes many, at random moments, of all comma
 
 from importlib.util import find_spec
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,11 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 NEEDS_JOBQUEUE = pytest.mark.skipif(
     find_spec("dask_jobqueue") is None, reason="worker jobs need dask-jobqueue"
 )
-# What is missing here has a test of its own, below or in test_slurm_array and test_client.
+# What is missing here is in test_slurm_array and test_client.
 KINDS = [
     (BatchRun, "worker"),
     (BatchRun, "requeue"),
+    (BatchRun, "node"),
     (ArrayRun, "node"),
     pytest.param(ClientRun, "node", marks=NEEDS_JOBQUEUE),
 ]
@@ -48,27 +48,3 @@ def test_fault_halfway(
     assert before.items() <= slurm.tiles_of(tmp_path / "slurm.gram").items()
     assert slurm.outcome_of(tmp_path / "slurm.gram") == local_gram
     assert not run.left()
-
-
-def test_lost_batch_node(slurm: Slurm, tmp_path: Path, local_gram: dict[str, Any]) -> None:
-    """A job that starts anew waits for the end of its earlier start, and suffers nothing from it.
-
-    Here the earlier command ends late: it is stopped while the node is lost.
-    """
-    slurm.make_counts(tmp_path)
-    job = slurm.batch(*GRAM, "--out", "slurm.gram", cwd=tmp_path)
-    slurm.await_tiles(tmp_path / "slurm.gram", 100)
-    (command,) = job.processes("--cluster")
-    command.suspend()
-    slurm.lose_node("n1")
-    slurm.start_node("n1")
-    slurm.await_that(lambda: job.shown()["Reason"] == "BeginTime", "requeue")
-    job.start_now()
-    slurm.await_that(lambda: job.shown()["JobState"] == "RUNNING", "new start")
-    sleep(3)
-    assert not job.credentials(1).exists()
-    command.resume()
-    assert job.finish() == ("COMPLETED", 0), job.log
-    assert job.shown()["Restarts"] == "1"
-    assert slurm.outcome_of(tmp_path / "slurm.gram") == local_gram
-    assert not list(tmp_path.glob(".dhsk-*"))
