@@ -141,10 +141,11 @@ class Slurm:
 
     def processes(self) -> list[psutil.Process]:
         """All that runs on this cluster, daemons included: the environment names it."""
-        found, mine = [], self.environment["SLURM_CONF"]
+        found, mine = [], f"SLURM_CONF={self.environment['SLURM_CONF']}".encode()
         for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.environ().get("SLURM_CONF") == mine:
+            # Not process.environ(): slurmstepd writes its title over the beginning.
+            with suppress(OSError):
+                if mine in Path(f"/proc/{process.pid}/environ").read_bytes():
                     found.append(process)
         return found
 
