@@ -235,7 +235,7 @@ def cv(
             run = partial(run, client=client, progress=progress)
             result = _run(run, source, out, overwrite=final.overwrite)
             _write(replace(result, settings=settings), out, overwrite=final.overwrite)
-            remove_scratch(out)
+            remove_scratch(out / "fits")
     print_result(result)
     _print_files(out, model=result.model_ is not None)
 

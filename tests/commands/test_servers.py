@@ -175,7 +175,10 @@ def test_a_cross_validation_on_a_server_is_that_of_the_disk(
     assert dhsk.open_gram(str(place / "gram" / "cosine")).shape == (80, 80)
     code, _, err = run(*words, place, "--C", 7)
     assert (code, f"{place} holds the results of a run with other C" in err) == (BAD_INPUT, True)
+    left = place / "fits" / "scratch" / "dhsk-killed" / "rows"
+    left.write_bytes(b"of a killed run")
     assert run(*words, place, "--C", 7, "--overwrite")[0] == DONE
+    assert not left.is_file()
     assert (place / "model.dhsk").size() is None
     assert_no_credentials(place, out, err)
 
