@@ -12,7 +12,7 @@ from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import say, show_progress
 from dhsk.commands.cv_table import print_result
 from dhsk.commands.earlier_run import check_earlier, noted, settings_of
-from dhsk.commands.inputs import open_samples_of
+from dhsk.commands.inputs import open_samples_of, refuse_bare_column
 from dhsk.commands.options import (
     KERNELS,
     ClusterOptions,
@@ -278,6 +278,7 @@ def _telling_of(table: Place) -> Iterator[None]:
 
 def _open_source(source: str, labels: str | None, table: TableOptions) -> GramMatrix | Samples:
     """Gram matrix or samples."""
+    refuse_bare_column(source, labels)
     if is_gram_store(Origin.of(source).path):
         return open_gram(source)
     return open_samples_of(source, table, labels)

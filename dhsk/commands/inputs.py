@@ -21,7 +21,7 @@ def open_samples_of(
     `labels` is FILE or FILE:COLUMN; a column of the samples' own file is not a feature.
     `n_features` is for svmlight files.
     """
-    _refuse_bare_column(source, labels)
+    refuse_bare_column(source, labels)
     drop = (*table.drop_columns, *own_label_column(source, labels))
     samples = open_samples(
         source,
@@ -60,7 +60,7 @@ def _is_same_file(out: Place, path: str) -> bool:
         return False
 
 
-def _refuse_bare_column(source: str, labels: str | None) -> None:
+def refuse_bare_column(source: str, labels: str | None) -> None:
     """Raise InputError for a column name given as a file: the message has the right words."""
     own = {".h5ad": "obs/"} | dict.fromkeys(TABLES, "")
     place = next((own[end] for end in own if source.lower().endswith(end)), None)
