@@ -23,7 +23,7 @@ CLOSING_SECONDS = 5.0
 def connected(asked: ClusterOptions) -> Iterator[Client]:
     """Yield a client of the cluster of the options; a local cluster ends with the context."""
     client = connect(asked.cluster, **asked.how_many)
-    with _without_logs("distributed.client"):
+    with _without_logs("distributed.client"), _without_logs("distributed.batched"):
         try:
             if asked.cluster == "local" and find_spec("bokeh"):
                 click.echo(f"dashboard: {client.dashboard_link}", err=True)
