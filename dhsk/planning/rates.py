@@ -37,9 +37,9 @@ ASSUMED_WRITE, ASSUMED_READ = 0.3e9, 1e9
 """Bytes per second of a disk that was not measured: cloud volumes and shared file systems of the
 slower kind write at 0.25 to 0.4 GB/s."""
 
-ASSUMED_TASKS = 200.0
-"""Tasks per second of a scheduler that was not measured: Dask takes about 1 ms a task (its manual,
-https://distributed.dask.org, "Low latency"), and each is also submitted and awaited by the client.
+ASSUMED_TASKS = 600.0
+"""Tasks per second of a scheduler that was not measured. With 2, 64 and 256 workers that compute
+nothing, its process takes 1.3 to 1.6 ms a task, 630 to 790 a second (tests/benchmarks/cluster.py).
 """
 
 ASSUMED_WRITE_WORK = 0.5e-9
