@@ -9,8 +9,8 @@ WORKER_HEAP: Final = {
     "MALLOC_TRIM_THRESHOLD_": 32 << 20,
 }
 """Environment of workers. One arena: by default each thread takes one of its own, which keeps what
-that thread has freed, and a worker has ten threads; a Gram matrix on two workers took 605 MiB in
-place of 505. By Dask's default a worker returns the memory of every array at once: a fifth of the
+that thread has freed, and a worker has several; a Gram matrix on two workers took 605 MiB in place
+of 505. By Dask's default a worker returns the memory of every array at once: a fifth of the
 time of a grid of small problems was the kernel's, to make it again. So up to 32 MiB are kept."""
 
 _ARENA_MAX: Final = -8
