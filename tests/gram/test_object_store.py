@@ -71,16 +71,17 @@ def test_workers_need_no_shared_folder(url: str, counts: Any, tmp_path: Path) ->
 
 
 def test_a_worker_of_another_server_is_named(url: str, counts: Any) -> None:
-    """It reads another owner of a store of this name; nothing is left."""
+    """It finds no owner where it looks for the store; nothing is left."""
 
     def mislead() -> None:
         from dhsk.execution import folder_check
 
-        folder_check.holder_of = lambda _: b"another"
+        seen = folder_check.parse_place
+        folder_check.parse_place = lambda name, value: seen(name, f"{value}-elsewhere")
 
     with dhsk.connect("local", n_workers=1) as client:
         client.run(mislead)
-        with pytest.raises(dhsk.InputError, match=f"worker .* does not see {url} of this program"):
+        with pytest.raises(dhsk.InputError, match=f"worker .* does not see {url}"):
             dhsk.compute_gram(counts(40, DIM), "heat", store=url, tile=16, client=client)
     assert not ObjectPath.parse(url).exists()
 
