@@ -5,8 +5,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Rows
@@ -121,16 +123,14 @@ class _Fingerprint:
 
     def update(self, block: Rows) -> None:
         """Add the next block."""
+        parts: list[tuple[NDArray[Any], str]]
         if isinstance(block, csr_array):
-            parts = [
-                block.data.astype("<f8"),
-                block.indices.astype("<i8"),
-                np.diff(block.indptr).astype("<i8"),
-            ]
+            lengths = np.diff(block.indptr)
+            parts = [(block.data, "<f8"), (block.indices, "<i8"), (lengths, "<i8")]
         else:
-            parts = [(block + 0.0).astype("<f8", copy=False)]  # -0.0 + 0.0 is 0.0
-        for stream, part in zip(self._streams, parts, strict=True):
-            stream.update(part.reshape(-1).data)
+            parts = [(block + 0.0, "<f8")]  # -0.0 + 0.0 is 0.0
+        for stream, (part, dtype) in zip(self._streams, parts, strict=True):
+            stream.update(part.astype(dtype, copy=False).reshape(-1).data)
 
     def hexdigest(self) -> str:
         """Return the fingerprint of all rows so far."""
