@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         read_labels,
     )
     from dhsk.validation.cross_validate import cross_validate
+    from dhsk.validation.representatives import representatives
     from dhsk.validation.result import CvResult
 
 _HOME = {
@@ -78,6 +79,7 @@ _HOME = {
         "hyperspherical_map", "multinomial_map", "open_samples", "projective_map", "read_labels",
     ],
     "validation.cross_validate": ["cross_validate"],
+    "validation.representatives": ["representatives"],
     "validation.result": ["CvResult"],
 }  # fmt: skip
 
@@ -91,7 +93,7 @@ __all__ = [
     "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "StoreError", "StoreMismatchError",
     "ZeroRowsWarning", "compute_gram", "connect", "cross_validate", "hyperspherical_map",
     "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
-    "repair_gram",
+    "repair_gram", "representatives",
 ]  # fmt: skip
 
 

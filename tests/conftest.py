@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def no_progress_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run in this process say nothing of progress, however busy the machine is."""
-    monkeypatch.setattr("dhsk.commands.console.QUIET_SECONDS", math.inf)
+    monkeypatch.setattr("dhsk.bars.QUIET_SECONDS", math.inf)
 
 
 @pytest.fixture

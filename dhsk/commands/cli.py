@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
+from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import say, show_progress
+from dhsk.commands.console import say
 from dhsk.commands.cv import cv
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.kernel import kernel

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import say, show_progress
+from dhsk.commands.console import say
 from dhsk.commands.cv_table import print_result
 from dhsk.commands.earlier_run import check_earlier, noted, settings_of
 from dhsk.commands.inputs import open_samples_of, refuse_bare_column

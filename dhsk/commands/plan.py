@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from dhsk.commands.console import print_pairs, say, show_progress
+from dhsk.bars import show_progress
+from dhsk.commands.console import print_pairs, say
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     KernelOptions,

@@ -10,8 +10,9 @@ import click
 from numpy.typing import NDArray
 
 from dhsk.arrays import ROWS, Rows
+from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
-from dhsk.commands.console import say, show_progress
+from dhsk.commands.console import say
 from dhsk.commands.inputs import check_out, open_samples_of, own_label_column
 from dhsk.commands.options import (
     ClusterOptions,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import print_table, say, show_progress
+from dhsk.commands.console import print_table, say
 from dhsk.commands.inputs import check_out, open_samples_of
 from dhsk.commands.options import (
     ClusterOptions,

@@ -7,8 +7,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected
-from dhsk.commands.console import print_pairs, say, show_progress
+from dhsk.commands.console import print_pairs, say
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import ClusterOptions, TableOptions, cluster_options, table_options
 from dhsk.commands.parameters import PlaceParameter

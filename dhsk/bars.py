@@ -1,0 +1,86 @@
+"""Progress on the screen: bars on a terminal or in a notebook, else plain lines."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+from dhsk.progress import OnProgress, Progress, ignore
+
+Show: TypeAlias = OnProgress | bool | None
+"""What is done with events of progress: a function is called, True shows bars."""
+
+QUIET_SECONDS, QUIET_SHARE = 2.0, 0.02
+"""Stages that end sooner say nothing; plain lines come no more often than this, and than this share
+of the time that the stage has taken: a day makes 400 lines."""
+
+
+@contextmanager
+def shown(progress: Show) -> Iterator[OnProgress]:
+    """Give the function that a `progress` stands for: itself, bars, or one that does nothing."""
+    if progress is True:
+        with show_progress() as show:
+            yield show
+    else:
+        yield progress or ignore
+
+
+@contextmanager
+def show_progress() -> Iterator[OnProgress]:
+    """Show events as bars on a terminal and in notebooks, else as plain lines on standard error."""
+    console = Console(stderr=True)
+    if not (sys.stderr.isatty() or console.is_jupyter):
+        yield PlainLines()
+        return
+    columns = (
+        TextColumn("{task.description:>12}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[detail]}"),
+    )
+    with Bars(*columns, console=console) as bars:
+        yield shown_on(bars)
+
+
+def shown_on(bars: Bars) -> OnProgress:
+    """Function that shows each stage as a bar."""
+    rows: dict[str, Any] = {}
+
+    def show(event: Progress) -> None:
+        if event.stage not in rows:
+            rows[event.stage] = bars.add_task(event.stage, detail="")
+        task = rows[event.stage]
+        bars.update(task, completed=event.done, total=event.total, detail=event.detail)
+
+    return show
+
+
+class PlainLines:
+    """Progress as lines of text: one every few seconds, and one at the end of a long stage."""
+
+    def __init__(self) -> None:
+        self.stage = ""
+        self.begin = self.said = 0.0
+
+    def __call__(self, event: Progress) -> None:
+        """Print a line if it is time for one."""
+        now = monotonic()
+        if event.stage != self.stage:
+            self.stage, self.begin, self.said = event.stage, now, now
+        ended = event.done >= event.total and self.said > self.begin
+        quiet = max(QUIET_SECONDS, QUIET_SHARE * (now - self.begin))
+        if ended or now - self.said >= quiet:
+            share = 100 * event.done // max(event.total, 1)
+            print(  # noqa: T201
+                f"{event.stage}: {event.done:,} of {event.total:,} ({share} %), "
+                f"{now - self.begin:.0f} s{event.detail and ', '}{event.detail}",
+                file=sys.stderr,
+                flush=True,
+            )
+            self.said = now
