@@ -13,7 +13,7 @@ from dhsk.commands.cli import commands
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
-    "docs/benchmarks.md",
+    *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md") if p.name != "README.md"),
     *(str(p.relative_to(ROOT)) for p in ROOT.glob("*/**/README.md")),
 ]
 

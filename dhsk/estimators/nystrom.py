@@ -99,7 +99,7 @@ class NystromFeatures(
         below m eps, where eps is that of `dtype`; the others drop eigenvalues below m eps times
         the diagonal.
     normalization_
-        R in Z = K(X, L) R, (m, n_components_), float64: a root of K(L, L)^+, or its leading part.
+        R in Z = K(X, L) R, (m, `n_components_`), float64: a root of K(L, L)^+, or its leading part.
     trace_error_
         Trace norm of K - Z Z' over the trace of K, for the samples of the fit. It is exact up to
         rounding in `dtype` if the kernel is positive semi-definite.
@@ -193,7 +193,7 @@ class NystromFeatures(
         Returns
         -------
         NDArray or da.Array
-            Z, (N, n_components_), of `dtype`: equal to those of `transform` up to rounding.
+            Z, (N, `n_components_`), of `dtype`: equal to those of `transform` up to rounding.
 
         Raises
         ------
@@ -215,8 +215,8 @@ class NystromFeatures(
         Returns
         -------
         NDArray or da.Array
-            Z, (M, n_components_), of `dtype`. For a Dask array it is lazy, with the same chunks of
-            rows: errors are raised when it is computed, without a warning of all-zero samples.
+            Z, (M, `n_components_`), of `dtype`. For a Dask array it is lazy, with the same chunks
+            of rows: errors are raised when it is computed, without a warning of all-zero samples.
 
         Raises
         ------
@@ -249,7 +249,7 @@ class NystromFeatures(
         Returns
         -------
         da.Array
-            Z, (M, n_components_), of `dtype`, read from the store as needed. `zarr.open_array`
+            Z, (M, `n_components_`), of `dtype`, read from the store as needed. `zarr.open_array`
             reads it too, and dhsk as samples.
 
         Raises
