@@ -173,6 +173,8 @@ class Results(RunFacts):
     """Classes that were left out for having too few samples."""
     untrained_classes: tuple[FewSamples, ...] = ()
     """Classes that some folds lack in training."""
+    repeats: int = 1
+    """Number of times that the samples were divided; `folds` counts those of all."""
     settings: Mapping[str, Any] | None = None
     """Options of the command line; None for results of `cross_validate`."""
 

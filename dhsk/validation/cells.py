@@ -78,7 +78,7 @@ def _sigmoids(grid: Grid, held_out: Sequence[Floats]) -> list[Floats | None]:
             (held_out[column], grid.y[test])
             for column, (_, test) in zip(same_C, grid.folds, strict=True)
         ]
-        own = sigmoids_of_folds(decided, grid.scoring, len(grid.classes))
+        own = sigmoids_of_folds(decided, grid.scoring, len(grid.classes), repeats=grid.repeats)
         for column, sigmoids in zip(same_C, own, strict=True):
             found[column] = sigmoids
     return found

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from distributed import Client
 
+from dhsk.bars import Show, shown
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.workers import computing
@@ -17,7 +18,6 @@ from dhsk.files import full_disk_is_budget
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.objects.places import Place, parse_place, scratch_in
-from dhsk.progress import OnProgress, ignore
 from dhsk.results.columns import Row, summarise
 from dhsk.results.parts import FewSamples, LowRank, SearchStage, Splitting, Timings
 from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
@@ -43,6 +43,7 @@ def cross_validate(
     kernels: Kernels | Literal["precomputed"] | None = None,
     C: float | Sequence[float] | Literal["auto"] | None = None,
     cv: Any = 5,
+    repeats: int = 1,
     groups: Any = None,
     class_weight: Any = None,
     sample_weight: Any = None,
@@ -59,7 +60,7 @@ def cross_validate(
     store: str | Place | None = None,
     out: str | Place | None = None,
     random_state: int = 0,
-    progress: OnProgress | None = None,
+    progress: Show = None,
     **old_names: Any,
 ) -> CvResult:
     """Cross-validate an SVM over kernels, diffusion times and C: exact, or of low rank.
@@ -99,6 +100,10 @@ def cross_validate(
         need. The results have these units as ``C_scaled`` beside ``C``.
     cv
         Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
+    repeats
+        Number of times that the samples are shuffled and divided into `cv` folds, with the seeds
+        `random_state`, `random_state` + 1, ... All repeats share the kernel matrices. Rows of the
+        results count folds through; `CvResult.repeats_` tells the repeats apart.
     groups
         Group of each sample, (N,), none of which is divided between training and test.
     class_weight
@@ -149,7 +154,7 @@ def cross_validate(
     random_state
         Seed of the shuffled folds, and of the landmarks.
     progress
-        Called with a `Progress` after every tile and every task.
+        Function that is called with a `Progress` after every tile and every task; True for bars.
     **old_names
         `rank`, `selection`, `oversampling` and `loss` of `low_rank`, paths `journal` and `table`,
         and `seed`. They go in the next release.
@@ -184,7 +189,7 @@ def cross_validate(
     >>> round(result.best_score_, 2)
     0.98
     """
-    report, begin = progress or ignore, perf_counter()
+    begin = perf_counter()
     low_rank, places = without_old_names(low_rank, out, old_names)
     seed = random_state_of(random_state, old_names)
     if store is not None:
@@ -200,7 +205,7 @@ def cross_validate(
         cv=cv, groups=groups, seed=seed,
         C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,
         class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=tol,
-        min_class=min_class,
+        min_class=min_class, repeats=repeats,
     )  # fmt: skip
     grid = make_grid(square.shape[0], y, grid_options)
     chosen = _kernels(square, time_scale, kernels)
@@ -209,15 +214,14 @@ def cross_validate(
     options = CvOptions(
         memory=None if memory is None else parse_bytes(memory),
         client=client,
-        report=report,
         store=places["store"] or temporary.path,
         journal=places["journal"],
         table=places["table"],
         scratch=scratch_in(places["journal"]),
         on_demand=store is None,
     )
-    with full_disk_is_budget(), computing(client) as computed_on:
-        options = replace(options, client=computed_on)
+    with full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on:
+        options = replace(options, client=computed_on, report=report)
         if low_rank is None:
             matrices = KernelMatrices(square, sphere_map, zero_rows, options)
             engine: Engine = ExactEngine(matrices, len(chosen), grid, options)
@@ -294,7 +298,7 @@ def _stage(grid: Grid, tried: Sequence[TriedKernel], why: str) -> SearchStage:
         time_scales=tuple(sorted({cell.time_scale for cell in cells if cell.time_scale})),
         C=tuple(sorted({C for one in tried for C in one.C})),
         C_scaled=tuple(sorted({cell.C_scaled for cell in cells if cell.C_scaled})),
-        best=choose(cells, len(grid.folds), simplest=False)[0],
+        best=choose(cells, len(grid.folds) // grid.repeats, simplest=False)[0],
         why=why,
     )
 
@@ -309,7 +313,8 @@ def _scores(
     """The kernel that won; and rows, cells, winner and its confusion, as `CvResult` has them."""
     rows = _rows(tried)
     summary = summarise(rows)
-    best, choice = choose(summary, len(grid.folds), simplest=simplest)
+    # Repeats share their samples: only the folds of one are about independent.
+    best, choice = choose(summary, len(grid.folds) // grid.repeats, simplest=simplest)
     counts = np.zeros((len(grid.classes), len(grid.classes)), dtype=np.int64)
     for one in tried:
         for row, guess in zip(one.cells.rows, one.cells.predicted, strict=True):
@@ -349,6 +354,7 @@ def _of_grid(grid: Grid) -> dict[str, Any]:
         "classes": tuple(names),
         "class_counts": tuple(counts),
         "folds": Splitting(n, grid.splitter),
+        "repeats": grid.repeats,
         "scoring": grid.scoring.name,
         "tol": grid.tol,
         "dropped_classes": tuple(FewSamples(name, count, n) for name, count in grid.dropped),

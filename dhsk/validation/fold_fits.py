@@ -119,7 +119,10 @@ class FoldFits:
             [(self._decisions(fold, found[fold, c]), y) for fold, y in enumerate(truth)]
             for c in range(n_C)
         )
-        return [sigmoids_of_folds(own, scoring, n_classes, DecidedOneVsRest) for own in decided]
+        return [
+            sigmoids_of_folds(own, scoring, n_classes, DecidedOneVsRest, self.grid.repeats)
+            for own in decided
+        ]
 
     def _decisions(self, fold: int, fits: "list[_Fit]") -> Floats:
         """Decisions of a fold's fits of all classes on its test samples, (n, J)."""

@@ -19,7 +19,7 @@ Fold = tuple[Indices, Indices]
 _LISTED: Final = 5
 """Classes that a message names."""
 
-_CALLER: Final = 5
+_CALLER: Final = 6
 """Frames between the warning and the call of `cross_validate`."""
 
 
@@ -49,6 +49,27 @@ class Classes:
         numbers[kept] = np.arange(kept.sum())
         dropped = zip(names[~kept].tolist(), counts[~kept].tolist(), strict=True)
         return cls(names[kept], numbers[codes], tuple(dropped))
+
+
+def split_repeatedly(
+    labels: NDArray[Any], classes: Classes, cv: Any, groups: Any, seeds: Sequence[int]
+) -> tuple[str, list[Fold]]:
+    """Divide the samples into folds once for each seed; return all folds, seed by seed.
+
+    The same as `split` for one seed. InputError for several if `cv` is no number of folds.
+    """
+    if len(seeds) > 1 and not isinstance(cv, Integral):
+        raise InputError(
+            f"repeats={len(seeds)} shuffles the samples anew for each repeat, so cv must be a "
+            f"number of folds, got {cv!r:.80}: give cv=5, or a splitter that repeats by itself "
+            "(RepeatedStratifiedKFold) without repeats"
+        )
+    splitter, folds = split(labels, classes, cv, groups, seeds[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # of small classes: said once
+        for seed in seeds[1:]:
+            folds += split(labels, classes, cv, groups, seed)[1]
+    return splitter, folds
 
 
 def split(

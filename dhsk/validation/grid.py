@@ -23,7 +23,7 @@ from dhsk.kernels import (
 from dhsk.kernels.base import whole_parameter
 from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_factors
 from dhsk.samples import Samples, check_labels
-from dhsk.validation.folds import Classes, Fold, split
+from dhsk.validation.folds import Classes, Fold, split_repeatedly
 from dhsk.validation.scores import (
     Scorer,
     Scoring,
@@ -61,6 +61,8 @@ class Grid:
     scoring: Scoring
     dropped: tuple[tuple[Any, int], ...] = ()
     """Labels of the classes that are left out, with the number of their samples."""
+    repeats: int = 1
+    """Number of times that the samples are divided; `folds` has those of each, one by one."""
 
     @property
     def counts(self) -> Indices:
@@ -112,6 +114,8 @@ class GridOptions:
     """Largest KKT violation of a fit that converged."""
     min_class: int = 1
     """Fewest samples of a class; smaller ones are left out."""
+    repeats: int = 1
+    """Number of times that the samples are divided into folds, with seeds from `seed` on."""
 
 
 def make_grid(n: int, y: Any, options: GridOptions) -> Grid:
@@ -121,12 +125,14 @@ def make_grid(n: int, y: Any, options: GridOptions) -> Grid:
     """
     if isinstance(options.cv, Integral) and options.cv < 2:
         raise InputError(f"cv must be at least 2 folds, got {options.cv}")
-    check_seed(options.seed)
+    repeats = whole_parameter("repeats", options.repeats, 1)
+    check_seed(options.seed, repeats)
     labels = check_labels(y, n)
     chosen = Classes.of(labels, whole_parameter("min_class", options.min_class, 1))
     values, (tolerance,) = sorted(positive("C", options.C)), positive("tol", options.tol)
     scorer = make_scorer(options.scoring, chosen.names)
-    splitter, folds = split(labels, chosen, options.cv, options.groups, options.seed)
+    seeds = range(options.seed, options.seed + repeats)
+    splitter, folds = split_repeatedly(labels, chosen, options.cv, options.groups, seeds)
     samples = sample_factors(options.sample_weight, n) * (chosen.codes >= 0)
     weight = options.class_weight
     weights = [
@@ -151,6 +157,7 @@ def make_grid(n: int, y: Any, options: GridOptions) -> Grid:
         tol=tolerance,
         scoring=scorer,
         dropped=chosen.dropped,
+        repeats=repeats,
     )
 
 
@@ -186,10 +193,11 @@ def _check_score(scoring: Scoring, classes: NDArray[Any], y: Indices, fold: int)
         ) from error
 
 
-def check_seed(seed: object) -> None:
-    """Raise InputError for a seed that is no whole number from 0 to 2^32 - 1."""
-    if whole_parameter("random_state", seed, 0) > MOST_SEED:
-        raise InputError(f"random_state must be at most {MOST_SEED}, but it is {seed!r}")
+def check_seed(seed: object, count: int = 1) -> None:
+    """Raise InputError if `count` seeds from one on are no whole numbers from 0 to 2^32 - 1."""
+    most = MOST_SEED - count + 1
+    if whole_parameter("random_state", seed, 0) > most:
+        raise InputError(f"random_state must be at most {most}, but it is {seed!r}")
 
 
 def positive(name: str, values: float | Iterable[float]) -> list[float]:

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +15,7 @@ from dhsk.report.markup import joined, table, tag
 from dhsk.report.words import brief, label, metric, named, score
 from dhsk.results.columns import Row, flat
 from dhsk.results.parts import Results
+from dhsk.results.repeats import best_of_families, repeats_of, spread_of_repeats
 from dhsk.results.schema import encoded, read_results
 
 _SHOWN = 10
@@ -57,8 +58,29 @@ class CvResult(Results):
 
     @property
     def summary_(self) -> list[dict[str, Any]]:
-        """One row per kernel and C: mean and standard deviation of the score over the folds."""
-        return [flat(cell) for cell in self.summary]
+        """One row per kernel and C: mean and standard deviation of the score over the folds.
+
+        With repeats there is also the standard deviation of their means, ``std_of_repeats``.
+        """
+        if self.repeats == 1:
+            return [flat(cell) for cell in self.summary]
+        return [
+            flat(cell) | {"std_of_repeats": spread_of_repeats(self, cell)} for cell in self.summary
+        ]
+
+    @property
+    def repeats_(self) -> list[dict[str, Any]]:
+        """One row per kernel, C and repeat: mean and standard deviation over the repeat's folds."""
+        return [asdict(row) for row in repeats_of(self)]
+
+    @property
+    def best_by_kernel_(self) -> list[dict[str, Any]]:
+        """One row per family of kernels: the mean of the repeats' best mean scores.
+
+        This is what most papers report. ``scores`` has the best of each repeat, ``std`` their
+        standard deviation, ``label`` and ``C`` the cell with the highest mean over all repeats.
+        """
+        return [asdict(row) for row in best_of_families(self)]
 
     @property
     def best_(self) -> dict[str, Any]:

@@ -233,17 +233,22 @@ def sigmoids_of_folds(
     scoring: Scoring,
     n_classes: int,
     rule: type[Decided] = Decided,
+    repeats: int = 1,
 ) -> list[Floats | None]:
-    """Sigmoids for each fold, fitted to the decisions of all other folds.
+    """Sigmoids for each fold, fitted to the decisions of all other folds of the same repeat.
 
-    `held_out` has decisions and numbers of the true classes of two folds or more. None for each
-    fold if the scorer needs no probabilities. InputError if a pair of classes is in one fold only.
+    `held_out` has decisions and numbers of the true classes of two folds or more a repeat. None for
+    each fold if the scorer needs no probabilities. InputError if a pair of classes is in one fold
+    only.
     """
     if not scoring.probabilities:
         return [None] * len(held_out)
+    each = len(held_out) // repeats  # other repeats hold out the same samples
+    parts = [held_out[first : first + each] for first in range(0, len(held_out), each)]
     return [
-        sigmoids_of([*held_out[:fold], *held_out[fold + 1 :]], n_classes, rule)
-        for fold in range(len(held_out))
+        sigmoids_of([*part[:fold], *part[fold + 1 :]], n_classes, rule)
+        for part in parts
+        for fold in range(each)
     ]
 
 
