@@ -12,7 +12,7 @@ from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import say
 from dhsk.commands.cv_table import print_result
-from dhsk.commands.earlier_run import check_earlier, noted, settings_of
+from dhsk.commands.earlier_run import RESULTS, check_earlier, noted, settings_of
 from dhsk.commands.inputs import open_samples_of, refuse_bare_column
 from dhsk.commands.options import (
     KERNELS,
@@ -38,6 +38,7 @@ from dhsk.objects.places import (
     remove_below,
     remove_scratch,
 )
+from dhsk.report import write_report
 from dhsk.results.parts import LowRank
 from dhsk.samples import Samples, SphereMap, ZeroRule, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
@@ -290,7 +291,7 @@ def _write(result: "CvResult", out: Place, *, overwrite: bool) -> None:
     from dhsk.models.files import save_model
 
     result.to_json(out / "results.json")
-    result.report(out / "report.html")
+    write_report(result, out / "report.html", RESULTS[:2])
     if result.model_ is not None:
         save_model(result.model_, out / "model.dhsk")
     elif overwrite:

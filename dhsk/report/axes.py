@@ -12,6 +12,13 @@ FAMILIES = "tab10"
 MARKS = "os^DvPX"
 """Ten colours and seven shapes: seventy families of kernels before two look alike."""
 
+POINT = "#31688e"
+MISSING = "#efefef"
+GRID = "#e4e4e4"
+
+LABEL_WIDTH = 34
+"""Longest name of a kernel in a figure, in characters; the tables have the full ones."""
+
 LEAST_RANGE = 0.02
 """Axes of scores never zoom in further: a smaller difference shall not look large."""
 

@@ -2,8 +2,11 @@
 
 from typing import Any
 
-from dhsk.report import figures, low_rank
-from dhsk.report.markup import Html, colour_scale, figure_row, joined, section, table, tag
+from dhsk.report import fold_figure, grid_figure, low_rank
+from dhsk.report.alike import alike_words
+from dhsk.report.markup import Html, Keyed, colour_scale, figure_row, section, table, tag
+from dhsk.report.mosaic import SCORES, colours_of
+from dhsk.report.unfinished import marked
 from dhsk.report.words import (
     brief,
     capitalised,
@@ -12,6 +15,7 @@ from dhsk.report.words import (
     listed,
     metric,
     named,
+    penalty_text,
     score,
     two_digits,
     whole,
@@ -26,7 +30,7 @@ EXACT = (
 )
 
 OPEN_ROWS = 20
-"""Cells shown before the table folds the others away."""
+"""Cells from which on the table scrolls in a box of its own."""
 
 COLUMNS = (
     "kernel", "C", "mean", "std", "support", "KKT", "gap", "VC bound", "effective size", "fits"
@@ -40,15 +44,18 @@ LOW_RANK_COLUMNS = (
 def grid(results: Results) -> Html:
     """Return heat maps of all cells."""
     title = f"Every kernel at every {'rank and ' if len(results.ranks) > 1 else ''}C"
-    maps = figure_row(figures.grids(results))
+    maps = figure_row(grid_figure.grids(results))
     if len(results.cells) == 1:
-        return section(title, "One kernel at one C was tried, so there is no choice to show.", maps)
-    low, high = figures.score_range(results)
+        words = "One kernel at one C was tried, so there is no choice to show."
+        return section(title, words, maps, anchor="grid")
+    low, high = grid_figure.score_range(results)
     folds = count_of(results.folds.n, "fold")
-    shown = f"Mean {metric(results)} over {folds}{_units(results)}"
-    note = f"{shown}; {_chosen(results)} {_edges(results)}"
-    scale = colour_scale(figures.colours_of(figures.SCORES), score(low), score(high))
-    return section(title, note, scale, maps)
+    note = f"Mean {metric(results)} over {folds}; {_chosen(results)} {_edges(results)}"
+    more = [tag("p", words, class_="note") for words in (_units(results),) if words]
+    alike = alike_words(results, low, high)
+    more += [tag("p", alike, class_="note")] if alike else []
+    scale = colour_scale(colours_of(SCORES), score(low), score(high))
+    return section(title, note, *more, scale, maps, anchor="grid")
 
 
 def _units(results: Results) -> str:
@@ -56,8 +63,9 @@ def _units(results: Results) -> str:
     if results.best.C_scaled is None:
         return ""
     return (
-        ", with C itself below it: the columns have C times the spread of the samples under each "
-        "kernel (mean diagonal less mean of its matrix), as C counts in units of it"
+        "The columns have C times the spread of the samples under each kernel (mean diagonal less "
+        "mean of its matrix): the same multiple is the same problem for a steep and a flat kernel. "
+        "C itself is in the table of all cells."
     )
 
 
@@ -119,7 +127,8 @@ def search(results: Results) -> Html:
     head = ("round", "time scales", "C", "best", f"mean {metric(results)}", "what followed")
     ended = f" The search {results.search_ended}." if results.search_ended else ""
     note = f"The time scale was sought in {count_of(len(rows), 'round')}.{ended}"
-    return section("What was tried", note, table(head, rows, class_="tried"))
+    tried = table(head, rows, class_="tried stacked")
+    return section("What was tried", note, tried, anchor="search")
 
 
 def folds(results: Results) -> Html:
@@ -134,11 +143,12 @@ def folds(results: Results) -> Html:
             " Every cell saw the same folds. The best was chosen by these very folds, so its "
             f"{name} on new samples tends to be a little lower."
         )
-    return section(f"{capitalised(name)} by fold", note, figure_row([figures.folds(results)]))
+    shown = figure_row([fold_figure.folds(results)])
+    return section(f"{capitalised(name)} by fold", note, shown, anchor="folds")
 
 
 def cells(results: Results) -> Html:
-    """Return the table of all cells, of which the later ones are folded away."""
+    """Return the table of all cells; a long one scrolls in a box of its own."""
     exact = results.low_rank is None
     row = _row if exact else _low_rank_row
     head: tuple[str, ...] = COLUMNS if exact else LOW_RANK_COLUMNS
@@ -148,17 +158,14 @@ def cells(results: Results) -> Html:
         head = (*head[:place], "C times spread", *head[place:])
         scaled = (brief(cell.C_scaled) for cell in results.cells)
         rows = [(*r[:place], s, *r[place:]) for r, s in zip(rows, scaled, strict=True)]
-    shown = [table(head, rows[:OPEN_ROWS], class_="numbers cells")]
-    if len(rows) > OPEN_ROWS:
-        more = table(head, rows[OPEN_ROWS:], class_="numbers cells")
-        words = f"The other {count_of(len(rows) - OPEN_ROWS, 'cell')}"
-        shown.append(tag("details", tag("summary", words), more))
+    long = " long" if len(rows) > OPEN_ROWS else ""
     proof = EXACT if exact else low_rank.proof(results)
     note = (
         f"{_order(results)}; mean and standard deviation are of the {metric(results)}. {proof}; "
-        "the times of the fits are summed."
+        "the times of the fits are summed. A click on a head sorts the table."
     )
-    return section("All cells", note, *shown)
+    shown = table(head, rows, class_=f"numbers cells sortable{long}")
+    return section("All cells", note, shown, anchor="cells")
 
 
 def _order(results: Results) -> str:
@@ -169,27 +176,23 @@ def _order(results: Results) -> str:
 
 def _low_rank_row(results: Results, cell: Cell) -> tuple[object, ...]:
     return (
-        _name(results, cell), whole(cell.rank or 0), _penalty(cell),
+        marked(results, cell), whole(cell.rank or 0), _penalty(cell),
         score(cell.mean), score(cell.std), brief(cell.trace_error),
-        two_digits(cell.gradient), two_digits(cell.gap), duration(cell.seconds),
+        two_digits(cell.gradient), two_digits(cell.gap), _seconds(cell),
     )  # fmt: skip
 
 
 def _row(results: Results, cell: Cell) -> tuple[object, ...]:
     return (
-        _name(results, cell), _penalty(cell), score(cell.mean), score(cell.std),
+        marked(results, cell), _penalty(cell), score(cell.mean), score(cell.std),
         whole(cell.n_support or 0), two_digits(cell.kkt), two_digits(cell.gap),
-        brief(cell.vc), brief(cell.effective), duration(cell.seconds),
+        brief(cell.vc), brief(cell.effective), _seconds(cell),
     )  # fmt: skip
 
 
-def _penalty(cell: Cell) -> str:
-    return f"{cell.C:g}" if cell.C_scaled is None else f"{cell.C:.4g}"
+def _penalty(cell: Cell) -> Keyed:
+    return Keyed(penalty_text(cell.C), cell.C)
 
 
-def _name(results: Results, cell: Cell) -> Html:
-    if cell.converged:
-        return joined([cell.label])
-    fits = count_of(len(results.rows_of[cell.point]), "fit")
-    words = f"{results.unfinished(cell)} of {fits} not converged"
-    return joined([cell.label, tag("small", words, class_="warning")])
+def _seconds(cell: Cell) -> Keyed:
+    return Keyed(duration(cell.seconds), cell.seconds)

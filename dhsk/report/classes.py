@@ -3,9 +3,19 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.report import figures
+from dhsk.report import confusion_figure
 from dhsk.report.markup import Html, colour_scale, figure_row, joined, section, table
-from dhsk.report.words import capitalised, count_of, duration, metric, score, spread, whole
+from dhsk.report.mosaic import SHARES, SHARES_POWER, colours_of
+from dhsk.report.words import (
+    capitalised,
+    count_of,
+    duration,
+    metric,
+    score,
+    spread,
+    unbroken,
+    whole,
+)
 from dhsk.results.parts import Results
 
 
@@ -14,7 +24,8 @@ def classes(results: Results) -> Html:
     note = "Best cell, each sample predicted by the fold that did not train on it."
     note += _few_samples(results)
     sizes = np.array(results.class_counts)
-    return section("Class by class", note, _table(results, np.array(results.confusion), sizes))
+    shown = _table(results, np.array(results.confusion), sizes)
+    return section("Class by class", note, shown, anchor="classes")
 
 
 def _few_samples(results: Results) -> str:
@@ -41,7 +52,7 @@ def confusion(results: Results) -> Html:
         "and its share of the true class; empty cells are zero."
     )
     matrix = _matrix(results, np.array(results.confusion), "Confusion matrix")
-    return section("What was taken for what", note, matrix)
+    return section("What was taken for what", note, matrix, anchor="confusion")
 
 
 def held_out(results: Results) -> Html:
@@ -61,6 +72,7 @@ def held_out(results: Results) -> Html:
         note,
         _table(results, counts, counts.sum(axis=1)),
         _matrix(results, counts, "Confusion matrix of the held-out test"),
+        anchor="test",
     )
 
 
@@ -69,7 +81,7 @@ def _table(results: Results, counts: NDArray[np.int64], sizes: NDArray[np.int64]
     truth, found = counts.sum(axis=1), counts.sum(axis=0)
     rows = [
         (
-            f"{k + 1}. {name}" if figures.is_numbered(results) else name,
+            f"{k + 1}. {name}" if confusion_figure.is_numbered(results) else name,
             whole(sizes[k]),
             _ratio(right[k], found[k]),
             _ratio(right[k], truth[k]),
@@ -79,7 +91,7 @@ def _table(results: Results, counts: NDArray[np.int64], sizes: NDArray[np.int64]
         for k, name in enumerate(results.class_names)
     ]
     head = ("class", "samples", "precision", "recall", "F1", "most often taken for")
-    return table(head, rows, class_="numbers classes")
+    return table(head, rows, class_="numbers classes sortable")
 
 
 def _ratio(part: int, of: int) -> str:
@@ -94,6 +106,6 @@ def _most_mistaken(names: tuple[str, ...], k: int, counts: NDArray[np.int64]) ->
 
 
 def _matrix(results: Results, counts: NDArray[np.int64], title: str) -> Html:
-    colours = figures.colours_of(figures.SHARES, figures.SHARES_POWER)
-    scale = colour_scale(colours, "0 %", "100 % of the true class")
-    return joined([scale, figure_row([figures.confusion(results, counts, title)])])
+    colours = colours_of(SHARES, SHARES_POWER)
+    scale = colour_scale(colours, unbroken("0 %"), f"{unbroken('100 %')} of the true class")
+    return joined([scale, figure_row([confusion_figure.confusion(results, counts, title)])])

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from dhsk.report.axes import GRID, INK, MISSING
 from dhsk.report.markup import Html, tag
 
 if TYPE_CHECKING:
@@ -18,15 +19,28 @@ STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
     "axes.edgecolor": "#888888",
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "grid.color": "#e4e4e4",
+    "grid.color": GRID,
     # Text stays text: it can be searched and read aloud, and the browser draws every script.
     "svg.fonttype": "none",
     # A class may be called "$x$".
     "text.parse_math": False,
 }
+
+
+COLOURS = {
+    INK: "var(--ink, currentColor)",
+    GRID: "var(--line, #88888840)",
+    MISSING: "var(--stripe, #88888830)",
+    "#ffffff": "var(--card, #ffffff)",
+}
+"""Colours that follow those of the page, light or dark; in a notebook, those of its text."""
 
 
 class Drawing:
@@ -47,8 +61,9 @@ class Drawing:
             # The metrics of DejaVu Sans place a glyph that it lacks; the reader's font draws it.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             self.figure.savefig(
-                text, format="svg", bbox_inches="tight", pad_inches=0.06, metadata=metadata
-            )
+                text, format="svg", bbox_inches="tight", pad_inches=0.06, metadata=metadata,
+                transparent=True,
+            )  # fmt: skip
         return _inline(text.getvalue(), title, description)
 
 
@@ -71,6 +86,8 @@ def _inline(svg: str, title: str, description: str) -> Html:
     head = re.sub(r' xmlns(:xlink)?="[^"]*"| version="[^"]*"', "", head)
     # Groups are numbered from 1 in each figure and referred to by nothing.
     body = re.sub(r'<g id="[^"]*"', "<g", body)
+    for fixed, own in COLOURS.items():
+        body = body.replace(fixed, own)
     spoken = tag("title", title) + tag("desc", description)
     opening = tag("svg", role="img", aria_label=f"{title}. {description}", style=_least_width(head))
     opening = Html(opening.removesuffix("></svg>"))

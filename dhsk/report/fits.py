@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.report import figures, low_rank
+from dhsk.report import capacity_figure, low_rank, spectrum_figure
 from dhsk.report.markup import Html, figure_row, section, table
-from dhsk.report.words import brief, count_of, duration, two_digits, whole
+from dhsk.report.words import brief, count_of, duration, two_digits, unbroken, whole
 from dhsk.results.columns import Certificate
 from dhsk.results.parts import Results
 
@@ -28,7 +28,8 @@ def capacity(results: Results) -> Html:
         f"{CAPACITY} A mark is a cell, with the smallest size of all pairs of classes and folds. "
         f"The best cell: {_bounds(results.best)}."
     )
-    return section("Capacity", note, figure_row([figures.capacity(results, sizes)]))
+    shown = figure_row([capacity_figure.capacity(results, sizes)])
+    return section("Capacity", note, shown, anchor="capacity")
 
 
 def _bounds(proof: Certificate) -> str:
@@ -54,23 +55,23 @@ def spectrum(results: Results) -> Html:
         return section(title, "No eigenvalues were computed, or none is above zero.")
     hidden = len(values) - len(drawn)
     note = f"The Gram matrix: {count_of(len(drawn), 'eigenvalue')}, largest first"
-    panels = [figures.decay(drawn, exact=exact)]
+    panels = [spectrum_figure.decay(drawn, exact=exact)]
     if results.trace > 0:
         shares = 100 * np.cumsum(drawn) / results.trace
-        panels.append(figures.cumulative(shares, exact=exact))
+        panels.append(spectrum_figure.cumulative(shares, exact=exact))
         note += _reach(shares, exact=exact)
     note += f". {whole(hidden)} more are zero within rounding and not drawn." if hidden else "."
     if not exact:
         note += " They are Ritz values: lower bounds of the eigenvalues, and so are their shares."
-    return section(title, note, figure_row(panels))
+    return section(title, note, figure_row(panels), anchor="spectrum")
 
 
 def _reach(shares: NDArray[np.float64], *, exact: bool) -> str:
     """Say how many eigenvalues hold which share of the trace: the rank that suffices."""
     least, most = ("", "") if exact else ("at least ", "at most ")
-    together = f", together {least}{shares[-1]:.1f} % of the trace"
+    together = f", together {least}{unbroken(f'{shares[-1]:.1f} %')} of the trace"
     reached = [
-        f"{goal} % with {most}{whole(int(np.argmax(shares >= goal)) + 1)}"
+        unbroken(f"{goal} % with {most}{whole(int(np.argmax(shares >= goal)) + 1)}")
         for goal in (50, 90, 99)
         if shares[-1] >= goal
     ]
@@ -88,7 +89,8 @@ def refit(results: Results) -> Html:
         ("time", duration(proof.seconds)),
     ]
     note = "The best cell, fitted once more on the samples of all folds together: its certificate."
-    return section("Refit of the best cell", note, table((), facts, class_="facts"))
+    shown = table((), facts, class_="facts")
+    return section("Refit of the best cell", note, shown, anchor="refit")
 
 
 def _exact(results: Results, proof: Certificate) -> list[tuple[str, str]]:

@@ -26,9 +26,10 @@ def features(results: Results) -> Html:
         f"{brief(results.best.trace_error)} for the best cell."
     )
     if len(results.ranks) == 1:
-        return section("What the features miss", note)
+        return section("What the features miss", note, anchor="features")
     note += " Below, each kernel at every rank with its best C; the ring is the best cell."
-    return section("What a larger rank brings", note, figure_row([rank_figure.by_rank(results)]))
+    shown = figure_row([rank_figure.by_rank(results)])
+    return section("What a larger rank brings", note, shown, anchor="features")
 
 
 def _classifiers(results: Results, low_rank: LowRank) -> str:

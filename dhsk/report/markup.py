@@ -1,13 +1,21 @@
 """HTML in which escaping is the default: whatever is not `Html` is text, and is escaped."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
 
 class Html(str):
     """Text that is HTML already and goes into a page as it is."""
 
     __slots__ = ()
+
+
+class Keyed(NamedTuple):
+    """Content of a cell of a table, and the number that it is sorted by."""
+
+    shown: object
+    key: float
 
 
 def tag(name: str, *children: object, **attributes: str) -> Html:
@@ -25,22 +33,36 @@ def joined(parts: Iterable[object]) -> Html:
 
 
 def table(head: Iterable[object], rows: Iterable[Iterable[object]], **attributes: str) -> Html:
-    """Return a table; the first cell of each row is its header, and `head` may be empty."""
-    columns = joined(tag("th", h, scope="col") for h in head)
+    """Return a table; the first cell of each row is its header, and `head` may be empty.
+
+    Of class "stacked", each row becomes a small list on a narrow window, with the heads as labels.
+    """
+    names = [str(h) for h in head]
+    columns = joined(tag("th", name, scope="col") for name in names)
     top = tag("thead", tag("tr", columns)) if columns else ""
-    body = tag("tbody", joined(tag("tr", _row(row)) for row in rows))
+    labels = names[1:] if "stacked" in attributes.get("class_", "").split() else []
+    body = tag("tbody", joined(tag("tr", _row(row, labels)) for row in rows))
     return tag("div", tag("table", top, body, **attributes), class_="scroll")
 
 
-def _row(cells: Iterable[object]) -> Html:
+def _row(cells: Iterable[object], labels: Sequence[str]) -> Html:
     first, *rest = cells
-    return joined([tag("th", first, scope="row"), *(tag("td", c) for c in rest)])
+    own = [{"data_label": label} for label in labels] or [{} for _ in rest]
+    cells = (_cell("td", cell, **name) for cell, name in zip(rest, own, strict=True))
+    return joined([_cell("th", first, scope="row"), *cells])
 
 
-def section(title: str, note: object, *content: object) -> Html:
-    """Return a section of the page; `note` may be empty."""
+def _cell(name: str, content: object, **attributes: str) -> Html:
+    if isinstance(content, Keyed):
+        return tag(name, content.shown, data_key=f"{content.key:.10g}", **attributes)
+    return tag(name, content, **attributes)
+
+
+def section(title: str, note: object, *content: object, anchor: str = "") -> Html:
+    """Return a section of the page; `note` may be empty, and `anchor` is what links name."""
     words = [tag("p", note, class_="note")] if note else []
-    return tag("section", tag("h2", title), *words, *content)
+    name = {"id": anchor} if anchor else {}
+    return tag("section", tag("h2", title), *words, *content, **name)
 
 
 def figure_row(svgs: Iterable[Html]) -> Html:
@@ -52,3 +74,8 @@ def colour_scale(colours: list[str], low: str, high: str) -> Html:
     """Return a bar of colours between the words for its ends."""
     bar = tag("i", style=f"background: linear-gradient(to right, {', '.join(colours)})")
     return tag("p", low, bar, high, class_="scale note")
+
+
+def code(text: str) -> Html:
+    """Return lines of code as they are."""
+    return tag("pre", tag("code", text), tabindex="0")

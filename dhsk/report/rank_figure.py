@@ -4,9 +4,8 @@ from collections.abc import Callable
 from math import log
 from typing import TYPE_CHECKING
 
-from dhsk.report.axes import legend, log_ticks, look, ring, widened
+from dhsk.report.axes import LABEL_WIDTH, legend, log_ticks, look, ring, widened
 from dhsk.report.drawing import drawing
-from dhsk.report.figures import LABEL_WIDTH
 from dhsk.report.markup import Html
 from dhsk.report.words import brief, capitalised, metric, score, shortened, whole
 from dhsk.results.columns import Cell

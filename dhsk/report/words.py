@@ -105,17 +105,26 @@ def named(point: GridPoint) -> str:
 
 def cell_words(cell: Cell) -> str:
     """Return kernel, rank and C: heat kernel at time scale 1, rank 2,000, C = 10."""
-    penalty = penalty_words(cell)
+    given, _, scaled = penalty_words(cell).partition(" (")
+    penalty = unbroken(given) + (f" ({scaled}" if scaled else "")
     if cell.rank is None:
         return f"{kernel_words(cell)}, {penalty}"
-    return f"{kernel_words(cell)}, {unbroken(f'rank {whole(cell.rank)}')}, {unbroken(penalty)}"
+    return f"{kernel_words(cell)}, {unbroken(f'rank {whole(cell.rank)}')}, {penalty}"
 
 
 def penalty_words(point: GridPoint) -> str:
-    """Return the penalty: C = 10, or C = 53.1 (5 over the spread)."""
+    """Return the penalty: C = 10, or C = 38480 (5 over the spread)."""
     if point.C_scaled is None:
         return f"C = {point.C:g}"
-    return f"C = {point.C:.4g} ({point.C_scaled:g} over the spread)"
+    return f"C = {penalty_text(point.C)} ({point.C_scaled:g} over the spread)"
+
+
+def penalty_text(C: float) -> str:
+    """Return C to four digits, without separators, so that it can be typed: 38480, 3.2e12."""
+    rounded = float(f"{C:.4g}")
+    if 1e-4 <= rounded < 1e7:
+        return f"{rounded:.10g}"
+    return f"{rounded:g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
 
 
 def kernel_words(cell: Cell) -> str:

@@ -44,8 +44,8 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """Keep what a reader sees."""
-        if self.open and self.open[-1] != "style":
+        """Keep what a reader sees; the contents repeat the headings."""
+        if self.open and {"style", "script", "nav"}.isdisjoint(self.open):
             self.words.append(data)
 
     @property

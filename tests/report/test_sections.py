@@ -143,9 +143,13 @@ def test_fits_that_did_not_converge_are_told(results: Any, page_of: Any, page: A
     assert "converge" not in page.text
     text = page_of(stopped(results(tol=0.002), "heat s=0.7", 100.0, folds=2)).text
     head, table = text.split("Every kernel at every C")[0], text.split("All cells")[1]
-    assert "2 of 60 fits on the folds did not converge" in head
-    assert "above the tolerance of 0.002" in head
-    assert "A larger tolerance, more memory or a smaller C helps." in head
+    assert "2 of 60 fits on the folds (1 cell) did not converge." in head
+    told = text.split("Fits that did not converge")[1].split("All cells")[0]
+    assert "was above the tolerance of 0.002" in told
+    assert "heat s=0.7 100 2 of 5 0.00093 0.600" in told
+    assert "Nothing, if you only want a model: the best cell that converged, heat s=1" in told
+    assert "with --tol 0.001 (tol=0.001 in Python) these fits count as converged" in told
+    assert "more memory (--memory) also helps" in told
     assert "heat s=0.7 2 of 5 fits not converged 100 0.600" in table
     assert table.count("not converged") == 1
 
@@ -155,8 +159,8 @@ def test_a_best_cell_that_did_not_converge_is_told(results: Any, page_of: Any) -
     """The head says that the winner itself is in doubt, on the folds and in its refit."""
     data = stopped(results(refit=REFIT | {"converged": False}), "heat s=1", 10.0, folds=5)
     text = page_of(data).text
-    said = "5 of 60 fits on the folds, the best cell's among them, and the refit of the best cell"
-    assert f"{said} did not converge" in text
+    said = "5 of 60 fits on the folds (1 cell), the best cell's among them, and the refit of the"
+    assert f"{said} best cell did not converge" in text
     assert "converged no" in text.split("Refit of the best cell")[-1]
     only = page_of(results(refit=REFIT | {"converged": False})).text
     assert "The refit of the best cell did not converge" in only
@@ -296,21 +300,30 @@ def scaled_results(results: Any) -> Any:
 
 
 def test_grid_of_a_search_is_a_rectangle(results: Any, page_of: Any) -> None:
-    """C in units of the spread is one axis, the time scale the other; raw C is in the cells."""
+    """C in units of the spread is one axis, the time scale the other; raw C is in the table."""
     page = page_of(scaled_results(results))
     words = page.words
     figure = words[words.index("Mean accuracy, heat") :]
     figure = figure[: figure.index("What was tried")]
-    assert "C times the spread of the samples" in figure
+    assert "C times the kernel's spread" in figure
     shown = [word.strip() for word in figure if word.strip()]
-    # Every kernel at every C: none is left out.
-    assert sum(word.startswith("C = ") for word in shown) == 12
-    assert "C = 1e13" in shown
-    assert "C = 500,000" in shown
-    assert sorted(word for word in shown if word in ("0.5", "1.5", "5")) == ["0.5"] * 2 + [
-        "1.5",
-        "5",
-    ]
+    # Every kernel at every C: none is left out, and nothing but its score is in a cell.
+    assert sum(re.fullmatch(r"0\.\d{3}", word) is not None for word in shown) == 12
+    columns = sorted(word for word in shown if word in ("0.5", "1.5", "5"))
+    assert columns == ["0.5", "0.5", "1.5", "5"]
+    table = page.text.split("All cells")[1]
+    assert {"1e13", "500000"} <= set(table.split())
+
+
+def test_a_grid_of_many_C_is_no_empty_map(results: Any, page_of: Any) -> None:
+    """Where each kernel has values of C of its own, the columns count them."""
+    data = results()
+    factors = {"heat s=0.7": 1.0, "heat s=1": 2.5, "heat s=1.4": 7.0}
+    for row in (*data["summary"], *data["rows"]):
+        row["C"] *= factors[row["label"]]
+    page = page_of(data)
+    assert "number of the row's C, smallest first" in page.words
+    assert "C" not in page.words[: page.words.index("Accuracy by fold")]
 
 
 def test_choice_within_one_standard_error_is_told(results: Any, page_of: Any) -> None:
@@ -319,7 +332,7 @@ def test_choice_within_one_standard_error_is_told(results: Any, page_of: Any) ->
     assert "Best: heat kernel at time scale 1, C = 3 (1.5 over the spread)" in text
     assert (
         "the outlined cell has the fewest support vectors of those within one standard error "
-        "(0.003) of the highest mean, 0.960 of heat s=4, C = 1e+13 (5 over the spread)."
+        "(0.003) of the highest mean, 0.960 of heat s=4, C = 1e13 (5 over the spread)."
     ) in text
     assert "The search ended: from 2 on the kernel is linear" in text
     assert "0.5, 1.5, 5 over the spread" in text
@@ -333,3 +346,27 @@ def test_older_results_have_no_choice(results: Any, page_of: Any) -> None:
     text = page_of(results()).text
     assert "the outlined cell is the best" in text
     assert "spread of the samples" not in text
+
+
+def test_cells_that_cannot_be_told_apart_are_named(results: Any, page_of: Any) -> None:
+    """Dots mark them, and words say that they differ by less than a colour can show."""
+    data = scaled_results(results)
+    page = page_of(data)
+    said = "The 2 cells with a dot lie within one standard error (0.003) of the highest mean"
+    assert f"{said}: these folds cannot tell them apart" in page.text
+    assert "Their means differ by 0.002, too little for a colour to show." in page.text
+    assert "with a dot" not in page_of(results()).text
+
+
+def test_code_for_the_best_cell(results: Any, page_of: Any, page: Any) -> None:
+    """Python for every run, commands for those of the command line, all digits of C in both."""
+    assert "dhsk.HeatSVC(C=10, time_scale=1).fit(X, y)" in page.text
+    assert "dhsk.cross_validate(X, y, time_scale=1, C=10, cv=5)" in page.text
+    assert "dhsk train" not in page.text
+    data = results(("cosine", "gaussian sigma=2"), C=(10.0, 0.1 + 0.2))
+    data["settings"] = {"seed": 7, "class_weight": "balanced"}
+    data["samples"]["source"] = "my counts.npz"
+    text = page_of(data).text
+    assert "kernel=dhsk.GaussianKernel(2), class_weight='balanced').fit" in text
+    assert "dhsk train 'my counts.npz' --labels LABELS --kernel gaussian --sigma 2 --C 10" in text
+    assert "--class-weight balanced --folds 5 --seed 7 --out best-cell" in text

@@ -1,0 +1,39 @@
+"""Cells that the folds cannot tell from the best, and what to say of them."""
+
+from dhsk.report.words import count_of
+from dhsk.results.columns import Cell
+from dhsk.results.parts import Results
+
+STEPS = 32
+"""Shades of a colour scale that an eye can tell apart, about."""
+
+
+def cells_alike(results: Results) -> tuple[Cell, ...]:
+    """Return the converged cells whose mean is within one standard error of the highest.
+
+    Empty if the results do not say how the best cell was chosen.
+    """
+    choice = results.choice
+    if choice is None:
+        return ()
+    least = choice.highest.mean - choice.standard_error
+    return tuple(cell for cell in results.cells if cell.mean >= least and cell.converged)
+
+
+def alike_words(results: Results, low: float, high: float) -> str:
+    """Say how many cells are as good as the best, and what a colour between `low`, `high` shows."""
+    alike = cells_alike(results)
+    if results.choice is None or len(alike) < 2:
+        return ""
+    means = [cell.mean for cell in alike]
+    words = (
+        f"The {count_of(len(alike), 'cell')} with a dot lie within one standard error "
+        f"({results.choice.standard_error:.2g}) of the highest mean: these folds cannot tell them "
+        "apart"
+    )
+    apart = max(means) - min(means)
+    if apart == 0:
+        return f"{words}, and their means are equal."
+    if apart < (high - low) / STEPS:
+        return f"{words}. Their means differ by {apart:.2g}, too little for a colour to show."
+    return f"{words}. Their means differ by up to {apart:.2g}."

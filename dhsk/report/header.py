@@ -1,0 +1,114 @@
+"""Top of the page: the result in one sentence, warnings, key numbers."""
+
+import numpy as np
+
+from dhsk.report import low_rank, unfinished
+from dhsk.report.markup import Html, tag
+from dhsk.report.words import (
+    brief,
+    cell_words,
+    count_of,
+    duration,
+    metric,
+    score,
+    spread,
+    two_digits,
+    unbroken,
+    whole,
+)
+from dhsk.results.parts import Results
+
+
+def header(title: str, results: Results) -> Html:
+    """Return title, result, warnings and key numbers."""
+    lede = tag("p", _lede(results), class_="lede")
+    return tag("header", tag("h1", title), lede, unfinished.warning(results), _tiles(results))
+
+
+def _lede(results: Results) -> str:
+    best = results.best
+    said = (
+        f"Best: {cell_words(best)}: "
+        f"mean {metric(results)} {spread(best)} over {count_of(results.folds.n, 'fold')}"
+    )
+    if results.test is None:
+        return said
+    held_out = f"{score(results.test.score)} on {count_of(results.test.n, 'held-out sample')}"
+    return f"{said}, {held_out}"
+
+
+def _tiles(results: Results) -> Html:
+    samples, best = results.samples, results.best
+    fits = count_of(len(results.rows), "fit")
+    shared = f"{duration(results.seconds.gram)} for the {prepared(results)}"
+    return tag(
+        "dl",
+        _tile(f"mean {metric(results)}", score(best.mean), _comparison(results)),
+        _tile("samples", whole(samples.n_samples), _features(results)),
+        _tile("classes", whole(len(results.classes)), _class_sizes(results)),
+        _tile("grid cells", whole(len(results.cells)), f"{fits} on the folds"),
+        *(_exact_tiles(results) if results.low_rank is None else _low_rank_tiles(results)),
+        _tile("total time", duration(results.seconds.total), shared),
+        class_="tiles",
+    )
+
+
+def _exact_tiles(results: Results) -> tuple[Html, ...]:
+    best = results.best
+    asked = f"best cell, worst fold; tolerance {results.tol:g}"
+    return (
+        _tile("support vectors", whole(best.n_support or 0), "best cell, mean over folds"),
+        _tile("KKT violation", two_digits(best.kkt), asked),
+        _tile("mean recall", score(_mean_recall(results)), "every class counts the same"),
+    )
+
+
+def _low_rank_tiles(results: Results) -> tuple[Html, ...]:
+    """Return tiles in place of the exact ones; the recalls are in the table of classes."""
+    best = results.best
+    return (
+        _tile(
+            "features", whole(best.rank or 0), f"best cell, landmarks by {low_rank.chosen(results)}"
+        ),
+        _tile("trace error", brief(best.trace_error), "of the kernel, not in the features"),
+        _tile("gradient", two_digits(best.gradient), "of that at zero; best cell, worst fold"),
+    )
+
+
+def prepared(results: Results) -> str:
+    """Return the name of what the fits share."""
+    return "Gram matrix" if results.low_rank is None else "features"
+
+
+def _comparison(results: Results) -> str:
+    """Give an accuracy its baseline, and any other score the accuracy of the same fits."""
+    if results.scoring == "accuracy":
+        largest = max(results.class_counts) / max(sum(results.class_counts), 1)
+        return f"always the largest class: {score(largest)}"
+    counts = np.array(results.confusion)
+    return f"accuracy of the same fits: {score(np.trace(counts) / max(counts.sum(), 1))}"
+
+
+def _tile(name: str, value: str, detail: str) -> Html:
+    value, detail = tag("dd", value, class_="value"), tag("dd", detail, class_="detail")
+    return tag("div", tag("dt", name), value, detail)
+
+
+def _features(results: Results) -> str:
+    samples = results.samples
+    features = count_of(samples.dim, "feature")
+    if samples.nnz is None:
+        return f"{features}, dense"
+    share = 100 * samples.nnz / max(samples.n_samples * samples.dim, 1)
+    return f"{features}, {unbroken(f'{share:.2g} %')} not zero"
+
+
+def _class_sizes(results: Results) -> str:
+    low, high = min(results.class_counts), max(results.class_counts)
+    return f"{whole(low)} samples each" if low == high else f"{whole(low)} to {whole(high)} samples"
+
+
+def _mean_recall(results: Results) -> float:
+    counts = np.array(results.confusion)
+    truth = counts.sum(axis=1)
+    return float((np.diagonal(counts)[truth > 0] / truth[truth > 0]).mean()) if truth.any() else 0.0

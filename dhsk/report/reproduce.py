@@ -1,0 +1,166 @@
+"""Section with the code that makes the best cell again: in Python and on the command line."""
+
+from shlex import quote
+from typing import Any
+
+from dhsk.report.markup import Html, code, section, tag
+from dhsk.report.words import metric, score
+from dhsk.results.columns import Cell
+from dhsk.results.parts import Results
+
+SPHERICAL = ("heat", "parametrix", "cosine")
+"""Families whose own map to the sphere is the hyperspherical one."""
+
+
+def reproduce(results: Results) -> Html:
+    """Return code that trains the best cell on all samples, and that scores it again."""
+    note = (
+        "X and y are your samples and labels, LABELS their file; the random seed is that of this "
+        "run. C is written to all its digits."
+    )
+    parts = [tag("h3", "In Python"), code(_python(results))]
+    command = _commands(results)
+    if command:
+        parts += [tag("h3", "On the command line"), code(command)]
+    return section("Code for the best cell", note, *parts, anchor="reproduce")
+
+
+def _python(results: Results) -> str:
+    best, folds = results.best, results.folds
+    own = _estimator_arguments(results)
+    kernel = _kernel(best)
+    seed = _setting(results, "seed", 0)
+    scored = [f"C={_exact(best.C)}", f"cv={folds.n}"]
+    if best.kernel == "heat" and best.time_scale is not None:
+        scored.insert(0, f"time_scale={_exact(best.time_scale)}")
+    else:
+        scored.insert(0, f"kernels=[{kernel}]")
+    scored += [f"random_state={seed}"] if seed else []
+    if results.scoring != "accuracy":
+        scored.append(f"scoring={results.scoring!r}")
+    scored += _shared(results)
+    if best.rank is not None:
+        scored.append(f"low_rank={_low_rank(results)}")
+    name = "HeatSVC" if best.rank is None else "NystromSVC"
+    return (
+        "import dhsk\n\n"
+        f"model = dhsk.{name}({', '.join(own)}).fit(X, y)\n"
+        'model.save("best.dhsk")\n'
+        "model.predict(X_new)\n\n"
+        f"result = dhsk.cross_validate(X, y, {', '.join(scored)})\n"
+        f"result.best_score_  # mean {metric(results)} here: {score(best.mean)}"
+    )
+
+
+def _estimator_arguments(results: Results) -> list[str]:
+    best = results.best
+    own = [] if best.rank is None else [f"{best.rank}"]
+    own.append(f"C={_exact(best.C)}")
+    if best.kernel == "heat" and best.time_scale is not None:
+        own.append(f"time_scale={_exact(best.time_scale)}")
+    else:
+        own.append(f"kernel={_kernel(best)}")
+    if results.low_rank is not None:
+        own += _landmarks(results, "selection", "oversampling", "loss")
+    return own + _shared(results)
+
+
+def _shared(results: Results) -> list[str]:
+    """Return arguments that estimators and `cross_validate` have in common."""
+    own = []
+    sphere_map = _own_map(results)
+    if sphere_map:
+        own.append(f"sphere_map={sphere_map!r}")
+    weight = _setting(results, "class_weight", None)
+    if isinstance(weight, str):
+        own.append(f"class_weight={weight!r}")
+    if results.tol != 1e-3 or results.low_rank is not None:
+        own.append(f"tol={results.tol:g}")
+    return own
+
+
+def _landmarks(results: Results, *names: str) -> list[str]:
+    """Return the parameters of landmarks that differ from the defaults."""
+    usual = {"selection": "rpcholesky", "oversampling": 1.0, "loss": "squared_hinge"}
+    given = {name: getattr(results.low_rank, name) for name in names}
+    return [f"{name}={value!r}" for name, value in given.items() if value != usual[name]]
+
+
+def _low_rank(results: Results) -> str:
+    rest = _landmarks(results, "selection", "oversampling", "loss")
+    return f"dhsk.LowRank({', '.join([str(results.best.rank), *rest])})"
+
+
+def _kernel(cell: Cell) -> str:
+    """Return an expression that makes the kernel of a cell."""
+    words = dict(part.partition("=")[::2] for part in cell.label.split()[1:])
+    match cell.kernel:
+        case "heat":
+            return f"dhsk.HeatKernel(dim=X.shape[1], time={_exact(cell.time or 0.0)})"
+        case "parametrix" if cell.time is not None:
+            order = f", order={words['order']}, dim=X.shape[1]" if "order" in words else ""
+            return f"dhsk.ParametrixKernel(time={_exact(cell.time)}{order})"
+        case "cosine" | "linear":
+            return f'"{cell.kernel}"'
+        case "gaussian" if cell.sigma is not None:
+            return f"dhsk.GaussianKernel({_exact(cell.sigma)})"
+        case "polynomial" if {"degree", "offset"} <= words.keys():
+            return f"dhsk.PolynomialKernel({words['degree']}, {words['offset']})"
+    return f"kernel  # the one called {cell.label!r}"
+
+
+def _commands(results: Results) -> str:
+    """Return the commands; empty if the kernel cannot be named there, or samples were no file."""
+    if results.settings is None or _options(results.best) is None:
+        return ""
+    best, samples = results.best, quote(results.samples.source)
+    shared = [*(_options(best) or []), f"--C {_exact(best.C)}"]
+    if best.rank is not None:
+        landmarks = _landmarks(results, "selection", "oversampling", "loss")
+        shared += [f"--rank {best.rank}"]
+        shared += [f"--{part.replace('=', ' ')}".replace("'", "") for part in landmarks]
+    if _own_map(results):
+        shared.append(f"--map {_own_map(results)}")
+    weight = _setting(results, "class_weight", None)
+    shared += [f"--class-weight {weight}"] if isinstance(weight, str) else []
+    if results.tol != 1e-3 or results.low_rank is not None:
+        shared.append(f"--tol {results.tol:g}")
+    given, seed = " ".join(shared), _setting(results, "seed", 0)
+    folds = f"--folds {results.folds.n} --seed {seed}"
+    scoring = "" if results.scoring == "accuracy" else f" --scoring {results.scoring}"
+    return (
+        f"dhsk train {samples} --labels LABELS {given} --out best.dhsk\n"
+        "dhsk predict best.dhsk NEW_SAMPLES --out predicted.csv\n"
+        f"dhsk cv {samples} --labels LABELS {given} {folds}{scoring} --out best-cell"
+    )
+
+
+def _options(cell: Cell) -> list[str] | None:
+    """Return the options that name a kernel in `dhsk cv` and `dhsk train`, or None."""
+    match cell.kernel:
+        case "heat" if cell.time_scale is not None:
+            return [f"--kernel heat --time-scale {_exact(cell.time_scale)}"]
+        case "parametrix" if cell.time_scale is not None and "order=" not in cell.label:
+            return [f"--kernel parametrix --time-scale {_exact(cell.time_scale)}"]
+        case "cosine" | "linear":
+            return [f"--kernel {cell.kernel}"]
+        case "gaussian" if cell.sigma is not None:
+            return [f"--kernel gaussian --sigma {_exact(cell.sigma)}"]
+    return None
+
+
+def _own_map(results: Results) -> str:
+    """Return the map if it is not the kernel's own; empty if it is."""
+    if results.best.kernel not in SPHERICAL:
+        return ""
+    used = results.samples.sphere_map
+    return used if used in ("projective", "identity") else ""
+
+
+def _setting(results: Results, name: str, default: Any) -> Any:
+    return default if results.settings is None else results.settings.get(name, default)
+
+
+def _exact(value: float) -> str:
+    """Return a number in all its digits, whole ones without a point: 10, 38479.81, 1e12."""
+    return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else repr(value)
