@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         projective_map,
         read_labels,
     )
+    from dhsk.samples.vectorizer import Vectorizer
     from dhsk.validation.cross_validate import cross_validate
     from dhsk.validation.representatives import representatives
     from dhsk.validation.result import CvResult
@@ -75,6 +76,7 @@ _HOME = {
     ],
     "progress": ["Progress"],
     "results.parts": ["LowRank"],
+    "samples.vectorizer": ["Vectorizer"],
     "samples": [
         "hyperspherical_map", "multinomial_map", "open_samples", "projective_map", "read_labels",
     ],
@@ -91,9 +93,9 @@ __all__ = [
     "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LinearKernel",
     "LowRank", "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
     "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "StoreError", "StoreMismatchError",
-    "ZeroRowsWarning", "compute_gram", "connect", "cross_validate", "hyperspherical_map",
-    "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
-    "repair_gram", "representatives",
+    "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect", "cross_validate",
+    "hyperspherical_map", "multinomial_map", "open_gram", "open_samples", "projective_map",
+    "read_labels", "repair_gram", "representatives",
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import say
 from dhsk.commands.cv_table import print_result
 from dhsk.commands.earlier_run import RESULTS, check_earlier, noted, settings_of
-from dhsk.commands.inputs import open_samples_of, refuse_bare_column
+from dhsk.commands.inputs import label_source, open_samples_of, refuse_bare_column
 from dhsk.commands.options import (
     KERNELS,
     ClusterOptions,
@@ -40,7 +40,7 @@ from dhsk.objects.places import (
 )
 from dhsk.report import write_report
 from dhsk.results.parts import LowRank
-from dhsk.samples import Samples, SphereMap, ZeroRule, is_gram_store, read_labels, scan
+from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
 
 if TYPE_CHECKING:
@@ -158,14 +158,16 @@ class FinalOptions:
     test_labels: str | None
     overwrite: bool
 
-    def held_out(self, table: TableOptions) -> tuple[Samples, Any] | None:
-        """Test samples and their labels."""
+    def held_out(
+        self, table: TableOptions, vectorizer: Vectorizer | None
+    ) -> tuple[Samples, Any] | None:
+        """Test samples and their labels; `vectorizer` is that of the other samples."""
         if self.test is None:
             if self.test_labels is not None:
                 raise click.UsageError("--test-labels needs --test")
             return None
-        samples = open_samples_of(self.test, table, self.test_labels)
-        labels = self.test_labels or self.test
+        samples = open_samples_of(self.test, table, self.test_labels, vectorizer=vectorizer)
+        labels = label_source(self.test_labels, self.test)
         y = read_labels(labels, samples.shape[0], min_classes=1, header=table.header)
         return samples, y
 
@@ -209,8 +211,8 @@ def cv(
     """
     low_rank = grid.low_rank
     opened = _open_source(source, labels, table)
-    y = read_labels(labels or source, opened.shape[0], header=table.header)
-    kernels, held_out = grid.kernels(opened), final.held_out(table)
+    y = read_labels(label_source(labels, source), opened.shape[0], header=table.header)
+    kernels, held_out = grid.kernels(opened), final.held_out(table, opened.vectorizer)
     groups = None
     if grid.groups is not None:
         groups = read_labels(grid.groups, opened.shape[0], min_classes=1, header=table.header)

@@ -8,18 +8,22 @@ import click
 from dhsk.commands.options import TableOptions
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, check_writable
-from dhsk.samples import Samples, open_samples
-from dhsk.samples.paths import TABLES
+from dhsk.samples import Samples, Vectorizer, open_samples
+from dhsk.samples.paths import JSONL, TABLES, Origin
 from dhsk.samples.table import TableSamples
 
 
 def open_samples_of(
-    source: str, table: TableOptions, labels: str | None = None, n_features: int | None = None
+    source: str,
+    table: TableOptions,
+    labels: str | None = None,
+    n_features: int | None = None,
+    vectorizer: Vectorizer | None = None,
 ) -> Samples:
     """Open the samples of a command; say on standard error if a table has no header.
 
     `labels` is FILE or FILE:COLUMN; a column of the samples' own file is not a feature.
-    `n_features` is for svmlight files.
+    `n_features` is for svmlight files, `vectorizer` for texts with a known vocabulary.
     """
     refuse_bare_column(source, labels)
     drop = (*table.drop_columns, *own_label_column(source, labels))
@@ -29,10 +33,31 @@ def open_samples_of(
         header=table.header,
         id_column=table.id_column,
         n_features=n_features,
+        vectorizer=vectorizer or table.vectorizer,
     )
+    if samples.vectorizer is None and table.vectorizer != Vectorizer():
+        raise click.UsageError(
+            f"--min-df, --ngrams and --stop-words are for texts, but {source} holds numbers: leave "
+            f"them out, or name the texts as {source}:COLUMN"
+        )
     if isinstance(samples, TableSamples) and table.header is None and not samples.has_header:
         click.echo(f"dhsk: {samples.how_begun()}", err=True)
     return samples
+
+
+def label_source(labels: str | None, source: str) -> str:
+    """Where the labels of samples are: where --labels says, else in the samples' own file.
+
+    UsageError if the samples are a part of a file, such as a column of texts.
+    """
+    if labels is None and ":" in source and not Path(source).exists():
+        origin = Origin.of(source)
+        if origin.key is not None and origin.suffix in (*TABLES, *JSONL):
+            raise click.UsageError(
+                f"{source} holds the samples: name the labels with --labels, as --labels "
+                f"{shlex.quote(f'{origin.path}:NAME')}"
+            )
+    return labels or source
 
 
 def check_out(out: Place, *inputs: str | Place | None) -> None:

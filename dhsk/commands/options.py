@@ -12,7 +12,7 @@ from dhsk.commands.parameters import PartOf, PlaceParameter, WholeNumbers
 from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
 from dhsk.objects.places import Place
-from dhsk.samples import SphereMap, ZeroRule
+from dhsk.samples import SphereMap, Vectorizer, ZeroRule
 
 if TYPE_CHECKING:
     from dhsk.models.train_low_rank import LossName
@@ -253,7 +253,7 @@ map_options = gathered("mapping", MapOptions, map_option, zero_rows_option)
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How CSV and TSV files are read."""
+    """How CSV and TSV files are read, and how words of texts are counted."""
 
     drop_columns: tuple[str, ...]
     """Columns that are not features."""
@@ -261,6 +261,14 @@ class TableOptions:
     """Whether the first row names the columns; None to find out."""
     id_column: str | None
     """Column of the samples' ids."""
+    min_df: int
+    ngrams: int
+    stop_words: Literal["english"] | None
+
+    @property
+    def vectorizer(self) -> Vectorizer:
+        """How words of texts are counted."""
+        return Vectorizer(self.min_df, self.ngrams, self.stop_words)
 
     @property
     def words(self) -> str:
@@ -268,6 +276,9 @@ class TableOptions:
         named = [("--drop-column", name) for name in self.drop_columns]
         if self.id_column is not None:
             named.append(("--id-column", self.id_column))
+        for name, value in self.vectorizer.settings.items():
+            if value != getattr(Vectorizer(), name):
+                named.append((f"--{name.replace('_', '-')}", str(value)))
         how = {None: "", True: " --header", False: " --no-header"}[self.header]
         return "".join(f" {option} {shlex.quote(name)}" for option, name in named) + how
 
@@ -287,12 +298,29 @@ table_options = gathered(
         "--id",
         "id_column",
         metavar="NAME",
-        help="CSV column that names the samples, not a feature.",
+        help="CSV column, or field of .jsonl, that names the samples, not a feature.",
     ),
     click.option(
         "--header/--no-header",
         default=None,
         help="Whether the first row of CSV files names the columns. [default: found out]",
+    ),
+    click.option(
+        "--min-df",
+        type=click.IntRange(1),
+        default=1,
+        help="Of texts: leave out words that are in fewer texts.",
+    ),
+    click.option(
+        "--ngrams",
+        type=click.IntRange(1),
+        default=1,
+        help="Of texts: count terms of up to this many neighbouring words.",
+    ),
+    click.option(
+        "--stop-words",
+        type=click.Choice(["english"]),
+        help="Of texts: leave out frequent words such as 'the'.",
     ),
 )
 

@@ -25,7 +25,7 @@ from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError
 from dhsk.execution.options import RunOptions
 from dhsk.objects.places import Place, written
-from dhsk.samples import Samples, read_labels
+from dhsk.samples import Samples, Vectorizer, read_labels
 from dhsk.samples.names import in_order
 from dhsk.samples.table import usual_id_column
 from dhsk.units import parse_bytes
@@ -86,7 +86,19 @@ def predict(
     if table.id_column is None and loaded.feature_names is not None:
         known = (*table.drop_columns, *own_label_column(samples, labels), *loaded.feature_names)
         table = replace(table, id_column=usual_id_column(samples, known, table.header))
-    opened = open_samples_of(samples, table, labels, n_features=loaded.dim)
+    if loaded.vectorizer is not None and table.vectorizer != Vectorizer():
+        raise click.UsageError(
+            f"--min-df, --ngrams and --stop-words were chosen in training, and {model} has kept "
+            "them: leave them out"
+        )
+    opened = open_samples_of(
+        samples, table, labels, n_features=loaded.dim, vectorizer=loaded.vectorizer
+    )
+    if opened.vectorizer is not None and loaded.vectorizer is None:
+        raise InputError(
+            f"{samples} holds texts, but {model} was trained on counts: give counts of the same "
+            "words, or train a model on texts"
+        )
     opened = in_order(opened, loaded.feature_names, str(model))
     if opened.shape[1] != loaded.dim:
         raise InputError(

@@ -11,7 +11,7 @@ import click
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import print_table, say
-from dhsk.commands.inputs import check_out, open_samples_of
+from dhsk.commands.inputs import check_out, label_source, open_samples_of
 from dhsk.commands.options import (
     ClusterOptions,
     KernelOptions,
@@ -114,7 +114,7 @@ def train(
     check_out(out, samples, labels)
     _check_rank(low_rank, fit)
     opened = open_samples_of(samples, table, labels)
-    y = read_labels(labels or samples, opened.shape[0], header=table.header)
+    y = read_labels(label_source(labels, samples), opened.shape[0], header=table.header)
     estimator = _estimator(low_rank, fit).set_params(
         kernel=kernel.make(opened.shape[1]), memory=cluster.memory, **asdict(mapping)
     )

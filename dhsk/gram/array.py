@@ -8,6 +8,7 @@ import numpy as np
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.tiling import Tiling
+from dhsk.samples import Vectorizer
 
 
 class TiledArray:
@@ -54,6 +55,11 @@ class TiledArray:
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the features, in the order of the columns; None if they have none."""
         return self._store.feature_names
+
+    @property
+    def vectorizer(self) -> Vectorizer | None:
+        """How words were counted, if the samples are texts."""
+        return Vectorizer.of_settings(self._store.header.vectorizer, self.feature_names)
 
     @property
     def sphere_map(self) -> str:

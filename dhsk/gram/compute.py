@@ -218,7 +218,7 @@ def compute_gram(
         narrow = "float32" if "float32" in (dtype, product_dtype) else "float64"
         types = narrow, product_dtype
         scans = _scan(sides, kernels, chosen_map, zero_rows, types, report)
-        header = _header(plan, kernels, chosen_map, scans, sides[0].feature_names)
+        header = _header(plan, kernels, chosen_map, scans, sides[0])
         if turns is None or asked is None:
             stack.enter_context(removed_if_samples_change(path))
             opened = GramStore.create(path, header, sides[0].feature_names)
@@ -290,7 +290,7 @@ def _header(
     kernels: Sequence[Kernel],
     sphere_map: SphereMap,
     scans: list[Scan],
-    feature_names: Sequence[str] | None,
+    rows: Samples,
 ) -> Header:
     return Header(
         n_rows=plan.tiling.n_rows,
@@ -305,6 +305,7 @@ def _header(
         fingerprints=tuple(s.fingerprint for s in scans),
         nnz=tuple(s.mapped_nnz for s in scans),
         product_dtype=plan.product_dtype,
-        feature_names=digest_of_names(feature_names),
+        feature_names=digest_of_names(rows.feature_names),
         zero_rows=tuple(s.zero_rows for s in scans) if any(s.zero_rows for s in scans) else None,
+        vectorizer=None if rows.vectorizer is None else rows.vectorizer.settings,
     )

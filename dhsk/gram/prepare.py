@@ -99,7 +99,8 @@ def open_sides(X: Any, Y: Any = None) -> list[Samples]:
     rows = open_samples(X)
     if Y is None:
         return [rows]
-    return [rows, in_order(open_samples(Y), rows.feature_names, rows.source)]
+    columns = open_samples(Y, vectorizer=rows.vectorizer)
+    return [rows, in_order(columns, rows.feature_names, rows.source)]
 
 
 def scan_side(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Rows
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.samples import SphereMap, ZeroRows, ZeroRule
+from dhsk.samples import SphereMap, Vectorizer, ZeroRows, ZeroRule
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -37,6 +37,8 @@ class TrainedModel(ABC):
     """Further JSON values of the caller."""
     feature_names: tuple[str, ...] | None = None
     """Names of the features, (dim,)."""
+    vectorizer: Vectorizer | None = None
+    """How words of texts are counted, with its vocabulary; None if no texts were given."""
     zero_rows: ZeroRule = "center"
     """Treatment of samples of zeros, "center" or "error"."""
     n_zero_rows: int = 0

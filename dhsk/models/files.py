@@ -19,7 +19,7 @@ from dhsk.models.base import Arrays, TrainedModel
 from dhsk.models.exact import SvcModel
 from dhsk.models.low_rank import LowRankModel
 from dhsk.objects.places import Place, opened, parse_place, size_of, written
-from dhsk.samples import parse_sphere_map, parse_zero_rule
+from dhsk.samples import Vectorizer, parse_sphere_map, parse_zero_rule
 from dhsk.samples.binary import read_header
 from dhsk.samples.paths import reading
 from dhsk.units import format_bytes
@@ -49,6 +49,7 @@ def save_model(model: TrainedModel, path: str | Place) -> None:
         "classes_are_objects": model.classes.dtype.kind == "O",
         "notes": dict(model.notes),
         "feature_names": model.feature_names,
+        "vectorizer": None if model.vectorizer is None else model.vectorizer.settings,
         "zero_rows": model.zero_rows,
         "n_zero_rows": model.n_zero_rows,
     }
@@ -152,13 +153,15 @@ def _header(stored: NDArray[Any] | None, path: Place) -> dict[str, Any]:
 def _common(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
     """Fields of all models."""
     classes, rows = arrays["classes"], _rows(arrays)
+    names = _feature_names(header, rows.shape[1])
     return {
         "kernel": kernel_from_spec(header["kernel"]),
         "sphere_map": parse_sphere_map(header["sphere_map"]),
         "classes": classes.astype(object) if header["classes_are_objects"] else classes,
         "rows": rows,
         "notes": header["notes"],
-        "feature_names": _feature_names(header, rows.shape[1]),
+        "feature_names": names,
+        "vectorizer": Vectorizer.of_settings(header.get("vectorizer"), names),
         "zero_rows": parse_zero_rule(header.get("zero_rows", "center")),  # earlier files have none
         "n_zero_rows": int(header.get("n_zero_rows", 0)),
     }

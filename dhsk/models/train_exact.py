@@ -79,7 +79,8 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunO
         )
         solver.on_fits(0)
         models, _ = fit_models(problem, row_map, solver, training.rows_of)
-        models = [replace(model, feature_names=samples.feature_names) for model in models]
+        names, vectorizer = samples.feature_names, samples.vectorizer
+        models = [replace(m, feature_names=names, vectorizer=vectorizer) for m in models]
         found = _with_sigmoids(models, problem, samples, row_map, options.report)
     return replace(found, notes={"planned_bytes": training.planned})
 

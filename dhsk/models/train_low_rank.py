@@ -68,7 +68,9 @@ def train_low_rank(
         solution = solver.solve(solver.room_of(room))
         model = _model(problem, row_map, how, found, solution)
     notes = {"planned_bytes": None if plan is None else plan.need.total}
-    return replace(model, feature_names=samples.feature_names, notes=notes)
+    return replace(
+        model, feature_names=samples.feature_names, vectorizer=samples.vectorizer, notes=notes
+    )
 
 
 def _plan(

@@ -11,6 +11,7 @@ from dhsk.samples.maps import (
 )
 from dhsk.samples.readers import Samples, open_samples
 from dhsk.samples.scan import Scan, scan
+from dhsk.samples.vectorizer import Vectorizer
 from dhsk.samples.zarr_folder import is_gram_store
 from dhsk.samples.zeros import ZeroRows, ZeroRule, parse_zero_rule, warn_of_zero_rows
 
@@ -18,6 +19,7 @@ __all__ = [
     "Samples",
     "Scan",
     "SphereMap",
+    "Vectorizer",
     "ZeroRows",
     "ZeroRule",
     "apply_map",

@@ -41,9 +41,14 @@ def has_decimal_comma(field: str) -> bool:
     return _DECIMAL_COMMA.fullmatch(field) is not None
 
 
-def records_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """Parse lines; blanks after a delimiter are skipped, so that a quote may follow them."""
-    yield from csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+def records_of(
+    lines: Iterable[str], delimiter: str, *, strict: bool = False
+) -> Iterator[list[str]]:
+    """Parse lines; blanks after a delimiter are skipped, so that a quote may follow them.
+
+    With `strict`, a quotation mark that does not enclose a whole field is a `csv.Error`.
+    """
+    yield from csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
 
 
 # Delimiters

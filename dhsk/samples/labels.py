@@ -9,15 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from dhsk.errors import InputError
 from dhsk.samples.binary import archive_keys, choose_key, load_array, load_member
 from dhsk.samples.dialect import is_number
+from dhsk.samples.documents import folder_labels, json_labels
 from dhsk.samples.h5ad import h5ad_labels
-from dhsk.samples.paths import SVMLIGHT, TABLES, Origin
+from dhsk.samples.paths import JSONL, SVMLIGHT, TABLES, TEXT_FILES, Origin
 from dhsk.samples.svmlight import svmlight_labels
 from dhsk.samples.table import listed_names, read_columns, read_records
 from dhsk.samples.zarr_folder import zarr_labels
 
 Labels = NDArray[np.int64] | NDArray[np.str_]
-
-_TEXT = (".txt", ".txt.gz")
 
 
 def read_labels(
@@ -39,6 +38,8 @@ def read_labels(
         - `.txt`: one label per line;
         - `.h5ad` and zarr folders: the array `PART`, of AnnData `obs/COLUMN`;
         - `.csv`, `.tsv`: the column `PART` (by default the only one);
+        - `.jsonl`: the field `PART`;
+        - a folder of text files: the subfolder of each, as in scikit-learn's `load_files`;
         - `.svm`, `.svmlight`, `.libsvm`: the labels that begin its lines.
 
         The text formats may be compressed: `.txt.gz`. Labels in text that are all numbers are
@@ -183,6 +184,8 @@ def _refuse_missing(source: str, row: int) -> None:
 def _load(origin: Origin, n_samples: int, header: bool | None) -> NDArray[Any]:
     if origin.is_folder:
         return zarr_labels(origin)
+    if origin.is_text_folder:
+        return folder_labels(origin)
     match origin.suffix:
         case ".npy":
             origin.refuse_key("a key goes with an .npz archive")
@@ -192,16 +195,18 @@ def _load(origin: Origin, n_samples: int, header: bool | None) -> NDArray[Any]:
             return load_member(origin, choose_key(origin, keys, ("y", "labels"), "the labels"))
         case ".h5ad":
             return h5ad_labels(origin)
-        case suffix if suffix in _TEXT:
+        case suffix if suffix in TEXT_FILES:
             origin.refuse_key("one label a line")
             with origin.reading(), origin.open_text() as text:
                 return _numbers_or_text(text.read().splitlines())
+        case suffix if suffix in JSONL:
+            return json_labels(origin)
         case suffix if suffix in TABLES:
             return _numbers_or_text(_read_column(origin, n_samples, header))
         case suffix if suffix in SVMLIGHT:
             origin.refuse_key("the labels begin its lines")
             return svmlight_labels(origin)
-    known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *_TEXT, *TABLES, *SVMLIGHT))
+    known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *TEXT_FILES, *JSONL, *TABLES, *SVMLIGHT))
     raise InputError(
         f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "
         f"labels are read from {known}"

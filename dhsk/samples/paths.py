@@ -20,6 +20,8 @@ from dhsk.objects.path import SCHEME, ObjectPath, Version
 from dhsk.objects.places import Place, is_url
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+JSONL = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+TEXT_FILES = (".txt", ".txt.gz")
 SVMLIGHT = (".svm", ".svm.gz", ".svmlight", ".svmlight.gz", ".libsvm", ".libsvm.gz")
 
 # What numpy, zipfile, gzip, zarr, h5py and scikit-learn raise on damaged files.
@@ -36,7 +38,7 @@ _UNREADABLE = (
     MemoryError,  # a damaged length
 )
 
-_TEXTS = (*TABLES, ".txt", ".txt.gz")
+_TEXTS = (*TABLES, *JSONL, *TEXT_FILES)
 
 _ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")  # of format 3, and 2
 
@@ -81,8 +83,8 @@ class Origin:
     def of(cls, source: str | os.PathLike[str] | ObjectPath) -> "Origin":
         """Parse `FILE` or `FILE:KEY`; a file whose whole name exists takes precedence.
 
-        Raises `InputError` if there is no such file, or it is a folder that holds no zarr array or
-        group; StoreError if its server refuses or does not answer.
+        A folder may be one of text files. Raises `InputError` if there is no such file;
+        StoreError if its server refuses or does not answer.
         """
         text = str(source) if isinstance(source, ObjectPath) else os.fspath(source)
         with reading(text):
@@ -102,6 +104,11 @@ class Origin:
     def is_folder(self) -> bool:
         """Whether it is a zarr folder."""
         return self.metadata is not None
+
+    @property
+    def is_text_folder(self) -> bool:
+        """Whether it is a folder of text files."""
+        return self.metadata is None and self.path.is_dir()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -145,8 +152,13 @@ class Origin:
         with self.open_bytes() as handle:
             # Spreadsheets write a byte order mark, which would become part of a name: in UTF-8 for
             # CSV, in UTF-16 for "Unicode text".
-            begin = handle.peek(2)[:2]
-            marked = begin in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            begin = handle.peek(2)
+            marked = begin[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            if not marked and b"\0" in begin:
+                raise InputError(
+                    f"{self.path} is a binary file and not text: give a text file, or name it by "
+                    "what it is"
+                )
             encoding = "utf-16" if marked else "utf-8-sig"
             with TextIOWrapper(handle, encoding=encoding, newline="") as text:
                 yield text
@@ -177,6 +189,8 @@ def _split(source: str) -> tuple[Place, str | None, str | None]:
         metadata = next((name for name in _ZARR_METADATA if (place / name).is_file()), None)
         if metadata is not None:
             return place, key, metadata
+    if isinstance(whole, Path) and whole.is_dir():  # of text files, or nothing that is read
+        return whole, None, None
     if whole.is_dir():
         raise InputError(f"{source} is a folder, but a file or a zarr folder is needed")
     raise InputError(f"there is no file {source}")

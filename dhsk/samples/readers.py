@@ -12,11 +12,20 @@ from dhsk.errors import InputError
 from dhsk.samples.base import Samples
 from dhsk.samples.binary import open_npy, open_npz
 from dhsk.samples.chunked import open_chunked
+from dhsk.samples.documents import (
+    Documents,
+    is_text,
+    open_json_lines,
+    open_text_column,
+    open_text_folder,
+)
 from dhsk.samples.h5ad import open_h5ad
 from dhsk.samples.memory import from_anndata, from_memory, is_anndata
-from dhsk.samples.paths import SVMLIGHT, TABLES, Origin, reading
+from dhsk.samples.paths import JSONL, SVMLIGHT, TABLES, Origin, reading
 from dhsk.samples.svmlight import open_svmlight
 from dhsk.samples.table import open_table
+from dhsk.samples.texts import open_texts
+from dhsk.samples.vectorizer import Vectorizer
 from dhsk.samples.zarr_folder import open_zarr
 
 __all__ = ["Samples", "open_samples"]
@@ -31,6 +40,7 @@ def open_samples(
     header: bool | None = None,
     id_column: str | None = None,
     n_features: int | None = None,
+    vectorizer: Vectorizer | None = None,
 ) -> Samples:
     """Open samples; those in files are not read into memory.
 
@@ -51,6 +61,12 @@ def open_samples(
         - `.svm`, `.svmlight`, `.libsvm`: svmlight text;
         - `.csv`, `.tsv`: numbers with or without a header, separated by commas, semicolons or tabs.
 
+        or of raw texts, whose words are counted:
+
+        - `.jsonl`: the field `KEY` (by default `text`) of an object a line;
+        - `.csv:KEY`, `.tsv:KEY`: the column `KEY`;
+        - a folder: its `.txt` files and those of its subfolders, in the order of their names.
+
         The text formats may be compressed: `.csv.gz`.
     drop_columns
         Names of columns of a CSV or TSV file that are not features; without a header, their
@@ -58,10 +74,13 @@ def open_samples(
     header
         Whether the first row of a CSV or TSV file names its columns; None to detect it.
     id_column
-        Name or number of a column with the names of the samples, which is not a feature.
+        Name or number of a column with the names of the samples, which is not a feature. Texts have
+        those of a column or field called `id`, if there is one; in a folder, their paths.
     n_features
         Number of features of an svmlight file, which does not record it (a test set may lack the
         last features of its training set); other formats ignore it.
+    vectorizer
+        How words of raw texts are counted; None for `Vectorizer()`. Other formats ignore it.
 
     Returns
     -------
@@ -98,6 +117,8 @@ def open_samples(
             return open_chunked("X", partial(_lent, source))
         return from_memory(source)
     origin = Origin.of(source)
+    if is_text(origin, None if vectorizer is None else vectorizer.vocabulary, header):
+        return _open_text(origin, vectorizer, drop_columns, header, id_column)
     named = [*drop_columns, *([] if id_column is None else [id_column])]
     if named and origin.suffix not in TABLES:
         raise InputError(
@@ -113,11 +134,39 @@ def open_samples(
         return open_svmlight(origin, n_features)
     if suffix in TABLES:
         return open_table(origin, drop_columns, header, id_column)
-    known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *SVMLIGHT, *TABLES))
+    known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *SVMLIGHT, *TABLES, *JSONL))
     raise InputError(
         f"{origin.path} is in an unknown format ({suffix or 'no extension'}): "
-        f"samples are read from {known}"
+        f"samples are read from {known}, and folders of .txt"
     )
+
+
+def _open_text(
+    origin: Origin,
+    vectorizer: Vectorizer | None,
+    drop_columns: Sequence[str],
+    header: bool | None,
+    id_column: str | None,
+) -> Samples:
+    """Open raw texts."""
+    if drop_columns and origin.suffix not in TABLES:  # of a table one column is read anyway
+        raise InputError(
+            f"{origin} is text, and its features are words: leave out --drop-column "
+            f"{drop_columns[0]} (drop_columns)"
+        )
+    documents: Documents
+    if origin.suffix in TABLES:
+        documents = open_text_column(origin, header, id_column)
+    elif origin.suffix in JSONL:
+        documents = open_json_lines(origin, id_column)
+    elif id_column is None:
+        documents = open_text_folder(origin)
+    else:
+        raise InputError(
+            f"{origin.path} is a folder of texts, whose ids are their paths: leave out --id-column "
+            f"{id_column}"
+        )
+    return open_texts(documents, vectorizer or Vectorizer())
 
 
 @contextmanager

@@ -33,6 +33,9 @@ from dhsk.samples.paths import TABLES, Origin
 _LISTED: Final = 10
 """Largest number of columns in a message."""
 
+_FEWEST_WORDS: Final = 4
+"""Least number of words of a value that is taken for a text."""
+
 _WIDEST: Final = 40
 """Largest number of characters of a name or value in a message."""
 
@@ -126,8 +129,14 @@ class TableSamples(Samples):
             f"{shown(value)}: if it holds the labels name it with "
             f"--labels {shlex.quote(f'{self.origin.path}:{name}')}, if the samples' ids with "
             f"--id-column {shlex.quote(name)}, else leave it out with {option} "
-            f"(drop_columns=[{name!r}])"
+            f"(drop_columns=[{name!r}]){self._text_hint(name, value)}"
         )
+
+    def _text_hint(self, name: str, value: str) -> str:
+        """End of a message about a column that may hold texts."""
+        if len(value.split()) < _FEWEST_WORDS:
+            return ""
+        return f"; to count its words give {shlex.quote(f'{self.origin.path}:{name}')}"
 
     @property
     def has_header(self) -> bool:
@@ -208,12 +217,12 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
         )
 
 
-def read_records(origin: Origin, skip: int = 0) -> Iterator[list[str]]:
-    """Yield the fields of each nonblank line, after the first `skip`."""
+def read_records(origin: Origin, skip: int = 0, *, strict: bool = False) -> Iterator[list[str]]:
+    """Yield the fields of each nonblank line, after the first `skip`; `strict` as in `dialect`."""
     own = "\t" if ".tsv" in origin.suffix else ","
     with origin.reading(), origin.open_text() as text:
         begin = list(islice(text, LOOKED_AT + 2))
-        reader = records_of(chain(begin, text), delimiter_of(begin, own))
+        reader = records_of(chain(begin, text), delimiter_of(begin, own), strict=strict)
         yield from islice((record for record in reader if record), skip, None)
 
 

@@ -280,6 +280,7 @@ class ExactEngine:
         model = replace(
             model,
             feature_names=G.feature_names,
+            vectorizer=G.vectorizer,
             zero_rows=self._matrices.zero_rows,
             n_zero_rows=counted[0] if counted else 0,
         )

@@ -58,8 +58,9 @@ def open_held_out(square: Square, test: tuple[Any, Any], grid: Grid) -> HeldOutS
             f"scoring {grid.scoring.name!r} needs probabilities, which the model for a test set "
             "lacks: leave out the test, or choose a scorer of labels or decisions"
         )
-    samples = open_samples(X)
-    names = None if isinstance(square, np.ndarray) else square.feature_names
+    known = None if isinstance(square, np.ndarray) else square
+    samples = open_samples(X, vectorizer=None if known is None else known.vectorizer)
+    names = None if known is None else known.feature_names
     samples = in_order(samples, names, "the training samples")
     dim = square.dim if isinstance(square, GramMatrix) else square.shape[1]
     if samples.shape[1] != dim:

@@ -309,7 +309,7 @@ def test_missing_and_unknown_files_are_refused(tmp_path):
     (tmp_path / "README").write_bytes(b"x")
     with pytest.raises(InputError, match=r"unknown format \(no extension\)"):
         open_samples(tmp_path / "README")
-    for source in (dense_npy(tmp_path), one_based_svm(tmp_path), csv_with_header(tmp_path)):
+    for source in (dense_npy(tmp_path), one_based_svm(tmp_path)):
         with pytest.raises(InputError, match="has no parts"):
             open_samples(f"{source}:X")
     with pytest.raises(InputError, match=r"no named columns \(who\)"):

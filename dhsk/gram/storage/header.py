@@ -47,6 +47,8 @@ class Header:
     """Digest of the features' names, see `names`; None for no names."""
     zero_rows: tuple[int, ...] | None = None
     """All-zero samples that became the centre of the positive orthant; None if there were none."""
+    vectorizer: dict[str, Any] | None = None
+    """`Vectorizer.settings` of texts, whose vocabulary is the features' names; None for others."""
 
     @classmethod
     def of_json(cls, attributes: dict[str, Any]) -> "Header":
