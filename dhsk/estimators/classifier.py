@@ -225,7 +225,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             class_weight=dict(weights) if isinstance(weights, list) else weights,
             **parameters,
         )
-        made._keep_features(model.dim, model.feature_names)
+        # Counts of words in texts come without names from scikit-learn's vectorizers too.
+        made._keep_features(model.dim, None if model.vectorizer else model.feature_names)
         made._takes_any_order = True
         made._learned(model)
         return made
@@ -251,7 +252,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         labels = np.asarray(y)
         if labels.shape != opened.shape[:1]:
             raise InputError(f"labels of shape {labels.shape} for {opened.shape[0]} samples")
-        self._keep_features(opened.shape[1], opened.feature_names)
+        names = None if opened.vectorizer else opened.feature_names
+        self._keep_features(opened.shape[1], names)
         self._takes_any_order = False
         return opened, labels, np.ones(len(labels))
 

@@ -33,6 +33,8 @@ def resident(field):
 
 for small in (numpy.ones((3, 3)), scipy.sparse.csr_array(numpy.ones((3, 3)))):
     scan(open_samples(small), "identity")  # what is loaded at first use is not of the samples
+for small in sys.argv[2:]:
+    scan(open_samples(small), "identity")
 Path("/proc/self/clear_refs").write_text("5")
 before = resident("VmRSS")
 print(scan(open_samples(sys.argv[1]), "identity").n_samples, resident("VmHWM") - before)
@@ -126,3 +128,43 @@ def test_a_scan_never_holds_the_file(name, tmp_path):
     n_samples, growth = map(int, run.stdout.split())
     assert n_samples in (N_SAMPLES, 69_000)
     assert growth < ALLOWANCE
+
+
+N_TEXTS, TEXT_ALLOWANCE = 40_000, 20 * 2**20
+"""Texts of eight words of 200 letters: 64 MB; and the bytes that reading them may take: blocks of
+counts, of text, and the entries that are gathered before they are written."""
+
+
+def write_jsonl(path: Path, count: int) -> str:
+    """Lines of JSON."""
+    with path.open("w") as file:
+        file.writelines('{"text": "' + text_of(n) + '"}\n' for n in range(count))
+    return str(path)
+
+
+def write_tsv(path: Path, count: int) -> str:
+    """A table with a column of texts."""
+    with path.open("w") as file:
+        file.write("id\ttext\n")
+        file.writelines(f"{n}\t{text_of(n)}\n" for n in range(count))
+    return f"{path}:text"
+
+
+def text_of(number: int) -> str:
+    """Eight long words."""
+    return " ".join(f"{(number + k) % 100:0200}" for k in range(8))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the resident size from /proc")
+@pytest.mark.parametrize("write", [write_jsonl, write_tsv])
+def test_texts_are_never_held(write, tmp_path):
+    """64 MB of text are counted in 20 MiB."""
+    end = write.__name__.removeprefix("write_")
+    large = write(tmp_path / f"large.{end}", N_TEXTS)
+    small = write(tmp_path / f"small.{end}", 5)
+    command = [sys.executable, "-c", GROWTH, large, small]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    n_samples, growth = map(int, run.stdout.split())
+    assert n_samples == N_TEXTS
+    assert growth < TEXT_ALLOWANCE

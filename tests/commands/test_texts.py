@@ -1,0 +1,121 @@
+"""Raw texts on the command line: from a file of posts to predictions, and sentences."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+
+import dhsk
+from dhsk.__main__ import BAD_INPUT, DONE
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+POSTS = [
+    f"the {'engine and wheel' if n % 2 else 'rocket orbit'} number {n} {'oil' * (n % 3)} moon"
+    for n in range(40)
+]
+GROUPS = [("space", "autos")[n % 2] for n in range(40)]
+
+
+@pytest.fixture
+def posts(tmp_path: Path, monkeypatch: Any) -> None:
+    """Thirty posts to train, ten more to predict, in lines of JSON and in folders."""
+    monkeypatch.chdir(tmp_path)
+    for name, part in (("old", slice(0, 30)), ("new", slice(30, 40))):
+        rows = list(zip(range(40), GROUPS, POSTS, strict=True))[part]
+        lines = [json.dumps({"id": f"p{n}", "group": g, "text": text}) for n, g, text in rows]
+        Path(f"{name}.jsonl").write_text("\n".join(lines))
+        table = [f"{n}\t{g}\t{text}" for n, g, text in rows]
+        Path(f"{name}.tsv").write_text("\n".join(["id\tgroup\ttext", *table]))
+        for n, g, text in rows:
+            Path(name, g).mkdir(parents=True, exist_ok=True)
+            Path(name, g, f"{n}.txt").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("train", "predict"),
+    [
+        (
+            ["old.jsonl", "--labels", "old.jsonl:group"],
+            ["new.jsonl", "--labels", "new.jsonl:group"],
+        ),
+        (["old.tsv:text", "--labels", "old.tsv:group"], ["new.tsv", "--labels", "new.tsv:group"]),
+        (["old"], ["new", "--labels", "new"]),
+        (["old", "--rank", 20], ["new.jsonl", "--labels", "new.jsonl:group"]),
+    ],
+    ids=["jsonl", "table", "folder", "low rank"],
+)
+@pytest.mark.slow(beyond=1)
+def test_a_model_keeps_the_vocabulary(
+    run: Any, table: Any, posts: None, train: list[Any], predict: list[Any]
+) -> None:
+    """New texts are counted as the old ones were, in any form; predictions carry the ids."""
+    words = ("--out", "m", "--min-df", 3, "--stop-words", "english")
+    assert run("train", *train, *words)[0] == DONE
+    code, out, err = run("predict", "m", *predict, "--out", "p.csv")
+    assert (code, "accuracy 1.0000" in out) == (DONE, True), err
+    header, rows = table("p.csv")
+    assert header == ["id", "label"]
+    assert {row[0] for row in rows} in (
+        {f"p{n}" for n in range(30, 40)},
+        {str(n) for n in range(30, 40)},
+        {f"{g}/{n}.txt" for n, g in enumerate(GROUPS) if n >= 30},
+    )
+    assert b"pickle" not in Path("m").read_bytes()
+    loaded = (dhsk.NystromSVC if "--rank" in train else dhsk.HeatSVC).load("m")
+    oracle = CountVectorizer(min_df=3, stop_words="english")
+    oracle.fit(POSTS[:30])
+    assert loaded.model_.feature_names == tuple(oracle.get_feature_names_out())
+    vectorizer = loaded.model_.vectorizer.to_sklearn()
+    np.testing.assert_array_equal(loaded.predict(vectorizer.transform(POSTS[30:])), GROUPS[30:])
+
+
+@pytest.mark.slow
+def test_a_cross_validation_keeps_the_vocabulary(cv: Any, run: Any, posts: None) -> None:
+    """Its model predicts texts, and its test texts are counted by the words of the others."""
+    code, out, err = cv(
+        "old.jsonl", "--labels", "old.jsonl:group", "--time-scale", 1, "--C", 1, "--folds", 3,
+        "--model", "--test", "new.tsv", "--test-labels", "new.tsv:group", "--min-df", 2,
+    )  # fmt: skip
+    assert (code, "test:   accuracy 1.0000" in out) == (DONE, True), err
+    code, out, _ = run("predict", "o/model.dhsk", "new", "--labels", "new", "--out", "p.csv")
+    assert (code, "accuracy 1.0000" in out) == (DONE, True)
+
+
+@pytest.mark.slow
+def test_a_store_keeps_the_vocabulary(cv: Any, run: Any, address: str, posts: None) -> None:
+    """Of a Gram store alone a model knows its words."""
+    assert run("gram", "old", "--out", "g", "--ngrams", 2, "--cluster", address)[0] == DONE
+    assert cv("g", "--labels", "old", "--C", 1, "--folds", 3, "--model")[0] == DONE
+    code, out, _ = run("predict", "o/model.dhsk", "new.jsonl", "--labels", "new.jsonl:group",
+                       "--out", "p.csv")  # fmt: skip
+    assert (code, "accuracy 1.0000" in out) == (DONE, True)
+
+
+def test_refusals_say_what_to_do(run: Any, posts: None) -> None:
+    """Usage and input: exit code 2 and a sentence."""
+    np.save("x.npy", np.ones((3, 3)))
+    cases = {
+        ("train", "old.tsv:text", "--out", "m"): "name the labels with --labels",
+        ("train", "old.jsonl", "--out", "m"): "name the one that holds the labels as old.jsonl:F",
+        ("gram", "x.npy", "--out", "g", "--min-df", 2): "are for texts, but x.npy holds numbers",
+        ("gram", "old.jsonl:body", "--out", "g"): "has no field 'body': its fields are id, group",
+        ("gram", "old.jsonl", "--out", "g", "--min-df", 99): "in 99 or more texts: give a smaller",
+        ("cv", "old.tsv:text", "--out", "o"): "name the labels with --labels",
+    }
+    for words, sentence in cases.items():
+        code, _, err = run(*words)
+        assert (code, sentence in " ".join(err.split())) == (BAD_INPUT, True), err
+
+
+def test_a_model_of_counts_takes_no_texts(run: Any, samples: Any, posts: None) -> None:
+    """Words of new texts are no columns of an array; options of a model of texts are kept."""
+    assert run("train", "x.npy", "--labels", "y.txt", "--out", "m")[0] == DONE
+    code, _, err = run("predict", "m", "new.jsonl", "--out", "p.csv")
+    assert (code, "holds texts, but m was trained on counts" in err) == (BAD_INPUT, True)
+    assert run("train", "old", "--out", "m")[0] == DONE
+    code, _, err = run("predict", "m", "new.jsonl", "--out", "p.csv", "--min-df", 3)
+    assert (code, "were chosen in training" in err) == (BAD_INPUT, True)
