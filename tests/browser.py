@@ -118,8 +118,8 @@ class Browser:
         self._call("Page.navigate", url=page.resolve().as_uri())
         while not any(event["method"] == "Page.loadEventFired" for event in self._events):
             self._listen()
-        text = self._value("document.body.innerText")  # what the page did comes before the answer
-        size = self._value("document.documentElement.scrollWidth")
+        text = self.value("document.body.innerText")  # what the page did comes before the answer
+        size = self.value("document.documentElement.scrollWidth")
         return Opened([said for event in self._events if (said := _complaint(event))], text, size)
 
     def screenshot(self, page: Path, png: Path, width: int = 1280, *, dark: bool = False) -> None:
@@ -128,7 +128,7 @@ class Browser:
         shot = self._call("Page.captureScreenshot", captureBeyondViewport=True, format="png")
         png.write_bytes(base64.b64decode(shot["data"]))
 
-    def _value(self, expression: str) -> Any:
+    def value(self, expression: str) -> Any:
         """Value of an expression in the page."""
         answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
         return answer["result"]["value"]
