@@ -29,6 +29,7 @@ from dhsk.commands.outcome import Outcome
 from dhsk.commands.parameters import PathParameter
 from dhsk.commands.plan import plan
 from dhsk.commands.predict import predict
+from dhsk.commands.report import report
 from dhsk.commands.train import train
 from dhsk.commands.verify import info, verify
 from dhsk.execution.workers import resources_of
@@ -47,7 +48,7 @@ def commands() -> None:
     """
 
 
-for command in (kernel, plan, cv, train, predict, info, verify):
+for command in (kernel, plan, cv, report, train, predict, info, verify):
     commands.add_command(command)
 
 

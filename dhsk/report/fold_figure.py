@@ -23,22 +23,29 @@ def folds(results: Results) -> Html:
         best.setdefault(cell.kernel, cell)
     cells = list(best.values())
     with drawing("folds", 5.2, 0.5 * len(cells) + 0.1) as picture:
-        ax = picture.axes
-        for row, cell in enumerate(cells):
-            _fold_row(ax, row, cell, results.rows_of[cell.point])
         names = [f"{shortened(label(c), LABEL_WIDTH)}, C = {penalty_text(c.C)}" for c in cells]
-        ax.set_yticks(range(len(cells)), names)
-        ax.set_ylim(len(cells) - 0.45, -0.55)
-        ax.set_xlim(*widened(*ax.get_xlim()))
-        ax.locator_params(axis="x", nbins=6)
-        ax.grid(axis="x")
-        ax.set_axisbelow(True)
-        ax.tick_params(axis="y", length=0)
-        ax.set_xlabel(metric(results))
+        rows = [(c, results.rows_of[c.point]) for c in cells]
+        draw_folds(picture.axes, names, rows)
+        picture.axes.set_xlabel(metric(results))
         said = "; ".join(f"{label(c)}: {spread(c)}" for c in cells)
         return picture.svg(
             f"{capitalised(metric(results))} by fold", f"Mean and standard deviation: {said}."
         )
+
+
+def draw_folds(
+    ax: "Axes", names: Sequence[str], rows: Sequence[tuple[Cell, Sequence[Row]]]
+) -> None:
+    """Draw named cells from top to bottom, a dot for each fold."""
+    for number, (cell, folds) in enumerate(rows):
+        _fold_row(ax, number, cell, folds)
+    ax.set_yticks(range(len(rows)), names)
+    ax.set_ylim(len(rows) - 0.45, -0.55)
+    ax.set_xlim(*widened(*ax.get_xlim()))
+    ax.locator_params(axis="x", nbins=6)
+    ax.grid(axis="x")
+    ax.set_axisbelow(True)
+    ax.tick_params(axis="y", length=0)
 
 
 def _fold_row(ax: "Axes", row: int, cell: Cell, folds: Sequence[Row]) -> None:

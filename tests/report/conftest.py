@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,6 +75,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any
 def page_of(written: Callable[[dict[str, Any]], str]) -> Callable[[dict[str, Any]], Page]:
     """Writer of the report, which returns it parsed."""
     return lambda data: Page(written(data))
+
+
+@pytest.fixture(scope="session")
+def parsed() -> Callable[[Path], Page]:
+    """Reader of a page in a file."""
+    return lambda path: Page(path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,225 @@
+"""One page of several cross-validations: which is better, by how much, and what differs."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dhsk.objects.places import Place
+from dhsk.report.comparison_figure import runs_by_fold
+from dhsk.report.document import contents, document, target_of, write_page
+from dhsk.report.markup import Html, Keyed, figure_row, section, table, tag
+from dhsk.report.words import (
+    capitalised,
+    cell_words,
+    count_of,
+    duration,
+    label,
+    metric,
+    penalty_text,
+    score,
+    spread,
+    unbroken,
+    whole,
+)
+from dhsk.results.columns import Cell
+from dhsk.results.parts import Results
+
+Runs = Mapping[str, Results]
+
+
+def write_comparison(runs: Runs, path: str | Place, links: Mapping[str, str] | None = None) -> None:
+    """Write several cross-validations as one HTML page that loads nothing.
+
+    Parameters
+    ----------
+    runs
+        Results by the name of their run, in the order of the page.
+    path
+        The file to write; its folder must exist.
+    links
+        Addresses of the runs' own pages, relative to this one, by name; may be incomplete.
+
+    Raises
+    ------
+    InputError
+        There is no such folder.
+    """
+    sections = [
+        _table(runs, links or {}),
+        _folds(runs),
+        _kernels(runs),
+        _classes(runs),
+        _differences(runs),
+    ]
+    title = f"{count_of(len(runs), 'cross-validation')} side by side"
+    head = tag("header", tag("h1", title), tag("p", _lede(runs), class_="lede"))
+    write_page(document(title, head, contents(sections), *sections), target_of(path))
+
+
+def _leader(runs: Runs) -> str:
+    """Return the name of the run with the highest mean, of equals the first."""
+    return max(runs, key=lambda name: runs[name].best.mean)
+
+
+def _one(values: Sequence[object]) -> bool:
+    return all(value == values[0] for value in values)
+
+
+def _same_scorer(runs: Runs) -> bool:
+    return _one([run.scoring for run in runs.values()])
+
+
+def _lede(runs: Runs) -> str:
+    if not _same_scorer(runs):
+        names = ", ".join(sorted({metric(run) for run in runs.values()}))
+        return f"These runs were scored by {names}: their scores cannot be compared."
+    name = _leader(runs)
+    best = runs[name]
+    said = f"Highest mean {metric(best)}: {spread(best.best)}, of {name}"
+    return f"{said} ({cell_words(best.best)})"
+
+
+def same_folds(one: Results, other: Results) -> bool:
+    """Whether two runs divided the same labels in the same way, as far as the results tell.
+
+    Folds depend on the labels and the splitter alone, so the samples may have other features.
+    """
+    labels = [(run.settings or {}).get("labels") for run in (one, other)]
+    return (
+        one.folds == other.folds
+        and one.classes == other.classes
+        and one.class_counts == other.class_counts
+        and one.scoring == other.scoring
+        and (labels[0] == labels[1] or None in labels)
+    )
+
+
+def paired(one: Results, other: Results) -> tuple[float, float]:
+    """Mean of the fold-wise differences of two best cells, and its standard error."""
+    scores = [np.array([row.score for row in r.rows_of[r.best.point]]) for r in (one, other)]
+    apart = scores[0] - scores[1]
+    n = len(apart)
+    error = float(apart.std(ddof=1) / math.sqrt(n)) if n > 1 else 0.0
+    return float(apart.mean()), error
+
+
+def _table(runs: Runs, links: Mapping[str, str]) -> Html:
+    leader = runs[_leader(runs)]
+    scorer = () if _same_scorer(runs) else ("scorer",)
+    head = ("run", *scorer, "mean", "std", "less than the first", "kernel", "C", "samples",
+            "features", "time")  # fmt: skip
+    rows = []
+    for name, run in sorted(runs.items(), key=lambda item: -item[1].best.mean):
+        best = run.best
+        own = tag("a", name, href=links[name]) if name in links else name
+        rows.append(
+            (
+                own, *([metric(run)] if scorer else []),
+                score(best.mean), score(best.std), _behind(leader, run),
+                label(best), Keyed(penalty_text(best.C), best.C),
+                whole(run.samples.n_samples), whole(run.samples.dim),
+                Keyed(duration(run.seconds.total), run.seconds.total),
+            )
+        )  # fmt: skip
+    note = (
+        "The best cell of each run. The difference from the highest mean is paired: a mean of "
+        "differences fold by fold, ± its standard error, where the runs have the same folds. A "
+        "difference within about two standard errors may be chance."
+    )
+    shown = table(head, rows, class_="numbers runs sortable")
+    return section("Best of each run", note, shown, anchor="runs")
+
+
+def _behind(leader: Results, run: Results) -> object:
+    if run is leader:
+        return "–"
+    if not same_folds(leader, run):
+        return "other folds"
+    apart, error = paired(leader, run)
+    return Keyed(unbroken(f"{score(apart)} ± {score(error)}"), apart)
+
+
+def _folds(runs: Runs) -> Html:
+    if not _same_scorer(runs):
+        return Html()
+    note = (
+        "The best cell of each run: a dot for each fold (first fold on top), a line at the mean, a "
+        "band of one standard deviation."
+    )
+    first = next(iter(runs.values()))
+    title = f"{capitalised(metric(first))} by fold"
+    return section(title, note, figure_row([runs_by_fold(runs)]), anchor="folds")
+
+
+def _kernels(runs: Runs) -> Html:
+    """Return the best mean of every family of kernels in every run."""
+    best: dict[str, dict[str, Cell]] = {}
+    for name, run in runs.items():
+        sound = [cell for cell in run.cells if cell.converged]
+        for cell in sound or run.cells:
+            own = best.setdefault(cell.kernel, {})
+            if name not in own or cell.mean > own[name].mean:
+                own[name] = cell
+    if not _same_scorer(runs) or len(best) < 2:
+        return Html()
+    rows = [
+        (kernel, *(score(own[name].mean) if name in own else "–" for name in runs))
+        for kernel, own in best.items()
+    ]
+    shown = table(("kernel", *runs), rows, class_="numbers sortable")
+    note = "The highest mean of each family of kernels in each run; a dash where none was found."
+    return section("Kernel by kernel", note, shown, anchor="kernels")
+
+
+def _classes(runs: Runs) -> Html:
+    """Return the recall of every class in every run; empty if the runs have other classes."""
+    first = next(iter(runs.values()))
+    if not _one([run.classes for run in runs.values()]):
+        return Html()
+    recalls = {}
+    for name, run in runs.items():
+        counts = np.array(run.confusion)
+        recalls[name] = np.diagonal(counts) / np.maximum(counts.sum(axis=1), 1)
+    rows = [
+        (name, whole(first.class_counts[k]), *(score(recalls[run][k]) for run in runs))
+        for k, name in enumerate(first.class_names)
+    ]
+    note = "Recall: the share of a class that was found, in the folds that did not train on it."
+    shown = table(("class", "samples", *runs), rows, class_="numbers sortable")
+    return section("Recall of each class", note, shown, anchor="classes")
+
+
+def _differences(runs: Runs) -> Html:
+    """Return the facts in which the runs differ."""
+    facts = {name: _facts(run) for name, run in runs.items()}
+    names = next(iter(facts.values()))
+    rows = [
+        (what, *(facts[run][what] for run in runs))
+        for what in names
+        if not _one([facts[run][what] for run in runs])
+    ]
+    same = [what for what in names if what not in {row[0] for row in rows}]
+    note = f"The same in all runs: {', '.join(same)}." if same else ""
+    if not rows:
+        return section("What differs", note or "Nothing.", anchor="differences")
+    shown = table(("", *runs), rows, class_="stacked")
+    return section("What differs", note, shown, anchor="differences")
+
+
+def _facts(run: Results) -> dict[str, str]:
+    settings = run.settings or {}
+    return {
+        "samples": run.samples.source,
+        "fingerprint of the samples": run.samples.fingerprint,
+        "map to the sphere": run.samples.sphere_map,
+        "classes": whole(len(run.classes)),
+        "folds": run.folds.splitter,
+        "scorer": run.scoring,
+        "classifier": "exact" if run.low_rank is None else f"low rank, {run.low_rank.loss}",
+        "cells tried": whole(len(run.cells)),
+        "tolerance": f"{run.tol:g}",
+        "class weight": str(settings.get("class_weight")),
+        "dhsk": run.version,
+        "date": run.created,
+    }

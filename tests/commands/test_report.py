@@ -1,0 +1,71 @@
+"""`dhsk report`: a page made anew, or several runs side by side."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dhsk.__main__ import BAD_INPUT, DONE
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def folders(run: Run, results: Any) -> None:
+    """Results of two runs in folders, and the table of one of them."""
+    for name, kernels in {"one": ("heat s=1", "cosine"), "two": ("linear",)}.items():
+        folder = Path("found") / name
+        folder.mkdir(parents=True)
+        (folder / "results.json").write_text(json.dumps(results(kernels)))
+    Path("found/one/results.csv").write_text("kernel\n")
+
+
+def test_the_page_of_a_run_is_made_anew(run: Run, folders: None) -> None:
+    """From the folder or its results.json, with links to the files that are there."""
+    code, said, _ = run("report", "found/one")
+    assert code == DONE
+    assert "output: found/one/report.html" in said
+    page = Path("found/one/report.html").read_text()
+    assert '<a href="results.json">' in page
+    assert '<a href="results.csv">' in page
+    assert run("report", "found/two/results.json")[0] == DONE
+    assert "results.csv" not in Path("found/two/report.html").read_text()
+
+
+def test_a_page_elsewhere_has_no_links(run: Run, folders: None) -> None:
+    """Its neighbours are not those of the results."""
+    assert run("report", "found/one", "--out", "page.html")[0] == DONE
+    assert 'href="results.json"' not in Path("page.html").read_text()
+
+
+def test_several_runs_make_one_page(run: Run, folders: None) -> None:
+    """Runs have the names of their folders and a link to their own page, if there is one."""
+    run("report", "found/one")
+    code, said, _ = run("report", "found/one", "found/two")
+    assert code == DONE
+    assert "output: comparison.html" in said
+    page = Path("comparison.html").read_text()
+    assert "2 cross-validations side by side" in page
+    assert '<a href="found/one/report.html">one</a>' in page
+    assert "found/two/report.html" not in page
+    assert run("report", "found/one", "found/two", "--out", "found/both.html")[0] == DONE
+    assert '<a href="one/report.html">one</a>' in Path("found/both.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["found"], "found has no results.json"),
+        (["nowhere"], "nowhere has no results.json"),
+        (["found/one", "found/one"], "the same run is given twice"),
+        (["found/one/results.csv"], "results.csv has no results.json"),
+        ([], "Missing argument 'RUN...'"),
+    ],
+)
+def test_what_is_no_run_is_refused(run: Run, folders: None, words: list[str], said: str) -> None:
+    """The message says what to give."""
+    code, _, complaint = run("report", *words)
+    assert code == BAD_INPUT
+    assert said in complaint
