@@ -27,7 +27,7 @@ from dhsk.execution.cluster_options import BatchKind, BatchOptions
 from dhsk.execution.credentials import temporary_security
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.heap import WORKER_HEAP
-from dhsk.execution.job_keeper import JobKeeper
+from dhsk.execution.job_keeper import MOST_FAILURES, JobKeeper
 from dhsk.execution.local import OwningClient
 from dhsk.execution.settings import short_logs
 
@@ -57,6 +57,10 @@ _ROUTE: Final = (
 
 _POLL_SECONDS: Final = 0.2
 _LOG_LINES: Final = 8
+
+
+_TAKEN: Final = frozenset({"CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL"})
+"""States of Slurm jobs that were ended from outside: others take their place."""
 
 
 class WatchedJob:
@@ -108,8 +112,8 @@ def _words_of(error: BaseException) -> str:
 def start_batch_cluster(kind: BatchKind, options: BatchOptions) -> OwningClient:
     """Submit worker jobs and wait for the workers; both end with the client that is returned.
 
-    Raises InputError if the batch system refuses a job, if a job ends before its workers answer, or
-    if there is no worker in time.
+    Raises InputError if the batch system refuses a job, if a job fails before its workers answer,
+    or if there is no worker in time. Jobs that Slurm cancels or preempts are submitted again.
     """
     classes = _imported()
     cluster_class = getattr(classes, f"{_CLASSES[kind]}Cluster")
@@ -133,11 +137,11 @@ def start_batch_cluster(kind: BatchKind, options: BatchOptions) -> OwningClient:
         raise
     try:
         cluster.scale(jobs=options.jobs)
-        _await_workers(client, kind, options)
+        keeper.start()
+        _await_workers(client, kind, options, keeper)
     except BaseException:
         client.close()
         raise
-    keeper.start()
     return client
 
 
@@ -233,7 +237,15 @@ def _asked(*command: str) -> str:
     return done.stdout if done.returncode == 0 else done.stderr
 
 
-def _await_workers(client: OwningClient, kind: BatchKind, options: BatchOptions) -> None:
+def _was_taken(job_id: str) -> bool:
+    """Whether a job ended for a reason that is not its own, as Slurm remembers for some minutes."""
+    found = re.search(r"\bJobState=(\w+)", _asked("scontrol", "show", "job", "-o", job_id))
+    return found is not None and found[1] in _TAKEN
+
+
+def _await_workers(
+    client: OwningClient, kind: BatchKind, options: BatchOptions, keeper: JobKeeper
+) -> None:
     """Wait for all workers, or as long as `options` say."""
     deadline = monotonic() + options.wait_seconds
     cluster: Any = client.cluster
@@ -252,13 +264,21 @@ def _await_workers(client: OwningClient, kind: BatchKind, options: BatchOptions)
             if job.refusal is not None:
                 raise InputError(f"{kind} refuses a worker job: {job.refusal}")
             if job.job_id in gone and not present & names_of(cluster, job):
+                if _was_taken(job.job_id):
+                    keeper.look_soon()
+                    continue
                 raise InputError(
                     f"worker job {job.job_id} ended before its workers answered: "
                     f"{_end_of_log(options, job.job_id)}"
                 )
-        if monotonic() >= deadline:
+        if monotonic() >= deadline or not cluster.worker_spec:
             break
         sleep(_POLL_SECONDS)
+    if not cluster.worker_spec:
+        raise InputError(
+            f"the worker jobs were cancelled {MOST_FAILURES + 1} times in a row before they "
+            "computed anything: see the site's limits (squeue, scontrol show job)"
+        )
     if not present:
         raise InputError(
             f"no worker job of {len(jobs)} has started within {options.wait}: ask for less, or "

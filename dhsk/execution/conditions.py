@@ -80,9 +80,17 @@ def required(client: Client, name: str, condition: Condition) -> Iterator[None]:
 
 
 def answers(client: Client, function: Any, *arguments: Any) -> dict[str, Any]:
-    """What a function returns or raises on each worker, by address; empty if one is stopped."""
-    found = _call(client, client._run, function, *arguments, on_error="return")
-    return dict(found or {})
+    """What a function returns or raises on each worker, by address; empty if one is stopped.
+
+    Workers that end meanwhile are left out.
+    """
+    found = _call(client, client._run, function, *arguments, on_error="return") or {}
+    return {address: own for address, own in found.items() if not _is_gone(own)}
+
+
+def _is_gone(answer: Any) -> bool:
+    """Whether there was nobody to answer: errors of a worker's own come with their traceback."""
+    return isinstance(answer, OSError) and answer.__traceback__ is None
 
 
 _late: WeakSet[Client] = WeakSet()

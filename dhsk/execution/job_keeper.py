@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
@@ -53,6 +54,10 @@ class JobKeeper:
     def start(self) -> None:
         """Begin to watch."""
         self._cluster.loop.add_callback(self._watch)
+
+    def look_soon(self) -> None:
+        """Ask the batch system at the next look: a job is known to be lost."""
+        self._looked = -math.inf
 
     def stop(self) -> None:
         """Submit no more jobs."""

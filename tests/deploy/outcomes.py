@@ -24,8 +24,9 @@ def outcome_of(path: Path) -> dict[str, Any]:
     return {str(f.relative_to(path)): f.read_bytes() for f in path.rglob("*") if f.is_file()}
 
 
-def local(*words: str, cwd: Path, out: str) -> dict[str, Any]:
-    """Outcome of a command on a worker of this machine."""
-    dhsk = [sys.executable, "-m", "dhsk", *words, "--out", out, "--workers", "1"]
-    subprocess.run(dhsk, cwd=cwd, check=True, capture_output=True)
+def local(*words: str, cwd: Path, out: str, workers: int = 1) -> dict[str, Any]:
+    """Outcome of a command on workers of this machine."""
+    dhsk = [sys.executable, "-m", "dhsk", *words, "--out", out, "--workers", str(workers)]
+    done = subprocess.run(dhsk, cwd=cwd, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     return outcome_of(cwd / out)

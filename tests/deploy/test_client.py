@@ -79,13 +79,16 @@ def left_in(folder: Path) -> set[str]:
 def test_client_equals_local(slurm: Slurm, recipe: Path) -> None:
     """The recipe's script gives the bytes of this process, and leaves nothing but store and logs.
 
-    On the way: credentials are for their owner only, and nothing listens on all interfaces.
+    On the way: credentials are for their owner only, nothing listens on all interfaces, and a job
+    that is cancelled before its workers answer is submitted again.
     """
     client = start(slurm, recipe, sys.executable, "client.py", "counts.npy", "slurm.gram")
     folder = wait_for("credentials", lambda: list(recipe.glob("dhsk-*/tls.key")))[0].parent
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
-    wait_for("jobs", lambda: len(slurm.jobs_of(recipe)) == 2)
+    first = wait_for("jobs", lambda: len(slurm.jobs_of(recipe)) == 2 and slurm.jobs_of(recipe))
+    subprocess.run(["scancel", min(first)], env=slurm.environment, check=True)
+    wait_for("another job", lambda: slurm.jobs_of(recipe) - first)
     heard = wait_for("listeners", lambda: listeners(str(recipe)))
     said, _ = client.communicate(timeout=150)
     assert client.returncode == 0, said

@@ -11,7 +11,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from network import DaskProcesses
 from outcomes import local, outcome_of
-from work import GRAM, RANK, SHORT, begun, ended, make_samples, tiles_of
+from work import (
+    CV,
+    GRAM,
+    PREDICT,
+    RANK,
+    SHORT,
+    begun,
+    ended,
+    make_model,
+    make_samples,
+    tiles_of,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.usefixtures("hears_interrupts")]
 
@@ -58,25 +69,32 @@ def test_a_lost_scheduler_ends_it(dask_processes: DaskProcesses, tmp_path: Path,
     assert 100 < tiles_of(tmp_path / "g") < 94 * 95 // 2
 
 
-@pytest.mark.parametrize("words", [GRAM, RANK], ids=["gram", "rank"])
+@pytest.mark.parametrize(
+    ("words", "n"),
+    [(GRAM, 3000), (RANK, 3000), (CV, 3000), (PREDICT, 30_000)],
+    ids=["gram", "rank", "cv", "predict"],
+)
 def test_after_a_lost_scheduler_it_goes_on(
-    dask_processes: DaskProcesses, tmp_path: Path, words: tuple[str, ...]
+    dask_processes: DaskProcesses, tmp_path: Path, words: tuple[str, ...], n: int
 ) -> None:
     """On a new scheduler and new workers, to the same bits; finished tiles are not touched."""
-    make_samples(tmp_path, 3000)
+    make_samples(tmp_path, n)
+    make_model(tmp_path, 3000)
     process = dask_processes.command(*words, "--workers", "2", settings=SHORT)
     begun(process, tmp_path, words)
     dask_processes.scheduler.kill()
     code, output = ended(process, 25)
     assert code == 4, output
+    assert not (tmp_path / "p.csv").exists()
     finished = {tile: tile.stat().st_mtime_ns for tile in tmp_path.glob("g/gram/c/*/*")}
     dask_processes.stop()
     dask_processes.start(2)
     code, output = ended(dask_processes.command(*words, "--workers", "2"), 60)
     assert code == 0, output
     assert all(tile.stat().st_mtime_ns == when for tile, when in finished.items())
-    expected = local(*words[:-2], cwd=tmp_path, out="local")
-    assert outcome_of(tmp_path / words[-1]) == expected
+    result = tmp_path / words[-1]
+    expected = local(*words[:-2], cwd=tmp_path, out=f"local{result.suffix}")
+    assert outcome_of(result) == expected
 
 
 @pytest.mark.parametrize("words", [GRAM, RANK], ids=["gram", "rank"])

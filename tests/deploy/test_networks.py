@@ -15,7 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from network import DaskProcesses, Network, missing_for_namespaces
 from outcomes import local, outcome_of
-from work import GRAM, SHORT, begun, ended, make_samples
+from work import GRAM, PREDICT, SHORT, begun, ended, make_model, make_samples
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.usefixtures("hears_interrupts")]
 
@@ -30,6 +30,7 @@ DOORS = {
     "predict": ("predict", "m", "x.npy", "--out", "p.csv"),
 }
 
+FEW = ("cv", "x.npy", *LABELS, "--folds", "2", "--C", "1", "--time-scale", "1", "--out", "o")
 SMALL_RANK = ("train", "x.npy", *LABELS, "--C", "1e-3", "--rank", "20", "--out", "low")
 """A training of few passes: each waits for the network several times."""
 
@@ -192,14 +193,22 @@ def test_the_bad_link_is_bad(bad_network: Network) -> None:
     assert abs(share - (1 - LOSS) ** 2) < 0.05  # four standard deviations
 
 
-@pytest.mark.parametrize(("words", "host"), [(DOORS["gram"], 1), (SMALL_RANK, 0)])
+@pytest.mark.parametrize(
+    ("words", "host"), [(DOORS["gram"], 1), (SMALL_RANK, 0), (FEW, 0), (PREDICT, 1)]
+)
 def test_over_a_bad_link(bad_hosts: DaskProcesses, words: tuple[str, ...], host: int) -> None:
-    """The local bits, with the scheduler far from the workers, once also from the command."""
+    """The local bits, with the scheduler far from the workers, twice also from the command.
+
+    Tiles of small matrices are planned for the number of workers, and the last bits depend on them.
+    """
     make_samples(bad_hosts.folder, 1000, 40)
+    make_model(bad_hosts.folder, 1000)
     code, output = ended(bad_hosts.command(*words, "--workers", "2", host=host), 150)
     assert code == 0, output
-    expected = local(*words[:-2], cwd=bad_hosts.folder, out="local")
-    assert outcome_of(bad_hosts.folder / words[-1]) == expected
+    result = bad_hosts.folder / words[-1]
+    out = f"local{result.suffix}"
+    expected = local(*words[:-2], cwd=bad_hosts.folder, out=out, workers=2)
+    assert outcome_of(result) == expected
 
 
 def test_a_bad_link_that_is_cut(bad_network: Network, bad_hosts: DaskProcesses) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -173,16 +173,51 @@ def assert_done(running: dict[str, subprocess.Popen[str]]) -> None:
         said = {name: one.communicate(timeout=COMMAND_SECONDS)[0] for name, one in running.items()}
     finally:
         for process in running.values():
-            process.kill()
+            kill(process)
     assert [process.returncode for process in running.values()] == [0, 0, 0], said
 
 
 def start(folder: Path, *words: object) -> subprocess.Popen[str]:
-    """Start a command."""
+    """Start a command, as the head of a process group of its own."""
     line = [DHSK, *map(str, words)]
     return subprocess.Popen(
-        line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+        line, cwd=folder, start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """End a command and all its workers at once."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@contextmanager
+def amid_their_work(place: ObjectPath, inputs: Path) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """All commands, each stopped in the middle of its work; killed if the block raises."""
+    running = {
+        name: start(inputs, *words, "--out", place / name) for name, words in COMMANDS.items()
+    }
+    try:
+        waiting = dict(running)
+        while waiting:
+            begun = place.sizes()
+            for name in [name for name in waiting if any(BEGUN[name] in key for key in begun)]:
+                os.killpg(waiting.pop(name).pid, signal.SIGSTOP)
+            assert_none_has_ended(waiting)
+            sleep(0.05)
+        yield running
+    except BaseException:
+        for process in running.values():
+            kill(process)
+        raise
+
+
+def assert_none_has_ended(running: dict[str, subprocess.Popen[str]]) -> None:
+    """All commands are at work."""
+    ended = [process for process in running.values() if process.poll() is not None]
+    assert not ended, ended[0].communicate()[0]
 
 
 @pytest.mark.real
@@ -192,30 +227,34 @@ def test_results_outlast_a_restart_of_the_server(
     ceph: Ceph, place: ObjectPath, inputs: Path, seconds: int
 ) -> None:
     """Killed amid three commands, it comes back, and their results are those of the disk."""
-    running = {
-        name: start(inputs, *words, "--out", place / name) for name, words in COMMANDS.items()
-    }
-    try:
-        waiting = dict(running)
-        while waiting:  # each goes on only when the server is gone
-            begun = place.sizes()
-            for name in [name for name in waiting if any(BEGUN[name] in key for key in begun)]:
-                waiting.pop(name).send_signal(signal.SIGSTOP)
-            ended = [name for name, process in waiting.items() if process.poll() is not None]
-            assert not ended, running[ended[0]].communicate()[0]
-            sleep(0.05)
+    with amid_their_work(place, inputs) as running:
         ceph.kill("client.rgw")
         for process in running.values():
-            process.send_signal(signal.SIGCONT)
+            os.killpg(process.pid, signal.SIGCONT)
         sleep(seconds)
-        ended = [name for name, process in running.items() if process.poll() is not None]
-        assert not ended, running[ended[0]].communicate()[0]
+        assert_none_has_ended(running)
         ceph.start_gateway()
-    except BaseException:
-        for process in running.values():
-            process.kill()
-        raise
     assert_done(running)
+    assert_same_results(place, inputs)
+
+
+@pytest.mark.real
+@pytest.mark.timeout(900)
+def test_killed_commands_go_on(place: ObjectPath, inputs: Path) -> None:
+    """Killed with their workers, they leave no lock, and the same again ends as on the disk."""
+    with amid_their_work(place, inputs) as running:
+        for process in running.values():
+            kill(process)
+    before = place.sizes()
+    again = {name: start(inputs, *words, "--out", place / name) for name, words in COMMANDS.items()}
+    assert_done(again)
+    assert any(BEGUN["gram"] in key for key in before)
+    assert_same_results(place, inputs)
+    assert not [name for name in place.sizes() if "model.part/" in name]
+
+
+def assert_same_results(place: ObjectPath, inputs: Path) -> None:
+    """All results of the commands are those of the disk."""
     assert_same_files(place / "gram", inputs / "gram")
     assert_same_files(place / "cv" / "gram", inputs / "cv" / "gram")
     assert scores_in(place / "cv") == scores_in(inputs / "cv")

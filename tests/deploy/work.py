@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
+import dhsk
+
 SHORT = ("DASK_DHSK__PROGRESS_TIMEOUT=8s", "DASK_DHSK__SCHEDULER_TIMEOUT=4s")
 GRAM = ("gram", "x.npy", "--tile", "64", "--out", "g")
 RANK = ("train", "x.npy", "--labels", "y.txt", "--rank", "800", "--C", "1", "--out", "m")
+CV = ("cv", "x.npy", "--labels", "y.txt", "--C", "1,10", "--time-scale", "0.5,1,2", "--out", "o")
+PREDICT = ("predict", "model", "x.npy", "--decision", "--out", "p.csv")
 
 
 def make_samples(folder: Path, n: int, dim: int = 200) -> None:
@@ -23,6 +27,12 @@ def make_samples(folder: Path, n: int, dim: int = 200) -> None:
     (folder / "y.txt").write_text("".join(f"{code}\n" for code in codes))
 
 
+def make_model(folder: Path, n: int) -> None:
+    """A model of the first samples."""
+    X, y = np.load(folder / "x.npy"), np.loadtxt(folder / "y.txt", int)
+    dhsk.HeatSVC(C=1.0).fit(X[:n], y[:n]).save(folder / "model")
+
+
 def tiles_of(store: Path) -> int:
     """Number of tiles that a store has."""
     return len(list((store / "gram" / "c").glob("*/*")))
@@ -31,6 +41,8 @@ def tiles_of(store: Path) -> int:
 BEGUN: dict[tuple[str, ...], Callable[[Path], bool]] = {
     GRAM: lambda folder: tiles_of(folder / "g") > 100,
     RANK: lambda folder: bool(list(folder.glob("*/*.npz"))),
+    CV: lambda folder: bool(list(folder.glob("o/fits/*.npz"))),
+    PREDICT: lambda folder: bool(list(folder.glob(".p.csv*"))),
 }
 """Whether a command is in the middle of its work."""
 

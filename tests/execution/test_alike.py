@@ -14,6 +14,7 @@ from distributed import Client, LocalCluster
 
 import dhsk
 from dhsk.execution.alike import alike_workers, breaking, facts
+from dhsk.execution.conditions import answers
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import sole_writer
 
@@ -88,6 +89,29 @@ def test_a_worker_without_dhsk_is_an_error(two: Client) -> None:
     two.run(hide, workers=[address_of(two, 0)])
     with pytest.raises(dhsk.InputError, match=r"worker 0 at .* cannot import dhsk \(.*Module"):
         gram(two)
+
+
+def test_a_worker_that_ends_is_not_compared(two: Client) -> None:
+    """Another takes its place, and is compared when it joins."""
+
+    def end_the_first(dask_worker: Any) -> str:
+        import os
+
+        if dask_worker.name == 0:
+            os._exit(1)
+        return "here"
+
+    assert list(answers(two, end_the_first).values()) == ["here"]
+    assert gram(two)[0, 0] == 1.0
+
+
+def test_an_error_of_a_worker_is_its_answer(two: Client) -> None:
+    """Also one of the kind that lost connections have."""
+
+    def fail() -> None:
+        raise OSError("no such library")
+
+    assert [str(answer) for answer in answers(two, fail).values()] == ["no such library"] * 2
 
 
 @SLOW
