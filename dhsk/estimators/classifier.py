@@ -220,11 +220,30 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         parameters = dict(model.notes.get("parameters", {}))
         spec = parameters.pop("kernel", None)
         weights = parameters.pop("class_weight", None)
-        made = cls(
+        return cls.of_model(
+            model,
             kernel=kernel_from_spec(spec) if isinstance(spec, dict) else spec,
             class_weight=dict(weights) if isinstance(weights, list) else weights,
             **parameters,
         )
+
+    @classmethod
+    def of_model(cls, model: Any, **parameters: Any) -> Self:
+        """Make a fitted estimator of a trained model, such as `CvResult.model_`.
+
+        Parameters
+        ----------
+        model
+            A model of this kind of estimator.
+        **parameters
+            Parameters of the estimator.
+
+        Returns
+        -------
+        Self
+            A fitted estimator, that predicts what the model predicts.
+        """
+        made = cls(**parameters)
         # Counts of words in texts come without names from scikit-learn's vectorizers too.
         made._keep_features(model.dim, None if model.vectorizer else model.feature_names)
         made._takes_any_order = True

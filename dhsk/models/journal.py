@@ -1,9 +1,10 @@
 """Checkpoint of the finished fits of a grid."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.objects.places import Place
@@ -25,8 +26,19 @@ class Journal:
         """Fits of a name, and the JSON value stored with them; None without a complete entry."""
         return self._entries.get(name, _fits)
 
-    def put(self, name: str, fits: Sequence[Fit], rest: Any) -> None:
-        """Write an entry of fits and a JSON value atomically."""
+    def arrays(self, name: str) -> dict[str, Any]:
+        """Other arrays that are stored with a name; empty without a complete entry."""
+        found = self._entries.get(name, lambda kept: {key: kept[key] for key in kept["others"]})
+        return found or {}
+
+    def put(
+        self,
+        name: str,
+        fits: Sequence[Fit],
+        rest: Any,
+        others: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """Write an entry of fits, a JSON value and other arrays atomically."""
         if self._entries.folder is None:
             return
         numbers = [{k: v for k, v in vars(fit).items() if k not in _ARRAYS} for fit in fits]
@@ -35,7 +47,10 @@ class Journal:
             "coef": np.concatenate([np.empty(0), *(fit.coef for fit in fits)]),
             "lengths": np.array([len(fit.support) for fit in fits], dtype=np.int64),
         }
-        self._entries.put(name, arrays, {"numbers": numbers, "rest": rest})
+        values = {"numbers": numbers, "rest": rest}
+        if others:
+            values["others"] = list(others)
+        self._entries.put(name, arrays | dict(others or {}), values)
 
     def drop(self, names: Sequence[str]) -> None:
         """Delete entries."""

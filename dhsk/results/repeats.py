@@ -36,7 +36,8 @@ class BestOfFamily:
     """The highest mean score of each repeat."""
     label: str
     C: float
-    """Kernel and C with the highest mean over all repeats."""
+    rank: int | None
+    """Kernel, C and rank with the highest mean over all repeats."""
 
 
 def repeats_of(results: Results) -> list[Repeat]:
@@ -85,4 +86,5 @@ def _best(results: Results, name: str, cells: Sequence[Cell]) -> BestOfFamily:
         scores.append(max(one.mean for one in rivals))
     best = max([cell for cell in cells if cell.converged] or cells, key=lambda cell: cell.mean)
     std = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
-    return BestOfFamily(name, float(np.mean(scores)), std, tuple(scores), best.label, best.C)
+    own = (best.label, best.C, best.rank)
+    return BestOfFamily(name, float(np.mean(scores)), std, tuple(scores), *own)

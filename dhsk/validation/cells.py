@@ -1,21 +1,26 @@
 """Cells of a grid: the fits of one kernel, and the rows of results that they give."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
 from dhsk.models.pair_fits import PairFits
-from dhsk.results.columns import Certificate, KernelColumns, Row, flat
+from dhsk.results.columns import Certificate, GridPoint, KernelColumns, Row, flat, summarise
 from dhsk.results.schema import read_rows
 from dhsk.solvers.ball import capacity
 from dhsk.solvers.problems import Pair
 from dhsk.validation.grid import Grid
-from dhsk.validation.scores import score, sigmoids_of_folds
+from dhsk.validation.out_of_fold import Decisions, KeptCell
+from dhsk.validation.scores import decisions_one_vs_rest, score, sigmoids_of_folds
+
+MOST_BYTES: Final = 32 * 2**20
+"""Decisions that are kept of a kernel, if those of its best cell take no more."""
 
 
 @dataclass(frozen=True)
@@ -24,15 +29,61 @@ class Cells:
 
     rows: Sequence[Row]
     predicted: list[list[int]]
+    decisions: Sequence[Decisions | None] = ()
+    """Decisions of each row; None, or no entries at all, if they are not kept."""
+
+    @property
+    def kept(self) -> "Cells":
+        """The same without the decisions that do not fit `MOST_BYTES`, the lowest means first."""
+        room, kept = MOST_BYTES, set[int]()
+        cells = sorted(summarise(self.rows), key=lambda cell: (not cell.converged, -cell.mean))
+        for cell in cells:
+            numbers = [n for n, row in enumerate(self.rows) if row.point == cell.point]
+            given = (self.decisions[number] for number in numbers)
+            room -= sum(0 if one is None else one.nbytes for one in given)
+            if room < 0 and kept:
+                break
+            kept.update(numbers)
+        chosen = [one if n in kept else None for n, one in enumerate(self.decisions)]
+        return replace(self, decisions=chosen)
+
+    def by_point(self) -> dict[GridPoint, KeptCell]:
+        """Predictions and decisions of each cell, fold by fold."""
+        found: dict[GridPoint, list[int]] = {}
+        for number in sorted(range(len(self.rows)), key=lambda n: self.rows[n].fold):
+            found.setdefault(self.rows[number].point, []).append(number)
+        return {
+            point: KeptCell([self.predicted[n] for n in own], [self.decisions[n] for n in own])
+            for point, own in found.items()
+        }
 
     def checkpoint(self) -> dict[str, Any]:
-        """Plain values, from which `of_checkpoint` makes the same cells."""
+        """Plain values, from which `of_checkpoint` makes the same cells with their arrays."""
         return {"rows": [flat(row) for row in self.rows], "predicted": self.predicted}
 
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Decisions that are kept, one after the other, and the numbers of their rows."""
+        numbers = [n for n, one in enumerate(self.decisions) if one is not None]
+        own = [one for one in self.decisions if one is not None]
+        if not own:
+            return {}
+        return {"decisions": np.concatenate(own), "decided": np.array(numbers)}
+
     @classmethod
-    def of_checkpoint(cls, kept: dict[str, Any]) -> "Cells":
-        """Cells from a checkpoint, also from one of an earlier version."""
-        return cls(read_rows(kept["rows"]), kept["predicted"])
+    def of_checkpoint(
+        cls, kept: dict[str, Any], arrays: Mapping[str, Any] | None = None
+    ) -> "Cells":
+        """Cells from a checkpoint, also from one of an earlier version, without decisions."""
+        rows, predicted = read_rows(kept["rows"]), kept["predicted"]
+        decisions: list[Decisions | None] = [None] * len(rows)
+        if arrays:
+            numbers = arrays["decided"].tolist()
+            ends = np.cumsum([len(predicted[number]) for number in numbers])
+            parts = np.split(arrays["decisions"], ends[:-1])
+            for number, part in zip(numbers, parts, strict=True):
+                decisions[number] = part
+        return cls(rows, predicted, decisions)
 
 
 def rows_of_kernel(
@@ -49,7 +100,7 @@ def rows_of_kernel(
     kernel, `C_scaled` the values of C in units of the spread of the samples, or None. There is one
     row for each fold and C.
     """
-    rows, predicted = [], []
+    rows, predicted, kept = [], [], []
     held_out: Iterable[Floats] = (column for fold in decisions for column in fold)
     sigmoids: Sequence[Floats | None] = [None] * grid.columns
     if grid.scoring.probabilities:
@@ -66,7 +117,8 @@ def rows_of_kernel(
         proof = certificate(pairs, solved, column)
         rows.append(Row(**vars(point), fold=fold, score=found, **vars(proof)))
         predicted.append(guess.tolist())
-    return Cells(rows, predicted)
+        kept.append(decisions_one_vs_rest(decided, present, grid.classes))
+    return Cells(rows, predicted, kept).kept
 
 
 def _sigmoids(grid: Grid, held_out: Sequence[Floats]) -> list[Floats | None]:

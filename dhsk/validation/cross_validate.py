@@ -18,7 +18,7 @@ from dhsk.files import full_disk_is_budget
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.objects.places import Place, parse_place, scratch_in
-from dhsk.results.columns import Row, summarise
+from dhsk.results.columns import Cell, Row, summarise
 from dhsk.results.parts import FewSamples, LowRank, SearchStage, Splitting, Timings
 from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
 from dhsk.units import parse_bytes
@@ -30,6 +30,7 @@ from dhsk.validation.input import Square, open_square
 from dhsk.validation.low_rank import LowRankEngine, checked
 from dhsk.validation.matrices import KernelMatrices
 from dhsk.validation.old_names import random_state_of, without_old_names
+from dhsk.validation.out_of_fold import HeldOutPredictions
 from dhsk.validation.result import CvResult
 from dhsk.validation.scores import Scorer
 from dhsk.validation.search import FIRST_SCALES, SPREAD_C, is_linear, next_scales
@@ -237,6 +238,8 @@ def cross_validate(
         on_all = {}
         if refit or held_out is not None:
             on_all = _refit(engine, winner, scores["best"].C, grid, held_out, options)
+            own = _parameters(grid_options, scores["best"], low_rank)
+            on_all["estimator_parameters_"] = own | {"zero_rows": zero_rows}
         prepared = engine.prepared
     ended = perf_counter()
     return CvResult(
@@ -322,7 +325,15 @@ def _scores(
                 winner = one
                 np.add.at(counts, (grid.y[grid.folds[row.fold][1]], np.asarray(guess)), 1)
     confusion = tuple(map(tuple, counts.tolist()))
+    held_out = HeldOutPredictions(
+        classes=grid.classes,
+        y=grid.y,
+        tests=[test for _, test in grid.folds],
+        repeats=grid.repeats,
+        cells={point: kept for one in tried for point, kept in one.cells.by_point().items()},
+    )
     return winner, {
+        "held_out_": held_out,
         "rows": tuple(rows),
         "summary": summary,
         "best": best,
@@ -345,6 +356,18 @@ def _refit(
     if held_out is not None:
         score = score_held_out(model, held_out, grid, engine.rule, options)
     return {"model_": model, "refit": proof, "test": score}
+
+
+def _parameters(options: GridOptions, best: Cell, low_rank: LowRank | None) -> dict[str, Any]:
+    """Parameters of the estimator that is fitted as the best cell was, but kernel and map."""
+    found: dict[str, Any] = {"C": best.C, "tol": float(options.tol), "random_state": options.seed}
+    found["class_weight"] = options.class_weight
+    if best.kernel == HeatKernel.name:
+        found["time_scale"] = best.time_scale
+    if low_rank is not None:
+        names = ("selection", "oversampling", "loss")
+        found |= {name: getattr(low_rank, name) for name in names} | {"n_components": best.rank}
+    return found
 
 
 def _of_grid(grid: Grid) -> dict[str, Any]:

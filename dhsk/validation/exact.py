@@ -207,7 +207,7 @@ class ExactEngine:
             if kept is None:
                 missing.append(k)
             else:
-                yield k, Cells.of_checkpoint(kept[1])
+                yield k, Cells.of_checkpoint(kept[1], self._journal.arrays(problem.name))
         solver.on_fits((len(problems) - len(missing)) * each)
         missing.sort(key=lambda k: _steepness(matrices[k]))
         for k, fits in solver.solved(missing):
@@ -215,7 +215,7 @@ class ExactEngine:
             decisions = solver.held_out(k, fits, [test for _, test in grid.folds])
             solved = self._with_balls(solver, k, fits)
             cells = rows_of_kernel(decisions, grid, solver.pairs(k), solved, names, C_scaled)
-            self._journal.put(problems[k].name, [], cells.checkpoint())
+            self._journal.put(problems[k].name, [], cells.checkpoint(), cells.arrays)
             solver.forget(k)  # the rows take the place of the fits
             yield k, cells
 

@@ -19,7 +19,13 @@ from dhsk.progress import OnProgress
 from dhsk.results.columns import Certificate, KernelColumns, Row
 from dhsk.validation.cells import Cells
 from dhsk.validation.grid import Grid
-from dhsk.validation.scores import DecidedOneVsRest, score, sigmoids_of_folds
+from dhsk.validation.out_of_fold import Decisions
+from dhsk.validation.scores import (
+    DecidedOneVsRest,
+    decisions_one_vs_rest,
+    score,
+    sigmoids_of_folds,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +60,17 @@ class FoldFits:
         for some in self._batches(keys, values_of_C):
             for fold, c, fit in self._solved(some, values_of_C):
                 found.setdefault((fold, c), []).append(fit)
-        rows, predicted = [], []
+        rows, predicted, kept = [], [], []
         sigmoids = self._sigmoids(found, len(values_of_C))
         for fold, c in sorted(found):
             fits = found[fold, c]
             point = names.at(values_of_C[c], None if C_scaled is None else C_scaled[c])
-            score, guess = self._score(fold, fits, sigmoids[c][fold])
+            score, guess, decisions = self._score(fold, fits, sigmoids[c][fold])
             proof = worst([fit.proof for fit in fits])
             rows.append(Row(**vars(point), fold=fold, score=score, **vars(proof)))
             predicted.append(guess)
-        return Cells(rows, predicted)
+            kept.append(decisions)
+        return Cells(rows, predicted, kept).kept
 
     def _batches(
         self, keys: list[tuple[int, int]], values_of_C: Sequence[float]
@@ -132,20 +139,16 @@ class FoldFits:
 
     def _score(
         self, fold: int, fits: "list[_Fit]", sigmoids: Floats | None
-    ) -> tuple[float, list[int]]:
-        """Score of a fold's fits of all classes, and the classes that they predict."""
+    ) -> tuple[float, list[int], Decisions]:
+        """Score of a fold's fits of all classes, the classes that they predict, decisions."""
         test = self.grid.folds[fold][1]
-        present = self.grid.present(fold)
+        present, classes = self.grid.present(fold), self.grid.classes
+        decided, truth = self._decisions(fold, fits), self.grid.y[test]
         found, guess = score(
-            self.grid.scoring,
-            self._decisions(fold, fits),
-            present,
-            self.grid.classes,
-            self.grid.y[test],
-            DecidedOneVsRest,
-            sigmoids,
+            self.grid.scoring, decided, present, classes, truth, DecidedOneVsRest, sigmoids
         )
-        return found, guess.tolist()
+        kept = decisions_one_vs_rest(decided, present, classes, DecidedOneVsRest)
+        return found, guess.tolist(), kept
 
 
 @dataclass(frozen=True, eq=False)

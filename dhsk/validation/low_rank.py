@@ -174,14 +174,15 @@ class LowRankEngine:
         name = digest_of("low rank 2", key, grid.y, weights, *rest)
         kept = self._journal.get(name)
         if kept is None:
-            entry = self._fit(row_map, rank, scale_C)
-            self._journal.put(name, [], entry)
+            cells, entry = self._fit(row_map, rank, scale_C)
+            self._journal.put(name, [], cells.checkpoint() | entry, cells.arrays)
         else:
             entry = kept[1]
-        return Tried(kernel, rank, entry["C"], Cells.of_checkpoint(entry), entry["trace"])
+            cells = Cells.of_checkpoint(entry, self._journal.arrays(name))
+        return Tried(kernel, rank, entry["C"], cells, entry["trace"])
 
-    def _fit(self, row_map: RowMap, rank: int, scale_C: bool) -> dict[str, Any]:
-        """Fit all folds and C of a kernel; return the content of its checkpoint."""
+    def _fit(self, row_map: RowMap, rank: int, scale_C: bool) -> tuple[Cells, dict[str, Any]]:
+        """Fit all folds and C of a kernel; return what its checkpoint holds beside the cells."""
         begin, grid = perf_counter(), self._grid
         plan = self._planned(row_map, rank)
         made = self._approximate(row_map, rank, plan)
@@ -200,7 +201,7 @@ class LowRankEngine:
             report=self._options.report,
         )
         cells = fits.cells(C, names, grid.C if scale_C else None)
-        return cells.checkpoint() | {"C": C, "trace": made.trace}
+        return cells, {"C": C, "trace": made.trace}
 
     def _planned(self, row_map: RowMap, rank: int) -> LowRankPlan | None:
         """Memory of this process; None if the samples are on workers."""

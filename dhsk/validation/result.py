@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any
@@ -17,6 +17,7 @@ from dhsk.results.columns import Row, flat
 from dhsk.results.parts import Results
 from dhsk.results.repeats import best_of_families, repeats_of, spread_of_repeats
 from dhsk.results.schema import encoded, read_results
+from dhsk.validation.out_of_fold import HeldOutPredictions, OutOfFold
 
 _SHOWN = 10
 """Cells in a notebook."""
@@ -30,6 +31,10 @@ class CvResult(Results):
     ----------
     model_
         The best cell fitted on all samples; None without ``refit`` or ``test``.
+    held_out_
+        Predictions of all cells for held-out samples, see `out_of_fold`; None if read from a file.
+    estimator_parameters_
+        Parameters of `best_estimator_` that the model does not hold; None without a model.
 
     Examples
     --------
@@ -45,6 +50,8 @@ class CvResult(Results):
     """
 
     model_: Any = field(default=None, compare=False)
+    held_out_: HeldOutPredictions | None = field(default=None, compare=False)
+    estimator_parameters_: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -81,6 +88,65 @@ class CvResult(Results):
         standard deviation, ``label`` and ``C`` the cell with the highest mean over all repeats.
         """
         return [asdict(row) for row in best_of_families(self)]
+
+    def out_of_fold(self, cell: Mapping[str, Any] | None = None) -> OutOfFold:
+        """Return what a cell predicted for each sample while that was held out.
+
+        Parameters
+        ----------
+        cell
+            A row of `summary_` or `best_by_kernel_`, of which "label", "C" and "rank" are used;
+            None for the best cell.
+
+        Returns
+        -------
+        OutOfFold
+            Arrays `samples`, `true`, `predicted`, `decisions` and `fold`, and the indices
+            `errors`. Decisions are kept for the best cells of each kernel, 32 MiB of them and one
+            cell at least; for others they are None.
+
+        Raises
+        ------
+        InputError
+            The grid has no such cell, or the result was read from a file, which has none of this.
+
+        Examples
+        --------
+        >>> import dhsk
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.metrics import confusion_matrix
+        >>> X, y = load_digits(return_X_y=True)
+        >>> result = dhsk.cross_validate(X[:500], y[:500], time_scale=0.5, C=10, cv=3)
+        >>> found = result.out_of_fold()
+        >>> found.errors.tolist()
+        [5, 9, 37, 69, 77, 129, 291, 378, 439, 442, 480, 492]
+        >>> int(confusion_matrix(found.true, found.predicted).trace())
+        488
+        """
+        if self.held_out_ is None:
+            raise InputError(
+                "a result that was read from a file has no predictions: run cross_validate again"
+            )
+        if cell is None:
+            return self.held_out_.of(self.best.point)
+        return self.held_out_.named(cell["label"], cell["C"], cell.get("rank"))
+
+    @property
+    def best_estimator_(self) -> Any:
+        """The best cell fitted on all samples: a fitted `HeatSVC`, of low rank a `NystromSVC`.
+
+        Needs ``refit=True``; without it there is an AttributeError, as in scikit-learn.
+        """
+        if self.model_ is None:
+            raise AttributeError(
+                "best_estimator_ is there after cross_validate(..., refit=True) only: the best "
+                "cell was not fitted on all samples"
+            )
+        # Estimators stand above this room; the package's front door knows them.
+        front: Any = import_module("dhsk")
+        kind = front.HeatSVC if self.low_rank is None else front.NystromSVC
+        own = {"kernel": self.model_.kernel, "sphere_map": self.model_.sphere_map}
+        return kind.of_model(self.model_, **own, **(self.estimator_parameters_ or {}))
 
     @property
     def best_(self) -> dict[str, Any]:

@@ -289,3 +289,18 @@ def score(
             f"{len(np.unique(y))} classes: {reason}; use another scorer, or fewer folds"
         )
     return found, present[decided.numbers()]
+
+
+def decisions_one_vs_rest(
+    decisions: Floats, present: Indices, classes: NDArray[Any], rule: type[Decided] = Decided
+) -> NDArray[np.float32]:
+    """Decisions as of scikit-learn's `decision_function`: (n,) for two classes, else (n, k).
+
+    Classes that are not among the numbers `present`, on which a fit was not trained, have NaN.
+    """
+    known = rule.among(decisions, present, classes).decision_function(None).astype(np.float32)
+    if len(classes) == 2:
+        return np.asarray(known)
+    found = np.full((len(decisions), len(classes)), np.nan, np.float32)
+    found[:, present] = known if known.ndim == 2 else np.column_stack([-known, known])
+    return found

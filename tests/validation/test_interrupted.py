@@ -35,10 +35,10 @@ def count_fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     put = Journal.put
 
-    def counting(self: Journal, name: str, fits: Any, rest: Any) -> None:
+    def counting(self: Journal, name: str, fits: Any, rest: Any, others: Any = None) -> None:
         if fits:
             names.append(name)
-        put(self, name, fits, rest)
+        put(self, name, fits, rest, others)
 
     monkeypatch.setattr(Journal, "put", counting)
     return names
