@@ -71,14 +71,14 @@ class CvGridOptions:
     zero_rows: ZeroRule
 
     def kernels(self, opened: GramMatrix | Samples) -> dict[str, Any]:
-        """Kernels and times; None for both means the kernel of the matrix itself."""
+        """Kernels and times; None for both leaves the choice to `cross_validate`."""
         dim, auto = opened.dim if isinstance(opened, GramMatrix) else opened.shape[1], False
         names, scales = self.names or ["heat"], self.time_scale
+        if not (self.names or scales):
+            return {"time_scale": None, "kernels": None}
         if scales == "auto":
             auto, scales = True, None
             names = [name for name in self.names or [] if name != "heat"]
-        elif isinstance(opened, GramMatrix) and not (self.names or scales):
-            return {"time_scale": None, "kernels": None}
         kernels = make_kernels(names, dim, scales, self.parametrix_scale, self.sigma)
         return {"time_scale": "auto" if auto else None, "kernels": kernels}
 
@@ -105,13 +105,14 @@ grid_options = gathered(
         "--kernel",
         "names",
         type=Names(),
-        help="One or more of " + ", ".join(KERNELS) + ". [default: a store's own, else heat]",
+        help="One or more of " + ", ".join(KERNELS) + ". [default: a search for the time of heat, "
+        "beside cosine and linear; of a store that holds no cosines its own]",
     ),
     click.option(
         "--time-scale",
         type=NumbersOrAuto(),
         help="Times of heat and parametrix kernels, in units of log(dim)/dim, or auto for a "
-        "search. [default: 0.7,1,1.4]",
+        "search. [default: auto if no kernel is named, else 0.7,1,1.4]",
     ),
     click.option(
         "--parametrix-scale",
@@ -124,7 +125,7 @@ grid_options = gathered(
         "C",
         type=NumbersOrAuto(),
         help="Bounds of the duals, with --rank factors of the losses; or auto: scaled to each "
-        "kernel. [default: 0.1,1,10, or auto where the time scale is]",
+        "kernel, and extended until the best is inside. [default: 0.1,1,10, or auto in a search]",
     ),
     click.option("--folds", type=click.IntRange(2), default=5),
     click.option(
@@ -205,6 +206,9 @@ def cv(
 
     The SVMs are exact. With --rank they are linear ones on Nyström features, for more samples than
     a Gram matrix allows; they run in this process unless --cluster or --workers is given.
+
+    Without kernels and times it looks for the best heat kernel, tries the cosine and linear ones
+    beside it, and says which is the simplest within one standard error of the best.
 
     Rows of finished kernels are in results.csv while the grid runs. After an interrupt, the same
     command continues; another one replaces the results only with --overwrite.

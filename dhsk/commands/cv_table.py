@@ -1,9 +1,9 @@
 """Summary that `dhsk cv` prints: the best cells, the winner, warnings."""
 
 from dhsk.commands.console import print_table, say
-from dhsk.report.words import named
+from dhsk.report.words import listed, named
 from dhsk.results.columns import Cell
-from dhsk.results.parts import Results
+from dhsk.results.parts import Results, SearchStage
 
 
 def print_result(result: Results) -> None:
@@ -11,8 +11,7 @@ def print_result(result: Results) -> None:
     word = result.scoring.replace("_", " ")
     _print_cells(result, word)
     for stage in result.search:
-        scales = ", ".join(f"{scale:g}" for scale in stage.time_scales)
-        say(f"tried:  time scales {scales} ({stage.why})")
+        say(f"tried:  {_tried(stage, result.search[0])} ({stage.why})")
     if result.search_ended:
         say(f"search: {result.search_ended}")
     say(
@@ -20,12 +19,24 @@ def print_result(result: Results) -> None:
         f"over {result.folds.n} folds"
     )
     _print_choice(result)
+    if len(result.decision.compared) > 1:
+        say(f"decide: {result.decision.sentence}")
     unfinished = result.unfinished(*result.summary)
     if unfinished:
         say(f"beware: {unfinished} fits did not reach the tolerance of {result.tol:g}")
     _print_few_samples(result)
     if result.test is not None:
         say(f"test:   {word} {result.test.score:.4f} on {result.test.n:,} samples held out")
+
+
+def _tried(stage: SearchStage, first: SearchStage) -> str:
+    """Time scales of a stage, and values of C if they are not those of the first one."""
+    parts = []
+    if stage.time_scales:
+        parts.append("time scales " + listed(stage.time_scales))
+    if stage.C_scaled != first.C_scaled:
+        parts.append("C over the spread " + listed(stage.C_scaled))
+    return ", ".join(parts)
 
 
 def _print_choice(result: Results) -> None:

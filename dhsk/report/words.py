@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from dhsk.results.columns import Cell, GridPoint
+from dhsk.results.columns import penalty_text as penalty_text
 from dhsk.results.parts import Results
 
 
@@ -95,7 +96,7 @@ def shortened(text: str, width: int) -> str:
 
 def label(point: GridPoint) -> str:
     """Return the name of a kernel, with the rank of its features: heat s=1, rank 2000."""
-    return point.label if point.rank is None else f"{point.label}, rank {point.rank}"
+    return point.kernel_words
 
 
 def named(point: GridPoint) -> str:
@@ -117,14 +118,6 @@ def penalty_words(point: GridPoint) -> str:
     if point.C_scaled is None:
         return f"C = {point.C:g}"
     return f"C = {penalty_text(point.C)} ({point.C_scaled:g} over the spread)"
-
-
-def penalty_text(C: float) -> str:
-    """Return C to four digits, without separators, so that it can be typed: 38480, 3.2e12."""
-    rounded = float(f"{C:.4g}")
-    if 1e-4 <= rounded < 1e7:
-        return f"{rounded:.10g}"
-    return f"{rounded:g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
 
 
 def kernel_words(cell: Cell) -> str:

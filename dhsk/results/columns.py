@@ -29,6 +29,14 @@ class KernelColumns:
         return GridPoint(**{name: getattr(self, name) for name in _KERNEL}, C=C, C_scaled=C_scaled)
 
 
+def penalty_text(C: float) -> str:
+    """Return C to four digits, without separators, so that it can be typed: 38480, 3.2e12."""
+    rounded = float(f"{C:.4g}")
+    if 1e-4 <= rounded < 1e7:
+        return f"{rounded:.10g}"
+    return f"{rounded:g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+
+
 @dataclass(frozen=True, kw_only=True)
 class GridPoint(KernelColumns):
     """A kernel at one C; `C_scaled` is C in units of the spread, if it was chosen so."""
@@ -40,6 +48,16 @@ class GridPoint(KernelColumns):
     def penalty(self) -> float:
         """C in the units that it was chosen in; those of the spread suit all kernels alike."""
         return self.C if self.C_scaled is None else self.C_scaled
+
+    @property
+    def brief(self) -> str:
+        """Kernel, rank and C: heat s=1, C = 2.516."""
+        return f"{self.kernel_words}, C = {penalty_text(self.C)}"
+
+    @property
+    def kernel_words(self) -> str:
+        """Kernel and rank: heat s=1, rank 2000."""
+        return self.label if self.rank is None else f"{self.label}, rank {self.rank}"
 
     @property
     def point(self) -> "GridPoint":

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from dhsk.caching import cached_value
 from dhsk.results.columns import Cell, Certificate, GridPoint, Row
+from dhsk.results.decision import Decision, decide
 
 HIGHEST: Final = "highest mean"
 SIMPLEST: Final = "one standard error"
@@ -191,6 +192,11 @@ class Results(RunFacts):
         for row in sorted(self.rows, key=lambda row: row.fold):
             found.setdefault(row.point, []).append(row)
         return {point: tuple(rows) for point, rows in found.items()}
+
+    @cached_value
+    def decision(self) -> Decision:
+        """The simplest cell within one standard error of the best, paired over the folds."""
+        return decide(self.summary, self.rows_of, self.repeats)
 
     def unfinished(self, *cells: Cell) -> int:
         """Count the fits of some cells that did not converge."""

@@ -18,7 +18,10 @@ R = TypeVar("R", bound=Results)
 def encoded(results: Results) -> dict[str, Any]:
     """Plain numbers, strings, lists and dicts by field: the content of a results.json."""
     parts = {field.name: getattr(results, field.name) for field in fields(Results)}
-    return {"schema": SCHEMA} | {name: _plain(part) for name, part in parts.items()}
+    plain = {name: _plain(part) for name, part in parts.items()}
+    # For readers of the file: it follows from the rows, so `read_results` makes it anew.
+    decision = _plain(results.decision) | {"sentence": results.decision.sentence}
+    return {"schema": SCHEMA} | plain | {"decision": decision}
 
 
 def _plain(value: Any) -> Any:
@@ -63,6 +66,8 @@ def _check(results: Results) -> None:
     for cell in results.summary:
         if cell.point not in results.rows_of:
             raise wrong("rows", f"one row or more of {cell.label!r}, C = {cell.C:g}", "lacking")
+    if len({tuple(row.fold for row in results.rows_of[c.point]) for c in results.summary}) > 1:
+        raise wrong("rows", "one row of each cell for each fold", "lacking")
     if results.best not in results.summary:
         raise wrong("best", "a cell of 'summary'", results.best.label)
 

@@ -15,25 +15,25 @@ from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.workers import computing
 from dhsk.files import full_disk_is_budget
-from dhsk.gram.matrix import GramMatrix
-from dhsk.kernels import HeatKernel, Kernel
+from dhsk.kernels import HeatKernel
 from dhsk.objects.places import Place, parse_place, scratch_in
-from dhsk.results.columns import Cell, Row, summarise
-from dhsk.results.parts import FewSamples, LowRank, SearchStage, Splitting, Timings
+from dhsk.results.columns import Cell, summarise
+from dhsk.results.parts import FewSamples, LowRank, Splitting, Timings
 from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
 from dhsk.units import parse_bytes
 from dhsk.validation.choice import choose
 from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, ExactEngine, TriedKernel
-from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, candidates, make_grid
+from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, make_grid
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
-from dhsk.validation.input import Square, open_square
+from dhsk.validation.input import open_square
 from dhsk.validation.low_rank import LowRankEngine, checked
 from dhsk.validation.matrices import KernelMatrices
 from dhsk.validation.old_names import random_state_of, without_old_names
 from dhsk.validation.out_of_fold import HeldOutPredictions
 from dhsk.validation.result import CvResult
 from dhsk.validation.scores import Scorer
-from dhsk.validation.search import FIRST_SCALES, SPREAD_C, is_linear, next_scales
+from dhsk.validation.search import SPREAD_C
+from dhsk.validation.stages import Stages, Wanted, is_default, kernels_of, rows_of
 
 
 def cross_validate(
@@ -86,19 +86,23 @@ def cross_validate(
     y
         Labels, (N,), integers or strings.
     time_scale
-        Heat kernels to try: time = time_scale * log(dim) / dim. With neither this nor `kernels`:
-        0.7, 1 and 1.4 for samples or stored cosines, the kernel of any other matrix itself.
-        "auto" looks for the best one around the sweet spot, coarse to fine, and no further than
-        where the kernel has become linear. Then, of the cells within one standard error of the
-        highest mean, the one with the fewest support vectors wins.
+        Heat kernels to try: time = time_scale * log(dim) / dim. "auto" looks for the best one,
+        coarse to fine: it starts where the kernel tells these samples apart (mean of 1 - K over
+        pairs from 0.9 to 0.1), and goes no further than where the kernel has become linear. Then,
+        of the cells within one standard error of the highest mean, the one with the fewest support
+        vectors wins. With neither this nor `kernels`, samples and stored cosines get the same
+        search beside the cosine kernel and, for samples, the linear kernel on them as they are;
+        the highest mean wins, and `CvResult.decision` names the simplest that is about as good. Of
+        any other matrix it is the kernel itself.
     kernels
         More kernels to try, or their names as for `compute_gram`: "heat" and "parametrix" at each
         time of `time_scale`, by default 0.7, 1 and 1.4. Or "precomputed".
     C
-        Bounds of the dual coefficients to try; None for 0.1, 1 and 10, or with
-        ``time_scale="auto"`` for "auto": 0.5, 1.5, 5 and 15 over the spread of the samples under
-        each kernel (mean diagonal less mean of all entries), so that flat kernels have the C they
-        need. The results have these units as ``C_scaled`` beside ``C``.
+        Bounds of the dual coefficients to try; None for 0.1, 1 and 10, or in a search of times for
+        "auto": 0.5, 1.5, 5 and 15 over the spread of the samples under each kernel (mean diagonal
+        less mean of all entries), so that flat kernels have the C they need. A search then enlarges
+        or lowers C until the best one lies inside, from 0.005 to 5,000 over the spread. The results
+        have these units as ``C_scaled`` beside ``C``.
     cv
         Number of stratified, shuffled folds; or a scikit-learn splitter, or pairs of index arrays.
     repeats
@@ -200,7 +204,8 @@ def cross_validate(
     if isinstance(square, np.ndarray) and (refit or test is not None):
         raise InputError(NO_MODEL)
     low_rank = checked(low_rank, square)
-    look = _is_auto("time_scale", time_scale)
+    default = is_default(square, time_scale, kernels)
+    look = _is_auto("time_scale", time_scale) or default
     scale_C = _is_auto("C", C) or (C is None and look)
     grid_options = GridOptions(
         cv=cv, groups=groups, seed=seed,
@@ -209,7 +214,7 @@ def cross_validate(
         min_class=min_class, repeats=repeats,
     )  # fmt: skip
     grid = make_grid(square.shape[0], y, grid_options)
-    chosen = _kernels(square, time_scale, kernels)
+    chosen = kernels_of(square, time_scale, kernels, sphere_map, zero_rows)
     held_out = None if test is None else open_held_out(square, test, grid)
     temporary = TemporaryFolder()
     options = CvOptions(
@@ -228,11 +233,9 @@ def cross_validate(
             engine: Engine = ExactEngine(matrices, len(chosen), grid, options)
         else:
             engine = LowRankEngine(square, sphere_map, zero_rows, low_rank, grid, options, seed)
-        tried = list(engine.run(chosen, scale_C=scale_C))
-        search, search_ended = (
-            _look_further(engine, square, grid, tried, scale_C=scale_C) if look else ((), "")
-        )
-        winner, scores = _scores(grid, tried, simplest=look)
+        stages = Stages(engine, square, grid)
+        stages.run(Wanted(chosen, look, scale_C))
+        winner, scores = _scores(grid, stages.tried, simplest=look and not default)
         fitted = perf_counter()
         facts = engine.facts(winner)
         on_all = {}
@@ -245,7 +248,7 @@ def cross_validate(
     return CvResult(
         **vars(facts), **_of_grid(grid), **scores, **on_all,
         version=version("dhsk"), created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        low_rank=low_rank, search=search, search_ended=search_ended,
+        low_rank=low_rank, search=tuple(stages.stages), search_ended=stages.ended,
         seconds=Timings(gram=prepared, fits=fitted - begin - prepared, total=ended - begin),
     )  # fmt: skip
 
@@ -262,59 +265,11 @@ def _is_precomputed(kernels: Any) -> bool:
     return isinstance(kernels, str) and kernels == "precomputed"
 
 
-def _kernels(source: Square, time_scale: Any, kernels: Kernels | None) -> list[Kernel]:
-    """Kernels to try first; none for a matrix of the user's own."""
-    if isinstance(source, np.ndarray):
-        if not _is_precomputed(kernels) or time_scale is not None:
-            raise InputError(f"a matrix needs kernels='precomputed' alone, got {kernels!r}")
-        return []
-    if _is_precomputed(kernels):
-        raise InputError("a GramMatrix has its kernels: give others, or none, not 'precomputed'")
-    return candidates(source, FIRST_SCALES if isinstance(time_scale, str) else time_scale, kernels)
-
-
-def _look_further(
-    engine: Engine, square: Square, grid: Grid, tried: list[TriedKernel], *, scale_C: bool
-) -> tuple[tuple[SearchStage, ...], str]:
-    """Go on at other times while that may pay; what is found is added, each stage described."""
-    assert not isinstance(square, np.ndarray)  # `_kernels` has refused it
-    stages = [_stage(grid, tried, "around the sweet spot")]
-    linear = is_linear(square.dim if isinstance(square, GramMatrix) else square.shape[1])
-    while True:
-        best: dict[float, float] = {}
-        for cell in summarise(_rows(tried)):
-            if cell.kernel == HeatKernel.name and cell.time_scale is not None:
-                mean = cell.mean if cell.converged else -np.inf
-                best[cell.time_scale] = max(mean, best.get(cell.time_scale, -np.inf))
-        scales, why = next_scales(best, len(stages), linear)
-        if not scales:
-            return tuple(stages), why
-        more = engine.run(_kernels(square, scales, None), scale_C=scale_C)
-        tried += more
-        stages.append(_stage(grid, more, why))
-
-
-def _stage(grid: Grid, tried: Sequence[TriedKernel], why: str) -> SearchStage:
-    """What a stage of the search tried, and its best cell."""
-    cells = summarise(_rows(tried))
-    return SearchStage(
-        time_scales=tuple(sorted({cell.time_scale for cell in cells if cell.time_scale})),
-        C=tuple(sorted({C for one in tried for C in one.C})),
-        C_scaled=tuple(sorted({cell.C_scaled for cell in cells if cell.C_scaled})),
-        best=choose(cells, len(grid.folds) // grid.repeats, simplest=False)[0],
-        why=why,
-    )
-
-
-def _rows(tried: Sequence[TriedKernel]) -> list[Row]:
-    return [row for one in tried for row in one.cells.rows]
-
-
 def _scores(
     grid: Grid, tried: Sequence[TriedKernel], *, simplest: bool
 ) -> tuple[TriedKernel, dict[str, Any]]:
     """The kernel that won; and rows, cells, winner and its confusion, as `CvResult` has them."""
-    rows = _rows(tried)
+    rows = rows_of(tried)
     summary = summarise(rows)
     # Repeats share their samples: only the folds of one are about independent.
     best, choice = choose(summary, len(grid.folds) // grid.repeats, simplest=simplest)

@@ -90,8 +90,11 @@ class Engine(Protocol):
     rule: type[Decided]
     """Turns decisions into classes."""
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[TriedKernel]:
-        """Try some kernels; `scale_C` divides C by the spread of the samples."""
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
+        """Try some kernels; `scale_C` divides C by the spread of the samples.
+
+        `grid` is the one that the engine was made with, or differs from it in C only.
+        """
 
     def refit(self, winner: Any, C: float) -> tuple[Any, Certificate]:
         """Fit one cell on all samples; return the model and its certificate."""
@@ -152,17 +155,17 @@ class ExactEngine:
             matrices.compute_on_demand()
         return plan_fits(counts, dtype, n_kernels, self._resources, on_sets=True)
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[TriedMatrix]:
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedMatrix]:
         """Try some kernels, or the precomputed matrix if there is one."""
         begin = perf_counter()
         matrices = self._matrices.of(kernels)
         self.prepared += perf_counter() - begin
         remove_rows(self._stale)
         self._stale = None
-        problems = [self._problem(one, scale_C=scale_C) for one in matrices]
+        problems = [self._problem(one, grid.C, scale_C=scale_C) for one in matrices]
         found: dict[int, TriedMatrix] = {}
         before = self._rows
-        C_scaled = tuple(self._grid.C) if scale_C else None
+        C_scaled = tuple(grid.C) if scale_C else None
         for k, cells in self._cells(matrices, problems, C_scaled):
             found[k] = TriedMatrix(matrices[k], list(problems[k].C), cells)
             self._rows = [*before, *(row for k in sorted(found) for row in found[k].cells.rows)]
@@ -170,13 +173,13 @@ class ExactEngine:
                 write_rows(self._rows, self._options.table)
         return [found[k] for k in range(len(matrices))]
 
-    def _problem(self, matrix: KernelMatrix, *, scale_C: bool) -> MatrixProblem:
+    def _problem(self, matrix: KernelMatrix, C: Sequence[float], *, scale_C: bool) -> MatrixProblem:
         """Dual problem of a kernel: its matrix in units, and its values of C."""
-        problem, C_scaled = _in_units(matrix, self._grid.C), None
+        problem, C_scaled = _in_units(matrix, C), None
         if scale_C:
             columns = SPREAD_COLUMNS if self._on_sets else None
             spread = problem.unit * spread_of(problem.source, columns)
-            C_scaled = self._grid.C
+            C_scaled = C
             problem = replace(problem, C=tuple(scaled(C_scaled, spread)))
         name = self._problem_name(self._name, problem, matrix, C_scaled)
         return replace(problem, name=name)
@@ -200,7 +203,7 @@ class ExactEngine:
     ) -> Iterator[tuple[int, Cells]]:
         """Results of each kernel, by its number: from a checkpoint, or fitted and scored."""
         solver, missing = self._solver(self._grid.weights, problems), []
-        each = solver.n_pairs * self._grid.columns
+        each = solver.n_pairs * self._grid.at(problems[0].C).columns
         solver.on_fits = counter(self._options.report, "fits", len(problems) * each)
         for k, problem in enumerate(problems):
             kept = self._journal.get(problem.name)

@@ -1,7 +1,7 @@
 """The grid of a cross-validation, checked before anything runs."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -84,6 +84,10 @@ class Grid:
     def problem(self, C: float) -> Problem:
         """Problem of training on all samples with one C."""
         return Problem(self.classes, self.y, self.all_weights, C, self.tol)
+
+    def at(self, C: Sequence[float]) -> "Grid":
+        """The same grid with other values of C, ascending."""
+        return replace(self, C=sorted(C))
 
     @property
     def columns(self) -> int:

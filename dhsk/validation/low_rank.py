@@ -113,7 +113,7 @@ class LowRankEngine:
         check_factors(grid.C, grid.weights)
         self._stale = options.table  # of an earlier grid; it stays if the samples are refused
 
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool) -> Sequence[Tried]:
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[Tried]:
         """Try some kernels, each at every rank."""
         begin = perf_counter()
         for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
@@ -132,7 +132,7 @@ class LowRankEngine:
         found = []
         for kernel in kernels:
             for rank in self._ranks:
-                found.append(self._try(kernel, rank, self._scan.fingerprint, scale_C))
+                found.append(self._try(kernel, rank, self._scan.fingerprint, grid, scale_C))
                 self._rows += found[-1].cells.rows
                 if self._options.table is not None:
                     write_rows(self._rows, self._options.table)
@@ -160,9 +160,9 @@ class LowRankEngine:
         chosen = check_kernels([kernel], [self._samples], wanted, dtype)
         return RowMap(kernel, chosen, dtype, self._zero_rows)
 
-    def _try(self, kernel: Kernel, rank: int, fingerprint: str, scale_C: bool) -> Tried:
+    def _try(self, kernel: Kernel, rank: int, fingerprint: str, grid: Grid, scale_C: bool) -> Tried:
         """Results of one kernel at one rank, from a checkpoint if there is one."""
-        grid, row_map = self._grid, self._row_map(kernel)
+        row_map = self._row_map(kernel)
         asked = self._low_rank
         # The digest of these names in this order names checkpoints: they may not change.
         how = {"selection": asked.selection, "loss": asked.loss, "oversampling": asked.oversampling}
@@ -174,16 +174,18 @@ class LowRankEngine:
         name = digest_of("low rank 2", key, grid.y, weights, *rest)
         kept = self._journal.get(name)
         if kept is None:
-            cells, entry = self._fit(row_map, rank, scale_C)
+            cells, entry = self._fit(row_map, rank, grid, scale_C)
             self._journal.put(name, [], cells.checkpoint() | entry, cells.arrays)
         else:
             entry = kept[1]
             cells = Cells.of_checkpoint(entry, self._journal.arrays(name))
         return Tried(kernel, rank, entry["C"], cells, entry["trace"])
 
-    def _fit(self, row_map: RowMap, rank: int, scale_C: bool) -> tuple[Cells, dict[str, Any]]:
+    def _fit(
+        self, row_map: RowMap, rank: int, grid: Grid, scale_C: bool
+    ) -> tuple[Cells, dict[str, Any]]:
         """Fit all folds and C of a kernel; return what its checkpoint holds beside the cells."""
-        begin, grid = perf_counter(), self._grid
+        begin = perf_counter()
         plan = self._planned(row_map, rank)
         made = self._approximate(row_map, rank, plan)
         C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)

@@ -1,9 +1,9 @@
 """Search for the diffusion time and C: which to try next, from the scores so far.
 
-Accuracy as a function of the time scale has one broad hill, some way around the sweet spot of
-Zhao & Song (2017): a coarse grid finds its side, and one refinement its top. C counts in units of
-the spread of the samples in feature space: where a large time makes all kernel values nearly 1, the
-same margin needs a C that is larger in proportion.
+Accuracy as a function of the time scale has one broad hill, where the kernel tells the samples
+apart (`dhsk.validation.start`): a coarse grid finds its side, and one refinement its top. C counts
+in units of the spread of the samples in feature space: where a large time makes all kernel values
+nearly 1, the same margin needs a C that is larger in proportion.
 
 In these units the classifiers have a limit at large times: the linear one. 1 - K is a multiple of
 1 - c up to a factor between 1 and 1 + δ, with a proven δ that falls like n^(1-s), see
@@ -19,11 +19,14 @@ import numpy as np
 from dhsk.kernels import HeatKernel
 from dhsk.solvers.sources import Combination, Source
 
-FIRST_SCALES: Final = (0.5, 0.7, 1.0, 1.4, 2.0)
-"""Time scales of the coarse grid: steps of about the square root of 2."""
-
 SPREAD_C: Final = (0.5, 1.5, 5.0, 15.0)
 """C of the coarse grid, times the spread of the samples."""
+
+PENALTIES: Final = (0.005, 0.015, 0.05, 0.15, *SPREAD_C, 50.0, 150.0, 500.0, 1500.0, 5000.0)
+"""All values of C that a search may try, times the spread: its limits are the first and last."""
+
+_MORE_C: Final = 2
+"""Values of C that are tried beyond an end at a time."""
 
 FINEST: Final = 1.15
 """Ratio of neighbouring time scales below which the hill is flat."""
@@ -71,13 +74,35 @@ def scaled(values: Sequence[float], spread: float) -> list[float]:
     return [float(f"{value / spread:.6g}") for value in values]
 
 
+def next_penalties(tried: Mapping[float, float]) -> list[float]:
+    """Values of C, times the spread, beyond the end of the grid that the best one lies at.
+
+    None if it lies inside, or at a limit of `PENALTIES`. `tried` is the mean score by C times the
+    spread; of equals the smallest is the best. Where all are equal, C may be too small to tell any
+    samples apart: larger ones are tried.
+    """
+    values = sorted(tried)
+    best = max(values, key=lambda C: tried[C])
+    if tried[best] == -np.inf:
+        return []
+    if best == values[-1] or len(set(tried.values())) == 1:
+        return [C for C in PENALTIES if values[-1] < C][:_MORE_C]
+    if best == values[0] and tried[best] > tried[values[1]]:
+        return [C for C in PENALTIES if values[0] > C][-_MORE_C:]
+    return []
+
+
 def next_scales(
-    tried: Mapping[float, float], stage: int, linear: Callable[[float], bool]
+    tried: Mapping[float, float],
+    stage: int,
+    linear: Callable[[float], bool],
+    least: float = 0.0,
 ) -> tuple[list[float], str]:
     """Time scales of the next stage, none if the search has ended, and why, in a sentence.
 
     `tried` is the best mean score by time scale, `stage` the number of stages so far. `linear`
-    tells of a time scale whether its kernel, and that of all larger ones, is taken for linear.
+    tells of a time scale whether its kernel, and that of all larger ones, is taken for linear;
+    there is no proof below the time scale `least`.
     """
     scales = sorted(tried)
     best = max(scales, key=lambda s: tried[s])  # of equals the smallest
@@ -85,7 +110,10 @@ def next_scales(
     if stage >= MOST_STAGES:
         return [], f"ended after {stage} rounds"
     if place == 0:
-        return _rounded(best / 2**0.5, best / 2), f"{best:g} was the smallest: smaller ones"
+        smaller = [scale for scale in _rounded(best / 2**0.5, best / 2) if scale >= least]
+        if not smaller:
+            return [], f"ended: below {best:g} the kernel is not proven"
+        return smaller, f"{best:g} was the smallest: smaller ones"
     if place == len(scales) - 1 and not linear(best):
         larger = _rounded(best * 2**0.5, best * 2)
         kept = larger[:1] if linear(larger[0]) else larger

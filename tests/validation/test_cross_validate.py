@@ -12,6 +12,8 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_predi
 from sklearn.svm import SVC
 
 import dhsk
+from dhsk.samples import open_samples
+from dhsk.validation.start import first_scales
 
 pytestmark = pytest.mark.threads
 
@@ -209,12 +211,12 @@ def test_rectangular_matrices_are_refused(digits: Any) -> None:
 
 
 @pytest.mark.slow
-def test_auto_looks_around_the_sweet_spot(digits: Any) -> None:
+def test_auto_looks_where_the_samples_are(digits: Any) -> None:
     """Coarse, then between neighbours or beyond an end; C in units of each kernel's spread."""
     X, y = digits
     found = dhsk.cross_validate(X, y, time_scale="auto", cv=2)
     stages = found.data["search"]
-    assert stages[0]["time_scales"] == [0.5, 0.7, 1.0, 1.4, 2.0]
+    assert stages[0]["time_scales"] == first_scales(open_samples(X), None, "center")
     assert 2 <= len(stages) <= 4
     scales = [scale for stage in stages for scale in stage["time_scales"]]
     assert len(set(scales)) == len(scales)
@@ -228,7 +230,7 @@ def test_auto_looks_around_the_sweet_spot(digits: Any) -> None:
     assert choice["within"] == len(within)
     assert "ended" in found.data["search_ended"]
     assert {row["C_scaled"] for row in found.results_} == {0.5, 1.5, 5.0, 15.0}
-    for scale in (0.5, 2.0):
+    for scale in (stages[0]["time_scales"][0], stages[0]["time_scales"][-1]):
         K = dhsk.HeatKernel.at_scale(64, scale)(dhsk.hyperspherical_map(X))
         spread = np.diagonal(K).mean() - K.mean()
         rows = [row["C"] for row in found.summary_ if row["time_scale"] == scale]

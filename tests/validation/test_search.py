@@ -10,7 +10,16 @@ import dhsk
 from dhsk.results.columns import Cell
 from dhsk.solvers.sources import ArraySource
 from dhsk.validation.choice import choose
-from dhsk.validation.search import LINEAR, is_linear, next_scales, scaled, spread_of
+from dhsk.validation.search import (
+    LINEAR,
+    PENALTIES,
+    SPREAD_C,
+    is_linear,
+    next_penalties,
+    next_scales,
+    scaled,
+    spread_of,
+)
 
 FIRST = (0.5, 0.7, 1.0, 1.4, 2.0)
 
@@ -62,6 +71,41 @@ def test_no_larger_times_than_linear_ones() -> None:
     assert why.startswith("ended: from 1.4 on the kernel is linear")
     scales, _ = next_scales(hill(1.4), 1, lambda s: s >= 1.3)
     assert scales == [1.2]
+
+
+def test_no_smaller_times_than_proven_ones() -> None:
+    """Those that are proven are tried; without any the search ends."""
+    assert next_scales(hill(0.5), 1, never, 0.3)[0] == [0.35]
+    assert next_scales(hill(0.5), 1, never, 0.4) == (
+        [],
+        "ended: below 0.5 the kernel is not proven",
+    )
+
+
+@pytest.mark.parametrize(
+    ("means", "expected"),
+    [
+        ((1, 2, 3, 4), [50.0, 150.0]),
+        ((1, 2, 3, 3), []),  # of equals the smallest, which is inside
+        ((4, 3, 2, 1), [0.05, 0.15]),
+        ((4, 4, 2, 1), []),
+        ((2, 2, 2, 2), [50.0, 150.0]),
+        ((1, 4, 2, 1), []),
+        ((1, 4, 2, -np.inf), []),
+        ((-np.inf,) * 4, []),
+    ],
+)
+def test_penalties_beyond_the_end_that_the_best_lies_at(means: Any, expected: Any) -> None:
+    """Two more, none where the best is inside or no fit converged."""
+    assert next_penalties(dict(zip(SPREAD_C, means, strict=True))) == expected
+
+
+def test_penalties_have_limits() -> None:
+    """Which are the ends of what may be tried."""
+    assert next_penalties({C: C for C in PENALTIES}) == []
+    assert next_penalties({C: -C for C in PENALTIES}) == []
+    assert next_penalties({C: C for C in PENALTIES[:-1]}) == [PENALTIES[-1]]
+    assert next_penalties({C: -C for C in PENALTIES[1:]}) == [PENALTIES[0]]
 
 
 @pytest.mark.parametrize("dim", [64, 375, 12_000])
@@ -156,7 +200,7 @@ def test_search_goes_no_further_than_the_linear_kernel(monkeypatch: pytest.Monke
     y = rng.integers(0, 2, 200)
     rates = np.where(np.arange(2000) < 30, 0.3 + 0.25 * y[:, None], 0.3)
     X = rng.poisson(rates)
-    monkeypatch.setattr("dhsk.validation.cross_validate.FIRST_SCALES", (0.3, 4.0))
+    monkeypatch.setattr("dhsk.validation.stages.first_scales", lambda *_: [0.3, 4.0])
     found = dhsk.cross_validate(X, y, time_scale="auto", cv=4)
     assert all(row["converged"] for row in found.results_)
     stages = found.data["search"]

@@ -1,0 +1,196 @@
+"""Stages of a grid: the kernels that were asked for, then other times and other values of C."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dhsk.errors import InputError
+from dhsk.gram.matrix import GramMatrix
+from dhsk.kernels import CosineKernel, HeatKernel, Kernel, LinearKernel
+from dhsk.results.columns import Cell, Row, summarise
+from dhsk.results.parts import SearchStage
+from dhsk.samples import Samples, SphereMap, ZeroRule
+from dhsk.validation.cells import names_of
+from dhsk.validation.choice import choose
+from dhsk.validation.exact import Engine, TriedKernel
+from dhsk.validation.grid import Grid, Kernels, candidates
+from dhsk.validation.input import Square
+from dhsk.validation.search import is_linear, next_penalties, next_scales
+from dhsk.validation.start import first_scales, least_scale
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Kernels of a grid, and what else may be tried."""
+
+    kernels: list[Kernel]
+    """Kernels to try first; none for a matrix of the user's own."""
+    look: bool
+    """Whether other times are tried while that may pay."""
+    scale_C: bool  # noqa: N815 - the name in `cross_validate`
+    """Whether C is divided by the spread of the samples."""
+
+    @property
+    def extend(self) -> bool:
+        """Whether other values of C are tried while the best is at an end of the grid."""
+        return self.look and self.scale_C
+
+
+def is_default(square: Square, time_scale: Any, kernels: Any) -> bool:
+    """Whether no kernel was asked for, and the heat kernel can be compared with simple ones."""
+    if time_scale is not None or kernels is not None:
+        return False
+    own = isinstance(square, GramMatrix) and not isinstance(square.kernel, CosineKernel)
+    return not own and not isinstance(square, np.ndarray)
+
+
+def kernels_of(
+    square: Square,
+    time_scale: Any,
+    kernels: Any,
+    sphere_map: SphereMap | None,
+    zero_rows: ZeroRule,
+) -> list[Kernel]:
+    """Kernels to try first; none for a matrix of the user's own.
+
+    For `time_scale` "auto", or where neither times nor kernels are given, heat kernels are made
+    at the times that suit the samples. In the second case the cosine and linear ones are added, the
+    latter on the samples as they are; stored cosines do not determine it.
+    """
+    precomputed = isinstance(kernels, str) and kernels == "precomputed"
+    if isinstance(square, np.ndarray):
+        if not precomputed or time_scale is not None:
+            raise InputError(f"a matrix needs kernels='precomputed' alone, got {kernels!r}")
+        return []
+    if precomputed:
+        raise InputError("a GramMatrix has its kernels: give others, or none, not 'precomputed'")
+    if is_default(square, time_scale, kernels):
+        time_scale, kernels = "auto", _baselines(square, sphere_map)
+    if isinstance(time_scale, str):
+        time_scale = first_scales(square, sphere_map, zero_rows)
+    return candidates(square, time_scale, kernels)
+
+
+def _baselines(square: GramMatrix | Samples, sphere_map: SphereMap | None) -> Kernels:
+    """Simple kernels beside the heat kernel; of unit samples the linear one is the cosine."""
+    if isinstance(square, GramMatrix) or sphere_map == "identity":
+        return [CosineKernel()]
+    return [CosineKernel(), LinearKernel()]
+
+
+@dataclass(eq=False)
+class Stages:
+    """Runs a grid stage by stage.
+
+    Attributes
+    ----------
+    tried
+        Results so far.
+    stages
+        What each stage of a search tried.
+    ended
+        Why the search ended; empty without one.
+    """
+
+    engine: Engine
+    square: Square
+    grid: Grid
+
+    def __post_init__(self) -> None:
+        self.tried: list[TriedKernel] = []
+        self.stages: list[SearchStage] = []
+        self.ended = ""
+        self._kernels: dict[str, Kernel] = {}
+
+    def run(self, wanted: Wanted) -> None:
+        """Try the kernels, and go on at other times and values of C while that may pay."""
+        first = self._run(wanted.kernels, wanted)
+        if not wanted.look:
+            return
+        self._note(first, "where the spread of the samples is 0.9 to 0.1")
+        self._other_times(wanted)
+        if wanted.extend:
+            self._other_penalties(wanted)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Rows of all cells so far."""
+        return rows_of(self.tried)
+
+    def _run(
+        self, kernels: Sequence[Kernel], wanted: Wanted, C: Sequence[float] | None = None
+    ) -> Sequence[TriedKernel]:
+        """Try some kernels, at other values of C if there are any."""
+        self._kernels |= {names_of(kernel, self._dim).label: kernel for kernel in kernels}
+        grid = self.grid if C is None else self.grid.at(C)
+        found = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
+        self.tried += found
+        return found
+
+    @property
+    def _dim(self) -> int:
+        return self.square.dim if isinstance(self.square, GramMatrix) else self.square.shape[1]
+
+    def _note(self, found: Sequence[TriedKernel], why: str) -> None:
+        """Describe a stage: what it tried, and its best cell."""
+        cells = summarise(rows_of(found))
+        stage = SearchStage(
+            time_scales=tuple(sorted({cell.time_scale for cell in cells if cell.time_scale})),
+            C=tuple(sorted({C for one in found for C in one.C})),
+            C_scaled=tuple(sorted({cell.C_scaled for cell in cells if cell.C_scaled})),
+            best=choose(cells, len(self.grid.folds) // self.grid.repeats, simplest=False)[0],
+            why=why,
+        )
+        self.stages.append(stage)
+
+    def _other_times(self, wanted: Wanted) -> None:
+        """Try other times of the heat kernel."""
+        assert not isinstance(self.square, np.ndarray)  # `kernels_of` has refused it
+        linear, least = is_linear(self._dim), least_scale(self._dim)
+        while True:
+            best: dict[float, float] = {}
+            for cell in summarise(self.rows):
+                if cell.kernel == HeatKernel.name and cell.time_scale is not None:
+                    best[cell.time_scale] = max(_mean(cell), best.get(cell.time_scale, -np.inf))
+            scales, why = next_scales(best, len(self.stages), linear, least)
+            if not scales:
+                self.ended = why
+                return
+            self._note(self._run(candidates(self.square, scales, None), wanted), why)
+
+    def _other_penalties(self, wanted: Wanted) -> None:
+        """Try larger or smaller C at the best kernel of each family, if its best C is an end."""
+        while True:
+            asked: dict[tuple[float, ...], list[Cell]] = {}
+            for cell, tried in self._families():
+                values = next_penalties(tried)
+                if values:
+                    asked.setdefault(tuple(values), []).append(cell)
+            for further, cells in asked.items():
+                kernels = [self._kernels[cell.label] for cell in cells]
+                end = "largest" if further[0] > cells[0].penalty else "smallest"
+                names = ", ".join(cell.label for cell in cells)
+                why = f"the {end} C was the best of {names}: {end[:-3]}er ones"
+                self._note(self._run(kernels, wanted, further), why)
+            if not asked:
+                return
+
+    def _families(self) -> Iterator[tuple[Cell, dict[float, float]]]:
+        """Best cell of each family of kernels; and means by C at its kernel and rank."""
+        cells = summarise(self.rows)
+        for family in dict.fromkeys(cell.kernel for cell in cells):
+            best = max((c for c in cells if c.kernel == family), key=_mean)
+            own = [c for c in cells if (c.label, c.rank) == (best.label, best.rank)]
+            yield best, {cell.penalty: _mean(cell) for cell in own}
+
+
+def rows_of(tried: Sequence[TriedKernel]) -> list[Row]:
+    """Rows of all kernels."""
+    return [row for one in tried for row in one.cells.rows]
+
+
+def _mean(cell: Cell) -> float:
+    """Mean score of a cell whose fits converged; else less than any."""
+    return cell.mean if cell.converged else -np.inf

@@ -1,0 +1,121 @@
+"""Without kernels: a search for the time beside cosine and linear, C until the best is inside."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.svm import SVC
+
+import dhsk
+from dhsk.samples import open_samples
+from dhsk.validation.start import first_scales
+
+pytestmark = pytest.mark.threads
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[Any, Any]:
+    """The first 200 digits of three classes."""
+    X, y = load_digits(n_class=3, return_X_y=True)
+    return X[:200], y[:200]
+
+
+@pytest.fixture(scope="module")
+def result(digits: Any) -> dhsk.CvResult:
+    """The default grid."""
+    return dhsk.cross_validate(*digits, cv=3)
+
+
+def kernels(result: dhsk.CvResult) -> list[str]:
+    """Families of kernels, in the order of the results."""
+    return list(dict.fromkeys(cell.kernel for cell in result.summary))
+
+
+def test_linear_and_cosine_run_beside_the_heat_kernel(result: Any, digits: Any) -> None:
+    """Linear on the samples as they are, cosine on the mapped ones, as scikit-learn has them."""
+    X, y = digits
+    assert sorted(kernels(result)) == ["cosine", "heat", "linear"]
+    U, folds = dhsk.hyperspherical_map(X), StratifiedKFold(3, shuffle=True, random_state=0)
+    for rows, name in ((X, "linear"), (U, "cosine")):
+        cells = [cell for cell in result.summary if cell.kernel == name]
+        spread = np.sum(rows**2, axis=1).mean() - np.sum(rows.mean(axis=0) ** 2)
+        assert [c.C * spread for c in cells] == pytest.approx([c.C_scaled for c in cells], rel=1e-5)
+        svc = SVC(kernel="precomputed", C=cells[1].C)
+        scores = cross_val_score(svc, rows @ rows.T, y, cv=folds)
+        assert [row.score for row in result.rows_of[cells[1].point]] == pytest.approx(scores)
+
+
+def test_times_start_where_the_samples_are(result: Any, digits: Any) -> None:
+    """The highest mean wins; the decision compares the families."""
+    X, _ = digits
+    assert result.search[0].time_scales == tuple(first_scales(open_samples(X), None, "center"))
+    assert result.choice.rule == "highest mean"
+    assert result.best.mean == max(cell.mean for cell in result.summary)
+    assert [one.cell.kernel for one in result.decision.compared] == ["linear", "cosine", "heat"]
+    assert result.data["decision"]["sentence"] == result.decision.sentence
+    json.dumps(result.data)
+
+
+def test_named_kernels_and_times_are_all_that_runs(digits: Any) -> None:
+    """With C of old."""
+    found = dhsk.cross_validate(*digits, time_scale=1.0, cv=3)
+    assert kernels(found) == ["heat"]
+    assert [cell.C for cell in found.summary] == [0.1, 1.0, 10.0]
+    assert found.search == ()
+    found = dhsk.cross_validate(*digits, kernels="heat", cv=3)
+    assert [cell.time_scale for cell in found.summary[::3]] == [0.7, 1.0, 1.4]
+
+
+def test_C_that_is_given_is_kept(digits: Any) -> None:
+    """For all kernels, times are looked for all the same."""
+    found = dhsk.cross_validate(*digits, C=[2.0], cv=3)
+    assert {cell.C for cell in found.summary} == {2.0}
+    assert sorted(kernels(found)) == ["cosine", "heat", "linear"]
+
+
+def test_stores_give_what_they_hold(digits: Any) -> None:
+    """Cosines: no linear kernel; another matrix: itself; unit samples: cosine is linear."""
+    X, y = digits
+    cosines = dhsk.cross_validate(dhsk.compute_gram(X, "cosine"), y, cv=3)
+    assert sorted(kernels(cosines)) == ["cosine", "heat"]
+    assert kernels(dhsk.cross_validate(dhsk.compute_gram(X, "linear"), y, cv=3)) == ["linear"]
+    unit = dhsk.cross_validate(dhsk.hyperspherical_map(X), y, sphere_map="identity", cv=3)
+    assert sorted(kernels(unit)) == ["cosine", "heat"]
+    assert unit.best_score_ == pytest.approx(cosines.best_score_)
+
+
+def test_C_grows_until_the_best_is_inside() -> None:
+    """A large feature without information takes all of the spread: the other needs a large C."""
+    rng = np.random.default_rng(0)
+    y = np.tile([0, 1], 60)
+    X = np.column_stack([y + rng.uniform(0, 1.4, 120), rng.uniform(0, 60, 120)])
+    found = dhsk.cross_validate(X, y, cv=4)
+    linear = [cell for cell in found.summary if cell.kernel == "linear"]
+    tried = sorted(cell.penalty for cell in linear)
+    best = max(linear, key=lambda cell: (cell.mean, -cell.penalty))
+    assert len(tried) > 4
+    assert tried[0] < best.penalty < tried[-1]
+    reasons = [stage.why for stage in found.search]
+    assert any(why.startswith("the largest C was the best of") for why in reasons)
+
+
+def test_low_rank_searches_too(digits: Any) -> None:
+    """With the same kernels, each at every rank."""
+    found = dhsk.cross_validate(*digits, cv=3, low_rank=dhsk.LowRank([10, 40]))
+    assert sorted(kernels(found)) == ["cosine", "heat", "linear"]
+    assert {cell.rank for cell in found.summary} == {10, 40}
+    assert len(found.decision.compared) == 3
+
+
+def test_a_finished_run_is_not_computed_again(digits: Any, tmp_path: Path) -> None:
+    """Every stage finds its fits; the rows are the same, even their seconds."""
+    first = dhsk.cross_validate(*digits, cv=3, out=tmp_path)
+    fits = {file: file.stat().st_mtime_ns for file in (tmp_path / "fits").iterdir()}
+    again = dhsk.cross_validate(*digits, cv=3, out=tmp_path)
+    assert again.rows == first.rows
+    assert again.search == first.search
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "fits").iterdir()} == fits
