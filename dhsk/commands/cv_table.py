@@ -1,5 +1,7 @@
 """Summary that `dhsk cv` prints: the best cells, the winner, warnings."""
 
+from textwrap import fill
+
 from dhsk.commands.console import print_table, say
 from dhsk.report.words import listed, named
 from dhsk.results.columns import Cell
@@ -20,7 +22,7 @@ def print_result(result: Results) -> None:
     )
     _print_choice(result)
     if len(result.decision.compared) > 1:
-        say(f"decide: {result.decision.sentence}")
+        say(fill(f"decide: {result.decision.sentence}", 100, subsequent_indent=" " * 8))
     unfinished = result.unfinished(*result.summary)
     if unfinished:
         say(f"beware: {unfinished} fits did not reach the tolerance of {result.tol:g}")
