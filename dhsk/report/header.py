@@ -22,7 +22,15 @@ from dhsk.results.parts import Results
 def header(title: str, results: Results) -> Html:
     """Return title, result, warnings and key numbers."""
     lede = tag("p", _lede(results), class_="lede")
-    return tag("header", tag("h1", title), lede, unfinished.warning(results), _tiles(results))
+    warning, tiles = unfinished.warning(results), _tiles(results)
+    return tag("header", tag("h1", title), lede, _decision(results), warning, tiles)
+
+
+def _decision(results: Results) -> Html:
+    """Say which kernel is the simplest that is about as good; nothing of one kernel alone."""
+    if len(results.decision.compared) == 1:
+        return Html()
+    return tag("p", f"Decision: {results.decision.sentence}.", class_="decision")
 
 
 def _lede(results: Results) -> str:
