@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+import traceback
 import warnings
 from _thread import interrupt_main
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from dhsk.errors import (
 )
 from dhsk.execution.heap import use_one_arena
 from dhsk.files import refusal_of
+from dhsk.verbosity import Verbosity, set_verbosity, verbosity
 
 DONE, FAILED, BAD_INPUT, TOO_BIG, BAD_STORE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -39,6 +41,9 @@ STOPPED = "interrupted; nothing is kept: run the same command again to start ane
 
 WITHOUT_CHECKPOINT = ("info", "plan", "predict")
 
+WITHOUT_BEGINNING = frozenset({"-h", "--help", "-q", "--quiet", "--json"})
+"""Options of which commands do not say that they begin."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit.
@@ -50,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     use_one_arena()
     _said.clear()
+    set_verbosity(Verbosity.USUAL)
+    if arguments is None:
+        _say_beginning(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job ignores them
             signal.signal(number, partial(_interrupt, arguments))
@@ -67,6 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(INTERRUPTED)
     finally:
         sys.unraisablehook = before
+
+
+def _say_beginning(words: Sequence[str]) -> None:
+    """Say at once that something is done: loading the libraries may take seconds."""
+    options = {word for word in words if word.startswith("-")}
+    if words and not words[0].startswith("-") and not options & WITHOUT_BEGINNING:
+        _say(f"{words[0]} begins, loading libraries")
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -95,6 +110,8 @@ def _run_command(commands: Any, words: list[str] | None) -> int:
     except click.Abort as error:
         raise KeyboardInterrupt from error
     except (DhskError, OSError) as error:  # of the system: a full disk, no access to --out
+        if verbosity() is Verbosity.VERBOSE:
+            traceback.print_exception(error)
         refusal = error if isinstance(error, DhskError) else refusal_of(error)
         _say(str(refusal))
         return exit_code(refusal)

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.verbosity import Verbosity, verbosity
 
 Show: TypeAlias = OnProgress | bool | None
 """What is done with events of progress: a function is called, True shows bars."""
@@ -32,9 +33,15 @@ def shown(progress: Show) -> Iterator[OnProgress]:
 
 @contextmanager
 def show_progress() -> Iterator[OnProgress]:
-    """Show events as bars on a terminal and in notebooks, else as plain lines on standard error."""
+    """Show events as bars on a terminal and in notebooks, else as plain lines on standard error.
+
+    Quiet commands show nothing, verbose ones plain lines.
+    """
+    if verbosity() < Verbosity.USUAL:
+        yield ignore
+        return
     console = Console(stderr=True)
-    if not (sys.stderr.isatty() or console.is_jupyter):
+    if verbosity() is Verbosity.VERBOSE or not (sys.stderr.isatty() or console.is_jupyter):
         yield PlainLines()
         return
     columns = (
@@ -71,9 +78,12 @@ class PlainLines:
     def __call__(self, event: Progress) -> None:
         """Print a line if it is time for one."""
         now = monotonic()
-        if event.stage != self.stage:
+        began = event.stage != self.stage
+        if began:
             self.stage, self.begin, self.said = event.stage, now, now
         ended = event.done >= event.total and self.said > self.begin
+        if verbosity() is Verbosity.VERBOSE:
+            ended = began or event.done >= event.total
         quiet = max(QUIET_SECONDS, QUIET_SHARE * (now - self.begin))
         if ended or now - self.said >= quiet:
             share = 100 * event.done // max(event.total, 1)

@@ -9,8 +9,10 @@ from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import say
 from dhsk.commands.cv import cv
+from dhsk.commands.info import info
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.kernel import kernel
+from dhsk.commands.manner import Commands
 from dhsk.commands.options import (
     ClusterOptions,
     KernelOptions,
@@ -31,14 +33,16 @@ from dhsk.commands.plan import plan
 from dhsk.commands.predict import predict
 from dhsk.commands.report import report
 from dhsk.commands.train import train
-from dhsk.commands.verify import info, verify
+from dhsk.commands.verify import verify
 from dhsk.execution.workers import resources_of
 from dhsk.gram import GramMatrix, compute_gram
 from dhsk.gram.prepare import check_kernels
 from dhsk.units import human_seconds, parse_bytes
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(package_name="dhsk")
 def commands() -> None:
     """Exact heat kernels on the hypersphere: Gram matrices larger than memory, and SVMs on them.

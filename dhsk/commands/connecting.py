@@ -14,6 +14,7 @@ from distributed import TimeoutError as LateError
 from dhsk.commands.options import ClusterOptions
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.cluster import connect
+from dhsk.verbosity import Verbosity, verbosity
 
 CLOSING_SECONDS = 5.0
 """Most time to wait for the answers of a cluster at the end."""
@@ -25,7 +26,7 @@ def connected(asked: ClusterOptions) -> Iterator[Client]:
     client = connect(asked.cluster, **asked.how_many)
     with _without_logs("distributed.client"), _without_logs("distributed.batched"):
         try:
-            if asked.cluster == "local" and find_spec("bokeh"):
+            if asked.cluster == "local" and verbosity() >= Verbosity.USUAL and find_spec("bokeh"):
                 click.echo(f"dashboard: {client.dashboard_link}", err=True)
             yield client
         except BaseException:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from dhsk.commands.console import print_pairs, print_table, say
+from dhsk.commands.console import hint, print_pairs, print_table, say
 from dhsk.commands.kernel_plot import plot_kernels
 from dhsk.commands.parameters import PathParameter, WholeNumbers
 from dhsk.kernels import HeatKernel, ParametrixKernel, time_at_scale
@@ -51,7 +51,7 @@ def kernel(
         say(f"output: {plot}")
     last = pairs[-1][0]
     draw = "" if plot else "dhsk kernel ... --plot FILE, or "
-    say(f"next:   {draw}dhsk gram SAMPLES --time-scale {last.time_scale:.6g} --out STORE")
+    hint(f"next:   {draw}dhsk gram SAMPLES --time-scale {last.time_scale:.6g} --out STORE")
 
 
 def _print_kernel(exact: HeatKernel, parametrix: ParametrixKernel) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from dhsk.bars import show_progress
-from dhsk.commands.console import print_pairs, say
+from dhsk.commands.console import hint, print_pairs, say, say_json
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     KernelOptions,
@@ -18,10 +18,12 @@ from dhsk.commands.options import (
     tile_options,
 )
 from dhsk.commands.parameters import PathParameter
+from dhsk.commands.plan_json import gram_facts, training_facts
 from dhsk.commands.plan_training import (
     TrainingOptions,
     plan_training,
     say_training,
+    time_training,
     training_options,
 )
 from dhsk.execution.limits import core_count, memory_limit
@@ -58,13 +60,14 @@ class PaperOptions:
 
 @dataclass(frozen=True)
 class MachineOptions:
-    """Workers, memory and rates."""
+    """Workers, memory and rates, and how the plan is printed."""
 
     workers: int | None
     memory: str | None
     passes: int
     measure: bool
     place: Path
+    as_json: bool
 
     @property
     def limit(self) -> int | None:
@@ -103,6 +106,7 @@ machine_options = gathered(
         default=".",
         help="Folder on the disk that --measure measures, and where stores would be.",
     ),
+    click.option("--json", "as_json", is_flag=True, help="Print one object of JSON, for programs."),
 )
 
 
@@ -129,8 +133,10 @@ def plan(
     extrapolated from small pilot fits. Alone, --measure measures this machine for all plans to
     come.
     """
-    rates = _measure(machine.place) if machine.measure else None
-    if machine.measure and (samples, paper.n, paper.dim) == (None, None, None):
+    rates = _measure(machine.place, quiet=machine.as_json) if machine.measure else None
+    if rates is not None and (samples, paper.n, paper.dim) == (None, None, None):
+        if machine.as_json:
+            say_json({"rates": asdict(rates)})
         return
     allowed = Allowance.now(machine.limit)  # before anything is read
     if training.labels is not None and (samples is None or training.classes is not None):
@@ -147,14 +153,21 @@ def plan(
     plans = plan_training(rows, made, training, labels, gram, allowed)
     seconds = kernel_seconds(made, gram.product_dtype)
     prediction = Prediction(gram, rates or known_rates(), seconds)
-    title = f"Gram matrix of {samples or 'samples to come'}, {made.label}"
-    _say_gram(title, prediction, machine.passes, None if overlap is None else overlap[1])
-    say_training(plans, opened, training)
-    gram.check()
-    say(
-        f"next:   dhsk gram {samples or 'SAMPLES'}{table.words} --out STORE"
-        + (f" --memory {machine.memory}" if machine.memory else "")
+    following = f"dhsk gram {samples or 'SAMPLES'}{table.words} --out STORE" + (
+        f" --memory {machine.memory}" if machine.memory else ""
     )
+    if not machine.as_json:
+        title = f"Gram matrix of {samples or 'samples to come'}, {made.label}"
+        _say_gram(title, prediction, machine.passes, None if overlap is None else overlap[1])
+    timed = time_training(plans, opened, training)
+    if machine.as_json:
+        facts = {"gram": gram_facts(prediction, machine.passes), **training_facts(plans, timed)}
+        say_json({"samples": samples, "kernel": made.to_spec(), **facts, "next": [following]})
+    else:
+        say_training(plans, timed, training)
+    gram.check()
+    if not machine.as_json:
+        hint(f"next:   {following}")
 
 
 def _say_gram(title: str, prediction: Prediction, passes: int, read: int | None) -> None:
@@ -173,14 +186,16 @@ def known_rates() -> Rates:
     return load_rates() or measure_rates(None, repeats=QUICK_REPEATS)
 
 
-def _measure(place: Path) -> Rates:
+def _measure(place: Path, *, quiet: bool) -> Rates:
     """Measure this machine, print its rates, and keep them."""
     with show_progress() as progress:
         rates = measure_rates(place, progress)
-    print_pairs("Rates of this machine, all cores at once", rates.table())
+    if not quiet:
+        print_pairs("Rates of this machine, all cores at once", rates.table())
     try:
         save_rates(rates)
-        say(f"kept in {cache_file()}")
+        if not quiet:
+            hint(f"kept in {cache_file()}")
     except OSError as error:
         click.echo(f"dhsk: the rates cannot be kept, so plans measure again: {error}", err=True)
     return rates

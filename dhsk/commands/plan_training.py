@@ -1,6 +1,7 @@
 """Part of `dhsk plan` on classifiers: their memory, and with labels their seconds."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -9,7 +10,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.commands.console import print_table, say
+from dhsk.commands.console import hint, print_table, say
 from dhsk.commands.options import gathered
 from dhsk.commands.parameters import WholeNumbers
 from dhsk.errors import InputError
@@ -132,7 +133,41 @@ def plan_training(
     return TrainingPlans(kernel, labels, grid, ways)
 
 
-def say_training(plans: TrainingPlans, samples: Samples | None, options: TrainingOptions) -> None:
+@dataclass(frozen=True)
+class Timed:
+    """Pilot fits of a classifier, or why there are none."""
+
+    pilot: Pilot | None
+    refused: str = ""
+
+    def facts(self, n: int, fits: int) -> dict[str, Any]:
+        """Lowest, likely and highest seconds of one fit to n samples, and of a number of fits."""
+        if self.pilot is None:
+            return {"refused": self.refused}
+        seconds = self.pilot.seconds_at(n)
+        return {"model_seconds": seconds, "grid_seconds": [fits * value for value in seconds]}
+
+
+def time_training(
+    plans: TrainingPlans, samples: Samples | None, options: TrainingOptions
+) -> dict[int | None, Timed]:
+    """Time pilot fits of the exact classifier and of the ranks that were named, with labels."""
+    if samples is None or plans.labels is None:
+        return {}
+    timed = {}
+    for rank in (None, *options.named(len(plans.labels))):
+        if plans.ways[rank].model is None:
+            continue
+        try:
+            timed[rank] = Timed(_pilot(samples, plans, rank, options.C))
+        except InputError as error:
+            timed[rank] = Timed(None, str(error))
+    return timed
+
+
+def say_training(
+    plans: TrainingPlans, timed: Mapping[int | None, Timed], options: TrainingOptions
+) -> None:
     """Print the memory of classifiers, and their seconds if there are labels."""
     grid = plans.grid
     say(
@@ -143,21 +178,17 @@ def say_training(plans: TrainingPlans, samples: Samples | None, options: Trainin
     for way in (plans.ways[rank] for rank in (None, *options.named(sum(grid.sizes)))):
         if way.model is not None:
             say(f"memory of {way.name}: {way.model.need.words}")
-    if samples is None or plans.labels is None:
-        say("(for seconds give labels: dhsk plan FILE --labels L times small pilot fits)")
+    if plans.labels is None:
+        hint("(for seconds give labels: dhsk plan FILE --labels L times small pilot fits)")
         return
     n, rows = len(plans.labels), []
-    for rank in (None, *options.named(n)):
-        way = plans.ways[rank]
-        if way.model is None:
-            continue
-        try:
-            pilot = _pilot(samples, plans, rank, options.C)
-        except InputError as error:
-            say(f"{way.name}: {error}")
+    for rank, found in timed.items():
+        way, pilot = plans.ways[rank], found.pilot
+        if pilot is None:
+            say(f"{way.name}: {found.refused}")
             continue
         say(f"pilot of {way.name}, C = {options.C:g}: {pilot.timed}")
-        least = "" if way.model.ample else "at least "
+        least = "" if way.model is None or way.model.ample else "at least "
         rows.append([way.name, *(least + pilot.words(n, fits) for fits in (1, grid.fits))])
     if not rows:
         return

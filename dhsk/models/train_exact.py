@@ -18,6 +18,7 @@ from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
+from dhsk.models.base import training_notes
 from dhsk.models.exact import Certificates, Expansion, SvcModel
 from dhsk.models.exact_checkpoint import ExactCheckpoint, Layout
 from dhsk.models.exact_plan import plan_exact, share_of_fits
@@ -82,7 +83,8 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunO
         names, vectorizer = samples.feature_names, samples.vectorizer
         models = [replace(m, feature_names=names, vectorizer=vectorizer) for m in models]
         found = _with_sigmoids(models, problem, samples, row_map, options.report)
-    return replace(found, notes={"planned_bytes": training.planned})
+    notes = training_notes(samples.shape[0], samples.source)
+    return replace(found, notes={**notes, "planned_bytes": training.planned})
 
 
 def fit_models(

@@ -21,6 +21,7 @@ from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
 from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
 from dhsk.linear.warm_start import solve_columns
+from dhsk.models.base import training_notes
 from dhsk.models.low_rank import LowRankCertificates, LowRankModel
 from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank, solver_bytes
 from dhsk.models.problem import Problem
@@ -67,7 +68,8 @@ def train_low_rank(
         solver = _Solver(problem, how, found, steps, options.report)
         solution = solver.solve(solver.room_of(room))
         model = _model(problem, row_map, how, found, solution)
-    notes = {"planned_bytes": None if plan is None else plan.need.total}
+    notes = training_notes(samples.shape[0], samples.source)
+    notes["planned_bytes"] = None if plan is None else plan.need.total
     return replace(
         model, feature_names=samples.feature_names, vectorizer=samples.vectorizer, notes=notes
     )

@@ -19,6 +19,7 @@ from dhsk.execution.workers import executor_of, resources_of
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
+from dhsk.models.base import training_notes
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.exact_checkpoint import progress_of
 from dhsk.models.fit_plan import FitCounts, FitPlan, plan_fits
@@ -284,6 +285,7 @@ class ExactEngine:
             model,
             feature_names=G.feature_names,
             vectorizer=G.vectorizer,
+            notes=training_notes(G.shape[0]),
             zero_rows=self._matrices.zero_rows,
             n_zero_rows=counted[0] if counted else 0,
         )

@@ -1,0 +1,257 @@
+"""The command `dhsk info`: what a Gram store, a feature store or a model is."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+
+from dhsk.commands.console import hint, print_pairs, say_json
+from dhsk.commands.parameters import PlaceParameter
+from dhsk.gram.storage.header import short
+from dhsk.gram.storage.store import GramStore
+from dhsk.kernels import kernel_from_spec
+from dhsk.models.exact import SvcModel
+from dhsk.models.files import load_model
+from dhsk.models.low_rank import LowRankModel
+from dhsk.nystrom.feature_store import FeatureStore, is_of_features
+from dhsk.objects.places import Place, bytes_below, size_of
+from dhsk.samples import Vectorizer
+from dhsk.units import format_bytes
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a file or folder is: for people, and for programs."""
+
+    title: str
+    rows: Sequence[tuple[str, str]]
+    """What and value, in words."""
+    following: Sequence[str]
+    """Commands that come next."""
+    facts: Mapping[str, Any]
+    """Values for programs."""
+
+    def show(self) -> None:
+        """Print it for people."""
+        print_pairs(self.title, self.rows)
+        for word, command in zip(("next:  ", "or:    "), self.following, strict=False):
+            hint(f"{word} {command}")
+
+    def show_json(self) -> None:
+        """Print it for programs."""
+        say_json({**self.facts, "next": list(self.following)})
+
+
+@click.command()
+@click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL")
+@click.option("--json", "as_json", is_flag=True, help="Print one object of JSON, for programs.")
+def info(store: Place, as_json: bool) -> None:
+    """Describe a Gram store, complete or not, a feature store or a model."""
+    if store.is_file():
+        described = _model(store)
+    elif is_of_features(store):
+        described = _features(store)
+    else:
+        described = _gram(store)
+    if as_json:
+        described.show_json()
+    else:
+        described.show()
+
+
+def _gram(path: Place) -> Description:
+    store = GramStore.open(path)
+    header, missing = store.header, len(store.missing_tiles())
+    total, size = header.tiling.n_tiles, bytes_below(path)
+    rows = [
+        ("matrix", f"{header.n_rows:,} x {header.n_cols:,} {header.dtype}, {header.layout}"),
+        ("kernel", ", ".join(kernel.label for kernel in store.kernels)),
+        (
+            "samples",
+            f"dim {header.dim:,}, map {header.sphere_map}, "
+            f"fingerprint {'+'.join(header.fingerprints)}",
+        ),
+        *([] if header.feature_names is None else [("features", _names_of(store))]),
+        *(
+            []
+            if header.vectorizer is None
+            else [("words", _words(Vectorizer(**header.vectorizer)))]
+        ),
+        *([] if header.zero_rows is None else [("of zeros", _zeros_of(header.zero_rows))]),
+        ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
+        ("on disk", format_bytes(size)),
+    ]
+    following = ["run the command that made it again: it computes the missing tiles only"]
+    if not missing:
+        following = [f"dhsk verify {path}, or dhsk cv {path} --labels LABELS --out DIR"]
+    facts = {
+        "kind": "Gram store", "path": path, "n_rows": header.n_rows, "n_cols": header.n_cols,
+        "symmetric": header.symmetric, "dtype": header.dtype, "layout": header.layout,
+        "dim": header.dim, "map": header.sphere_map, "kernels": list(header.kernels),
+        "fingerprints": list(header.fingerprints), "zero_rows": header.zero_rows,
+        "named": header.feature_names is not None, "vectorizer": header.vectorizer,
+        "tile": header.tile, "tiles": total, "tiles_done": total - missing, "bytes": size,
+        "schema": header.schema,
+    }  # fmt: skip
+    return Description(f"Gram store {path}, schema {header.schema}", rows, following, facts)
+
+
+def _zeros_of(counts: tuple[int, ...]) -> str:
+    """Number of samples that are all zero, on each side of the matrix."""
+    return f"{' and '.join(f'{count:,}' for count in counts)} samples, at the centre"
+
+
+def _names_of(store: GramStore) -> str:
+    """First names of the features of a store."""
+    if not store.has_sound_names():
+        return "named, but the names are damaged: see dhsk verify"
+    return _listed(store.feature_names or ())
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f", ... ({len(names):,})" if len(names) > 5 else "")
+
+
+def _words(vectorizer: Vectorizer) -> str:
+    """How words of texts were counted."""
+    stop = "without English stop words" if vectorizer.stop_words else "all words"
+    terms = "" if vectorizer.ngrams == 1 else f", and terms of up to {vectorizer.ngrams} words"
+    return f"of texts: {stop} in {vectorizer.min_df} or more texts{terms}"
+
+
+def _features(path: Place) -> Description:
+    store = FeatureStore.open(path)
+    described, missing = store.described, len(store.missing())
+    n, width = store.shape
+    total, size = store.n_blocks, bytes_below(path)
+    rows = [
+        ("features", f"{n:,} x {width:,} {store.dtype}"),
+        ("kernel", kernel_from_spec(described["kernel"]).label),
+        ("samples", f"map {described['map']}, fingerprint {described['samples']}"),
+        ("landmarks", f"digest {short(described['landmarks'])}"),
+        ("blocks", f"{total - missing:,} of {total:,} done, {store.rows:,} rows each"),
+        ("on disk", format_bytes(size)),
+    ]
+    following = ["write the features again: only what is missing is computed"]
+    if not missing:
+        following = [f"dhsk verify {path}, or zarr.open_array({str(path)!r})"]
+    facts = {
+        "kind": "feature store", "path": path, "n_samples": n, "n_components": width,
+        "dtype": store.dtype, "kernel": described["kernel"], "map": described["map"],
+        "fingerprint": described["samples"], "landmarks": described["landmarks"],
+        "blocks": total, "blocks_done": total - missing, "bytes": size,
+        "schema": described["schema"],
+    }  # fmt: skip
+    return Description(
+        f"feature store {path}, schema {described['schema']}", rows, following, facts
+    )
+
+
+# Models
+
+
+def _model(path: Place) -> Description:
+    model, size = load_model(path), size_of(path) or 0
+    exact = isinstance(model, SvcModel)
+    own_rows, own_facts = _exact(model) if isinstance(model, SvcModel) else _low_rank(model)
+    names = model.feature_names
+    rows = [
+        ("kernel", model.kernel.label),
+        ("samples", f"dim {model.dim:,}, map {model.sphere_map}"),
+        *([] if names is None else [("features", _listed(names))]),
+        *([] if model.vectorizer is None else [("words", _words(model.vectorizer))]),
+        *own_rows,
+        ("C", f"{model.certificates.C:g}"),
+        ("converged", _convergence(model)),
+        ("probabilities", "yes, dhsk predict --proba" if model.has_probabilities else "no"),
+        *_training(model),
+        ("on disk", format_bytes(size)),
+    ]
+    following = [
+        f"dhsk predict {path} {'TEXTS' if model.vectorizer else 'SAMPLES'} --out FILE",
+        f"dhsk.{'HeatSVC' if exact else 'NystromSVC'}.load({str(path)!r}).predict(X) in Python",
+    ]
+    facts = {
+        "kind": f"{'exact' if exact else 'low-rank'} model", "path": path,
+        "kernel": model.kernel.to_spec(), "map": model.sphere_map, "dim": model.dim,
+        "feature_names": None if names is None else list(names),
+        "vectorizer": None if model.vectorizer is None else model.vectorizer.settings,
+        "classes": model.classes, "C": model.certificates.C, "tol": model.certificates.tol,
+        "converged": bool(model.certificates.converged.all()),
+        "probabilities": model.has_probabilities, "zero_rows": model.zero_rows,
+        "n_zero_rows": model.n_zero_rows, "notes": dict(model.notes), **own_facts, "bytes": size,
+    }  # fmt: skip
+    return Description(f"{facts['kind']} {path}", rows, following, facts)
+
+
+Parts = tuple[list[tuple[str, str]], dict[str, Any]]
+"""Rows and facts."""
+
+
+def _exact(model: SvcModel) -> Parts:
+    """Classes and support vectors."""
+    counts, found = model.expansion.n_support, model.certificates
+    total, n = int(counts.sum()), model.notes.get("n_samples")
+    share = "" if not n else f" of {n:,} training samples ({total / n:.0%})"
+    rows = [
+        ("classes", _counted(model.classes, counts, "support vectors")),
+        ("support vectors", f"{total:,}{share}"),
+    ]
+    return rows, {
+        "n_support": counts, "worst_kkt": found.violation.max(), "duality_gap": found.gap.max(),
+        "steps": int(found.steps.sum()),
+    }  # fmt: skip
+
+
+def _low_rank(model: LowRankModel) -> Parts:
+    """Classes and landmarks."""
+    found, landmarks = model.certificates, model.rows.shape[0]
+    rows = [
+        ("classes", _listed([str(label) for label in model.classes])),
+        (
+            "landmarks",
+            f"{landmarks:,}, {found.width:,} features, trace error {found.trace_error:.2e}",
+        ),
+        ("loss", found.loss),
+    ]
+    return rows, {
+        "landmarks": landmarks, "rank": found.width, "trace_error": found.trace_error,
+        "loss": found.loss, "worst_gradient": found.relative.max(), "steps": found.steps,
+        "passes": found.passes,
+    }  # fmt: skip
+
+
+def _counted(classes: Iterable[Any], counts: Iterable[int], what: str) -> str:
+    """Names of the first classes, each with a count."""
+    pairs = [f"{name} ({count:,})" for name, count in zip(classes, counts, strict=True)]
+    return f"{_listed(pairs)}, in brackets {what}"
+
+
+def _convergence(model: SvcModel | LowRankModel) -> str:
+    """Certificate of the solution in words."""
+    found = model.certificates
+    if found.unconverged:
+        return f"no: {found.unconverged}"
+    if isinstance(model, SvcModel):
+        return f"yes, KKT violation {_most(model.certificates.violation)}, tolerance {found.tol:g}"
+    return f"yes, relative gradient {_most(model.certificates.relative)}, tolerance {found.tol:g}"
+
+
+def _most(values: Any) -> str:
+    return f"{np.max(values):.1e} at most"
+
+
+def _training(model: SvcModel | LowRankModel) -> list[tuple[str, str]]:
+    """What the notes say of the training; files of earlier versions say less."""
+    notes = model.notes
+    rows = []
+    if notes.get("n_samples"):
+        source = f" of {notes['source']}" if notes.get("source") else ""
+        by = f", by dhsk {notes['dhsk']}" if notes.get("dhsk") else ""
+        rows.append(("trained on", f"{notes['n_samples']:,} samples{source}{by}"))
+    own = {"C", "kernel", "tol", "loss", "sphere_map", "zero_rows"}  # shown by themselves
+    given = {k: v for k, v in dict(notes.get("parameters", {})).items() if k not in own}
+    words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    return [*rows, *([("parameters", ", ".join(words))] if words else [])]
