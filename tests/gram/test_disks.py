@@ -160,7 +160,8 @@ with open("disk/ballast", "wb", buffering=0) as file:
 for words, sentence in checks.items():
     done = subprocess.run([sys.executable, "-m", "dhsk", *words.split()], text=True, check=False,
                           capture_output=True)
-    said = [line for line in done.stderr.splitlines() if " %), " not in line]
+    lines = done.stderr.splitlines()
+    said = [line for line in lines if " %), " not in line and "begins" not in line]
     assert (done.returncode, len(said), sentence in said[0]) == (3, 1, True), (words, done)
     left = sorted(path.name for path in Path("disk").rglob("*"))
     assert left == ["ballast"], (words, left)

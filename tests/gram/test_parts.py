@@ -217,9 +217,12 @@ def test_a_part_on_a_server_waits_for_the_one_that_stages(
 
 def command(folder: Path, part: str) -> subprocess.Popen[bytes]:
     """Another process that computes a part."""
-    words = ["-m", "dhsk", "gram", "counts.npy", "--out", "p", "--tile", str(TILE), "--part", part]
+    words = ["-m", "dhsk", "gram", "counts.npy", "--out", "p", "--tile", TILE, "--part", part, "-q"]
     return subprocess.Popen(
-        [sys.executable, *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [sys.executable, *map(str, words)],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
 
 
