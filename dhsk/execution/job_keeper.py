@@ -47,6 +47,8 @@ class JobKeeper:
         """Time at which workers of a job were first seen, by the job's name."""
         self._seen: dict[str, float] = {}
         """Time at which workers of a job were last seen."""
+        self._submitted: set[str] = set()
+        """Names of the jobs that were ever submitted; the cluster itself submits them first."""
         self._failures: dict[str, int] = {}
         self._looked = monotonic()
         self._stopped = False
@@ -70,15 +72,16 @@ class JobKeeper:
 
     async def replace_lost(self) -> None:
         """Submit lost jobs again, but for places that are given up."""
+        self._submitted |= set(self._cluster.workers)
         # The cluster itself forgets a job of one worker some time after that is lost.
-        lost = set(self._cluster.worker_spec) - set(self._cluster.workers)
-        for name in lost | self._lost(monotonic()):
+        forgotten = set(self._cluster.worker_spec) & self._submitted - set(self._cluster.workers)
+        for name in forgotten | self._lost(monotonic()):
             job = self._cluster.workers.pop(name, None)
             if job is not None:
                 await job.close()
             if self._is_hopeless(name, job):
                 self._cluster.worker_spec.pop(name, None)
-        missing = set(self._cluster.worker_spec) - set(self._cluster.workers)
+        missing = set(self._cluster.worker_spec) & self._submitted - set(self._cluster.workers)
         if missing and not self._stopped:
             await self._cluster  # submits what is specified and not there
             for name in missing:

@@ -78,6 +78,21 @@ def test_a_lost_job_is_submitted_again(clock: list[float]) -> None:
     assert cluster.workers["w1"].job_id in "12"
 
 
+def test_a_job_that_is_not_submitted_yet_is_not_lost(clock: list[float], caplog: Any) -> None:
+    """The cluster submits its first jobs itself, while the keeper looks already."""
+    cluster = Jobs(2)
+    first = cluster.workers.pop("w0")
+    keeper = JobKeeper(cluster, set)
+    tick(keeper)
+    assert cluster.submitted == 2
+    assert not caplog.text
+    cluster.workers["w0"] = first
+    tick(keeper)
+    del cluster.workers["w0"]  # as a cluster does with a lost job of one worker
+    tick(keeper)
+    assert cluster.submitted == 3
+
+
 def test_a_pending_job_is_not_lost(clock: list[float]) -> None:
     """A job may wait in the queue for hours."""
     cluster = Jobs(1)
