@@ -1,0 +1,155 @@
+"""The examples for today's users run on a small part of their data, and say what READMEs show."""
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+LONGEST = 60
+FOLDERS = ("text", "newsgroups", "embeddings", "single_cell", "runs")
+
+
+def run(folder: Path, *command: Any) -> str:
+    """What a command of an example prints."""
+    environment = os.environ | {"MPLBACKEND": "agg", "PATH": f"{Path(sys.executable).parent}:" +
+                                os.environ["PATH"]}  # fmt: skip
+    words = [str(word) for word in command]
+    done = subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def words_of(text: str) -> list[str]:
+    """Words of an output without its numbers, which depend on the samples."""
+    return re.findall(r"[A-Za-z][\w-]+:?", text)
+
+
+def shown(folder: str) -> str:
+    """The outputs that the README of an example shows."""
+    text = (EXAMPLES / folder / "README.md").read_text()
+    return "\n".join(re.findall(r"^```\n(.*?)^```$", text, re.M | re.S))
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eighty texts of four classes, a file each."""
+    folder = tmp_path_factory.mktemp("texts")
+    rng = np.random.default_rng(0)
+    for label in ("fft", "linalg", "signal", "stats"):
+        (folder / label).mkdir()
+        for number in range(20):
+            own = rng.integers(0, 12, 30)
+            words = [f"{label}{word}" for word in own] + ["the", "of", "array"] * 4
+            (folder / label / f"{number}.txt").write_text(" ".join(words))
+    return folder
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_examples_are_short(folder: str) -> None:
+    """Below 60 lines each."""
+    for file in (EXAMPLES / folder).iterdir():
+        if file.suffix in (".py", ".sh"):
+            assert len(file.read_text().splitlines()) < LONGEST, file
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["text/texts.py", "embeddings/embeddings.py"])
+def test_folders_of_texts(name: str, texts: Path, tmp_path: Path) -> None:
+    """Scores of each classifier are printed, and a picture is drawn."""
+    (tmp_path / "few").symlink_to(texts)
+    if "embeddings" in name:  # of a hundred numbers, so more words
+        for file in texts.rglob("*.txt"):
+            file.write_text(file.read_text() + " ".join(f" w{n % 113}" for n in range(120)))
+    said = run(tmp_path, sys.executable, EXAMPLES / name, "few", "out.png")
+    assert set(words_of(said)) <= set(words_of(shown(name.split("/")[0])))
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_the_folder_to_try(tmp_path: Path) -> None:
+    """SciPy's documentation is there in ten classes."""
+    said = run(tmp_path, sys.executable, EXAMPLES / "text" / "make_folder.py", "scipy-docs")
+    assert re.fullmatch(r"scipy-docs: \d{3} texts\n", said)
+    assert len(list((tmp_path / "scipy-docs").iterdir())) == 10
+
+
+@pytest.mark.slow
+def test_newsgroups(texts: Path, tmp_path: Path) -> None:
+    """Three classifiers on posts in a table."""
+    lines = [
+        "\t".join(["train" if int(file.stem) < 14 else "test", file.parent.name, file.stem,
+                   file.read_text()])
+        for file in sorted(texts.rglob("*.txt"))
+    ]  # fmt: skip
+    (tmp_path / "posts.tsv").write_text("\n".join(lines))
+    script = EXAMPLES / "newsgroups" / "newsgroups.py"
+    said = run(tmp_path, sys.executable, script, "posts.tsv", "out.png")
+    assert said.startswith("56 posts to train, 24 to test")
+    assert set(words_of(said)) <= set(words_of(shown("newsgroups")))
+    assert (tmp_path / "out.png").exists()
+
+
+@pytest.mark.slow
+def test_single_cells(tmp_path: Path) -> None:
+    """A file of the old layout becomes one that `dhsk cv` reads, with the types of the cells."""
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(1.0, (40, 30)) + np.outer(np.arange(40) % 2, np.arange(30) < 10) * 3
+    rows, columns = np.nonzero(counts)
+    old = tmp_path / "old.h5ad"
+    with h5py.File(old, "w") as file:
+        file["raw.X/data"] = np.log1p(counts[rows, columns].astype(np.float32))
+        file["raw.X/indices"] = columns
+        file["raw.X/indptr"] = np.concatenate([[0], np.cumsum((counts > 0).sum(axis=1))])
+        file["raw.var"] = np.array([(b"G%d" % n,) for n in range(30)], [("index", "S8")])
+        cells = [(b"C%d" % n, n % 2) for n in range(40)]
+        file["obs"] = np.array(cells, [("index", "S8"), ("bulk_labels", "i1")])
+        file["uns/bulk_labels_categories"] = np.array([b"B cell", b"T cell"])
+    with zipfile.ZipFile(tmp_path / "scanpy.whl", "w") as archive:
+        archive.write(old, "scanpy/datasets/10x_pbmc68k_reduced.h5ad")
+    script = EXAMPLES / "single_cell" / "cells.py"
+    said = run(tmp_path, sys.executable, script, "scanpy.whl", "cells.h5ad")
+    assert said == "cells.h5ad: 40 cells, 30 genes, 2 types\n"
+    (line,) = re.findall(r"^(dhsk cv .+?)(?<!\\)$", (EXAMPLES / "single_cell" / "README.md")
+                         .read_text(), re.M | re.S)  # fmt: skip
+    said = run(tmp_path, "bash", "-c", line)
+    assert re.search(r"mean accuracy (1\.0|0\.9)", said)
+
+
+@pytest.fixture
+def digits(tmp_path: Path) -> Path:
+    """Few samples, as a table and as arrays."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(2.0, (60, 5)) + np.outer(np.arange(60) % 2, [9, 0, 0, 0, 0])
+    table = ["a,b,c,d,e,kind", *(",".join(map(str, [*x, "xy"[n % 2]])) for n, x in enumerate(X))]
+    (tmp_path / "table.csv").write_text("\n".join(table))
+    np.save(tmp_path / "counts.npy", X)
+    (tmp_path / "labels.txt").write_text("\n".join("xy"[n % 2] for n in range(60)))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_run_on_a_laptop(digits: Path) -> None:
+    """From a table to predictions."""
+    said = run(digits, "bash", EXAMPLES / "runs" / "laptop.sh", "table.csv", "kind", "out")
+    assert "best:   " in said
+    assert said.endswith("label\nx\ny\nx\n")
+
+
+@pytest.mark.slow
+def test_a_run_in_a_batch_job(digits: Path) -> None:
+    """From samples to a model, with the matrix on disk."""
+    said = run(digits, "bash", EXAMPLES / "runs" / "batch.sh", "counts.npy", "labels.txt", "out")
+    assert "all 1 tiles are sound" in said
+    assert "best:   " in said
+    assert (digits / "out" / "cv" / "model.dhsk").is_file()
