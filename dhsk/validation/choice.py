@@ -14,8 +14,10 @@ def choose(summary: Sequence[Cell], n_folds: int, *, simplest: bool) -> tuple[Ce
     with the fewest support vectors (of low rank: features), and of equals the highest mean [1]_.
     Otherwise the highest mean wins, of equals the first.
 
-        References     ----------     .. [1] L. Breiman, J. Friedman, C. J. Stone and R. A. Olshen,
-    "Classification and Regression        Trees" (1984), section 3.4.3.
+    References
+    ----------
+    .. [1] L. Breiman, J. Friedman, C. J. Stone and R. A. Olshen, "Classification and Regression
+       Trees" (1984), section 3.4.3.
     """
     rivals = [cell for cell in summary if cell.converged] or list(summary)
     highest = max(rivals, key=lambda cell: cell.mean)
