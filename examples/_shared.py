@@ -125,16 +125,18 @@ def plot(path: Path, panels: Sequence[tuple[str, Paper, Mapping[int, Best]]], ti
     figure = Figure(figsize=(1.5 + 4.6 * len(panels), 4.6), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for ax, (label, paper, measured) in zip(axes, panels, strict=True):
-        x = list(measured)
+        x = np.array(list(measured))
+        aside = 0.006 * (x.max() - x.min())  # or the error bars hide each other
         for number, name in enumerate(NAMES):
             mean, std = np.array([measured[n][name] for n in x]).T
             style: dict[str, Any] = {"color": COLOURS[name], "lw": 1.6}
-            ax.errorbar(x, mean, yerr=std, marker="o", ms=4, capsize=2, label=NAMES[name], **style)
+            ax.errorbar(x + (number - 2) * aside, mean, yerr=std, marker="o", ms=4, capsize=2, label=NAMES[name], **style)
             ax.plot(x, [paper[n][number] for n in x], ls=":", marker="x", ms=5, **style)
         ax.set_xlabel(label)
         ax.set_ylabel("accuracy in 5-fold cross-validation (%)")
         ax.grid(alpha=0.3)
-    axes[0].plot([], [], ls=":", marker="x", color="black", label="the paper")
-    axes[0].legend(fontsize=8)
+    handles, labels = axes[0].get_legend_handles_labels()
+    handles += axes[0].plot([], [], ls=":", marker="x", color="black")
+    axes[0].legend(handles, [*labels, "the paper"], fontsize=8)
     figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=110)
