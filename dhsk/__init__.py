@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from dhsk.samples.vectorizer import Vectorizer
     from dhsk.validation.cross_validate import cross_validate
+    from dhsk.validation.learning_curve import LearningCurve, learning_curve
     from dhsk.validation.representatives import representatives
     from dhsk.validation.result import CvResult
 
@@ -81,6 +82,7 @@ _HOME = {
         "hyperspherical_map", "multinomial_map", "open_samples", "projective_map", "read_labels",
     ],
     "validation.cross_validate": ["cross_validate"],
+    "validation.learning_curve": ["LearningCurve", "learning_curve"],
     "validation.representatives": ["representatives"],
     "validation.result": ["CvResult"],
 }  # fmt: skip
@@ -90,12 +92,12 @@ __all__ = [
     "CosineKernel", "CvResult", "DhskError",
     "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatKernelRidge",
     "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
-    "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LinearKernel",
+    "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel",
     "LowRank", "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
     "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "StoreError", "StoreMismatchError",
     "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect", "cross_validate",
-    "hyperspherical_map", "multinomial_map", "open_gram", "open_samples", "projective_map",
-    "read_labels", "repair_gram", "representatives",
+    "hyperspherical_map", "learning_curve", "multinomial_map", "open_gram", "open_samples",
+    "projective_map", "read_labels", "repair_gram", "representatives",
 ]  # fmt: skip
 
 

@@ -130,7 +130,8 @@ def plot(path: Path, panels: Sequence[tuple[str, Paper, Mapping[int, Best]]], ti
         for number, name in enumerate(NAMES):
             mean, std = np.array([measured[n][name] for n in x]).T
             style: dict[str, Any] = {"color": COLOURS[name], "lw": 1.6}
-            ax.errorbar(x + (number - 2) * aside, mean, yerr=std, marker="o", ms=4, capsize=2, label=NAMES[name], **style)
+            moved = x + (number - 2) * aside
+            ax.errorbar(moved, mean, yerr=std, marker=".", capsize=2, label=NAMES[name], **style)
             ax.plot(x, [paper[n][number] for n in x], ls=":", marker="x", ms=5, **style)
         ax.set_xlabel(label)
         ax.set_ylabel("accuracy in 5-fold cross-validation (%)")
