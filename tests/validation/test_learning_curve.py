@@ -50,7 +50,7 @@ def test_scores_are_those_of_scikit_learn(wine: Any, curve: dhsk.LearningCurve) 
                 for f, (train, test) in enumerate(folds):
                     own = train[:size]
                     model = SVC(C=C, kernel="precomputed", tol=1e-8)
-                        model.fit(K[np.ix_(own, own)], y[own])
+                    model.fit(K[np.ix_(own, own)], y[own])
                     expected[s, f] = model.score(K[np.ix_(test, own)], y[test])
             label = next(c["label"] for c in curve.summary_ if c["kernel"] == kernel.name)
             np.testing.assert_allclose(curve.test_scores({"label": label, "C": C}), expected)
