@@ -14,7 +14,7 @@ from dhsk.progress import Progress
 from dhsk.validation.folds import Classes
 from dhsk.validation.learning_curve import absolute_sizes, in_proportion
 
-KERNELS = [dhsk.HeatKernel.at_scale(13, 0.5), dhsk.CosineKernel(), dhsk.GaussianKernel(300.0)]
+KERNELS = [dhsk.HeatKernel.at_scale(13, 0.5), dhsk.CosineKernel(), dhsk.GaussianKernel(100.0)]
 
 
 @pytest.fixture(scope="module")
