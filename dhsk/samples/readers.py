@@ -20,8 +20,9 @@ from dhsk.samples.documents import (
     open_text_folder,
 )
 from dhsk.samples.h5ad import open_h5ad
+from dhsk.samples.market import matrix_of_folder, open_market
 from dhsk.samples.memory import from_anndata, from_memory, is_anndata
-from dhsk.samples.paths import JSONL, SVMLIGHT, TABLES, Origin, reading
+from dhsk.samples.paths import JSONL, MARKET, SVMLIGHT, TABLES, Origin, reading
 from dhsk.samples.svmlight import open_svmlight
 from dhsk.samples.table import open_table
 from dhsk.samples.texts import open_texts
@@ -59,6 +60,8 @@ def open_samples(
           as AnnData writes it;
         - `.h5ad`: `X`, or `KEY` (`layers/NAME`, `raw/X`), dense or CSR; needs h5py;
         - `.svm`, `.svmlight`, `.libsvm`: svmlight text;
+        - `.mtx`: a sparse matrix of Matrix Market; where barcodes.tsv and features.tsv or genes.tsv
+          are beside it, as 10x Genomics writes them, its columns are the samples; or their folder;
         - `.csv`, `.tsv`: numbers with or without a header, separated by commas, semicolons or tabs.
 
         or of raw texts, whose words are counted:
@@ -117,6 +120,8 @@ def open_samples(
             return open_chunked("X", partial(_lent, source))
         return from_memory(source)
     origin = Origin.of(source)
+    if origin.is_text_folder:
+        origin = matrix_of_folder(origin) or origin
     if is_text(origin, None if vectorizer is None else vectorizer.vocabulary, header):
         return _open_text(origin, vectorizer, drop_columns, header, id_column)
     named = [*drop_columns, *([] if id_column is None else [id_column])]
@@ -130,11 +135,13 @@ def open_samples(
     suffix = origin.suffix
     if suffix in _BINARY:
         return _BINARY[suffix](origin)
+    if suffix in MARKET:
+        return open_market(origin)
     if suffix in SVMLIGHT:
         return open_svmlight(origin, n_features)
     if suffix in TABLES:
         return open_table(origin, drop_columns, header, id_column)
-    known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *SVMLIGHT, *TABLES, *JSONL))
+    known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *MARKET, *SVMLIGHT, *TABLES, *JSONL))
     raise InputError(
         f"{origin.path} is in an unknown format ({suffix or 'no extension'}): "
         f"samples are read from {known}, and folders of .txt"

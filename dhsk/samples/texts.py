@@ -1,14 +1,11 @@
 """Samples of raw texts: counts of their words, in a temporary file."""
 
-import os
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from tempfile import TemporaryFile
-from typing import Final
-from weakref import finalize
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +14,11 @@ from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, csr_block
 from dhsk.samples.documents import Documents
+from dhsk.samples.spill import Spill
 from dhsk.samples.vectorizer import Vectorizer
 
-_PAIR: Final = 8
-"""Bytes of an entry in the temporary file: a number of a term and its count, four bytes each."""
+_PAIR: Final = np.dtype([("term", "i4"), ("count", "i4")])
+"""An entry in the temporary file: the number of a term, and its count in a text."""
 
 _WRITTEN: Final = 2**16
 """Number of entries that are written, or looked at, together."""
@@ -32,8 +30,7 @@ class EntryFile:
     """Pairs of a term's number and its count, in a temporary file that ends with the object."""
 
     def __init__(self) -> None:
-        self._file = TemporaryFile(prefix="dhsk-", buffering=0)  # noqa: SIM115  # as long as self
-        finalize(self, self._file.close)
+        self._spill = Spill(_PAIR)
         self._terms, self._counts = array("i"), array("i")
         self.size = 0
         """Number of entries."""
@@ -48,24 +45,16 @@ class EntryFile:
 
     def flush(self) -> None:
         """Write what was added."""
-        pairs = np.column_stack([np.array(part, np.int32) for part in (self._terms, self._counts)])
-        left = pairs.reshape(-1).view(np.uint8).data
-        while left:
-            left = left[self._file.write(left) :]
+        pairs = np.empty(len(self._terms), _PAIR)
+        pairs["term"], pairs["count"] = self._terms, self._counts
+        self._spill.append(pairs)
         self._terms, self._counts = array("i"), array("i")
 
-    def read(self, first: int, last: int) -> NDArray[np.int32]:
-        """Entries from `first` to before `last`, (last - first, 2); any thread may read."""
-        pairs = np.empty((last - first, 2), np.int32)
-        left, at = pairs.reshape(-1).view(np.uint8).data, first * _PAIR
-        while left:
-            done = os.preadv(self._file.fileno(), [left[: 2**30]], at)
-            if done == 0:
-                raise EOFError("the temporary file of the counts ends early")
-            left, at = left[done:], at + done
-        return pairs
+    def read(self, first: int, last: int) -> NDArray[Any]:
+        """Entries from `first` to before `last`; any thread may read."""
+        return self._spill.read(first, last)
 
-    def parts(self) -> Iterator[NDArray[np.int32]]:
+    def parts(self) -> Iterator[NDArray[Any]]:
         """All entries, some at a time."""
         for part in blocks(self.size, _WRITTEN):
             yield self.read(part.start, part.stop)
@@ -96,10 +85,10 @@ class TextSamples(Samples):
     def _blocks(self, rows: int) -> Iterator[Rows]:
         for part in blocks(self.shape[0], rows):
             pairs = self.entries.read(self.starts[part.start], self.starts[part.stop])
-            columns = self.columns[pairs[:, 0]]
+            columns = self.columns[pairs["term"]]
             kept = columns >= 0
             indptr = self.indptr[part.start : part.stop + 1]
-            yield csr_block(pairs[kept, 1], columns[kept], indptr, self.shape[1])
+            yield csr_block(pairs["count"][kept], columns[kept], indptr, self.shape[1])
 
     def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
         """Names of the texts, see `Samples.ids`."""
@@ -168,7 +157,7 @@ def _vocabulary(
     """Terms in enough texts, in their order, and the column of each number."""
     frequency = np.zeros(len(number_of), np.int64)
     for part in entries.parts():
-        frequency += np.bincount(part[:, 0], minlength=len(number_of))
+        frequency += np.bincount(part["term"], minlength=len(number_of))
     terms = sorted(t for t, n in number_of.items() if frequency[n] >= vectorizer.min_df)
     if not terms:
         raise InputError(
@@ -192,7 +181,7 @@ def _pointers(
         return starts
     indptr, row, total = np.zeros_like(starts), 1, 0
     for part, pairs in zip(blocks(entries.size, _WRITTEN), entries.parts(), strict=True):
-        kept = np.concatenate([[0], np.cumsum(columns[pairs[:, 0]] >= 0)])
+        kept = np.concatenate([[0], np.cumsum(columns[pairs["term"]] >= 0)])
         end = int(np.searchsorted(starts, part.stop, side="right"))
         indptr[row:end] = total + kept[starts[row:end] - part.start]
         total, row = total + int(kept[-1]), end

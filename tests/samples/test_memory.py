@@ -168,3 +168,36 @@ def test_texts_are_never_held(write, tmp_path):
     n_samples, growth = map(int, run.stdout.split())
     assert n_samples == N_TEXTS
     assert growth < TEXT_ALLOWANCE
+
+
+N_CELLS, GENES_PER_CELL, CELLS_ALLOWANCE = 30_000, 200, 40 * 2**20
+"""Cells of 6 million entries, 75 MB of text and 72 MB as CSR; and the bytes that reading them may
+take: 4 MiB of lines as text, parsed and as entries, and four blocks of 4 MiB of a scan."""
+
+
+def write_mtx(path: Path, cells: int) -> str:
+    """Genes by cells, in the order of the cells."""
+    genes = np.arange(1, 1 + 100 * GENES_PER_CELL, 100)
+    with path.open("w") as file:
+        file.write("%%MatrixMarket matrix coordinate integer general\n")
+        file.write(f"{100 * GENES_PER_CELL} {cells} {cells * GENES_PER_CELL}\n")
+        for cell in range(1, cells + 1):
+            file.write("".join(f"{gene} {cell} 3\n" for gene in genes))
+    (path.parent / "barcodes.tsv").write_text("".join(f"C{n}\n" for n in range(cells)))
+    return str(path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the resident size from /proc")
+def test_a_matrix_of_cells_is_never_held(tmp_path):
+    """75 MB of Matrix Market text are read in 40 MiB."""
+    for name in ("large", "small"):
+        (tmp_path / name).mkdir()
+    large = write_mtx(tmp_path / "large" / "x.mtx", N_CELLS)
+    small = write_mtx(tmp_path / "small" / "x.mtx", 30)
+    run = subprocess.run(
+        [sys.executable, "-c", GROWTH, large, small], capture_output=True, text=True, check=True
+    )
+    n_samples, growth = map(int, run.stdout.split())
+    assert n_samples == N_CELLS
+    assert growth < CELLS_ALLOWANCE, growth

@@ -214,8 +214,8 @@ def test_the_file_of_counts_ends_with_the_samples() -> None:
     file.flush()
     file.add([7], [5])
     file.flush()
-    assert file.read(1, 3).tolist() == [[1, 2], [7, 5]]
-    assert file.read(3, 3).shape == (0, 2)
+    assert file.read(1, 3).tolist() == [(1, 2), (7, 5)]
+    assert file.read(3, 3).shape == (0,)
 
 
 GOOD = '{"text": "alpha beta"}\n'
