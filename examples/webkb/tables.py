@@ -60,10 +60,10 @@ def grids(dim: int, quick: bool) -> Iterator[dict[str, Any]]:
         "kernels": [dhsk.GaussianKernel(sigma) for sigma in widths],
         "C": [3, 10, 30, 100, 300, 1000][::step],
     }
-    times = [4, 8, 16, 32, 64][::step]
+    times = [8, 16, 32, 64, 128][::step]
     yield {
         "kernels": ["cosine", *(dhsk.ParametrixKernel(s * unit) for s in times)],
-        "time_scale": [0.7, 0.8, 0.9, 1, 1.2, 1.4][::step],
+        "time_scale": [0.8, 0.9, 1, 1.2, 1.4, 2][::step],
         "C": [0.3, 1, 3, 10, 30, 100][::step],
     }
 
