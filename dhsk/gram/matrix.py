@@ -1,6 +1,5 @@
 """Gram matrices that are read from a store, derived from stored products or computed on demand."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from dhsk.execution.folder import TemporaryPlace
 from dhsk.gram.array import TiledArray
 from dhsk.gram.derive import check_derivable, check_digits
 from dhsk.gram.gather import gather
+from dhsk.gram.notebook import notebook_html
 from dhsk.gram.passes import diagonal, multiply
 from dhsk.gram.storage.indexing import Selector, to_indices
 from dhsk.gram.storage.store import GramStore
@@ -23,8 +23,6 @@ from dhsk.gram.tiles import TileSource
 from dhsk.kernels import Kernel, parse_kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.objects.places import Place, parse_place
-from dhsk.report.markup import table
-from dhsk.units import format_bytes
 
 
 class GramMatrix(TiledArray):
@@ -109,19 +107,8 @@ class GramMatrix(TiledArray):
         return f"<GramMatrix {n} x {m} {self.dtype} of {self.kernel.label}, {self.path}>"
 
     def _repr_html_(self) -> str:
-        """Small table for notebooks, like that of a Dask array."""
-        tile = tuple(part[0] for part in self.chunks)
-        of_tile = format_bytes(math.prod(tile) * self.dtype.itemsize)
-        origin = "computed on demand" if self._compute else "stored"
-        rows = [
-            ("Bytes", format_bytes(self.nbytes), of_tile),
-            ("Shape", self.shape, tile),
-            ("Data type", self.dtype, ""),
-            ("Kernel", self.kernel.label, ""),
-            ("Tiles", f"{self.tiling.n_tiles:,}, {origin}", ""),
-            ("Store", self.path, ""),
-        ]
-        return table(["", "Matrix", "Tile"], rows)
+        """Shape, kernel and store for notebooks, and a picture of some values where it is cheap."""
+        return notebook_html(self)
 
     # Kernels
 

@@ -37,9 +37,9 @@ def ring(ax: "Axes", x: float, y: float) -> None:
     ax.plot([x], [y], "o", markersize=13, mfc="none", mec=INK, mew=1.4, label="best")
 
 
-def legend(ax: "Axes") -> None:
-    """Draw a legend to the right of the axes."""
-    ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
+def legend(ax: "Axes", left: float = 1.02) -> None:
+    """Draw a legend to the right of the axes; `left` is its place, 1 where they end."""
+    ax.legend(loc="upper left", bbox_to_anchor=(left, 1), frameon=False, borderaxespad=0)
 
 
 def widened(low: float, high: float) -> tuple[float, float]:

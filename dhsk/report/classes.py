@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.report import confusion_figure
+from dhsk.report import class_figure, confusion_figure
 from dhsk.report.markup import Html, colour_scale, figure_row, joined, section, table
 from dhsk.report.mosaic import SHARES, SHARES_POWER, colours_of
 from dhsk.report.words import (
@@ -24,8 +24,9 @@ def classes(results: Results) -> Html:
     note = "Best cell, each sample predicted by the fold that did not train on it."
     note += _few_samples(results)
     sizes = np.array(results.class_counts)
-    shown = _table(results, np.array(results.confusion), sizes)
-    return section("Class by class", note, shown, anchor="classes")
+    counts = np.array(results.confusion)
+    shown = [*_bars(results, counts, "bars"), _table(results, counts, sizes)]
+    return section("Class by class", note, *shown, anchor="classes")
 
 
 def _few_samples(results: Results) -> str:
@@ -70,6 +71,7 @@ def held_out(results: Results) -> Html:
     return section(
         "Held-out test",
         note,
+        *_bars(results, counts, "bars of the test"),
         _table(results, counts, counts.sum(axis=1)),
         _matrix(results, counts, "Confusion matrix of the held-out test"),
         anchor="test",
@@ -92,6 +94,11 @@ def _table(results: Results, counts: NDArray[np.int64], sizes: NDArray[np.int64]
     ]
     head = ("class", "samples", "precision", "recall", "F1", "most often taken for")
     return table(head, rows, class_="numbers classes sortable")
+
+
+def _bars(results: Results, counts: NDArray[np.int64], name: str) -> list[Html]:
+    found = class_figure.bars(results, counts, name)
+    return [figure_row(found)] if found else []
 
 
 def _ratio(part: int, of: int) -> str:

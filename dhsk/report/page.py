@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dhsk.objects.places import Place
-from dhsk.report import choice, classes, fits, low_rank
+from dhsk.report import choice, classes, fits, low_rank, samples
 from dhsk.report.document import contents, document, target_of, write_page
 from dhsk.report.header import header, prepared
 from dhsk.report.markup import Html, joined, section, table, tag
@@ -48,6 +48,9 @@ def _page(results: Results, beside: Sequence[str]) -> str:
         classes.held_out(results),
         classes.classes(results),
         classes.confusion(results),
+        samples.roc(results),
+        samples.picture(results),
+        samples.mistakes(results),
         unfinished(results),
         fits.capacity(results),
         fits.spectrum(results),
@@ -67,15 +70,15 @@ def _plan(results: Results) -> Html:
 
 
 def _origin(results: Results, beside: Sequence[str]) -> Html:
-    samples = results.samples
-    zeros = f"{whole(samples.zero_rows)}, at the centre of the orthant"
+    own = results.samples
+    zeros = f"{whole(own.zero_rows)}, at the centre of the orthant"
     facts: list[tuple[str, object]] = [
         ("made by", f"dhsk {results.version}"),
         ("date", results.created),
-        ("samples", samples.source),
-        ("fingerprint", samples.fingerprint),
-        ("map to the sphere", samples.sphere_map),
-        *([("samples of zeros", zeros)] if samples.zero_rows else []),
+        ("samples", own.source),
+        ("fingerprint", own.fingerprint),
+        ("map to the sphere", own.sphere_map),
+        *([("samples of zeros", zeros)] if own.zero_rows else []),
         ("folds", results.folds.splitter),
         ("scorer", results.scoring),
     ]

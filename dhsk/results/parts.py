@@ -7,6 +7,7 @@ from typing import Any, Final
 from dhsk.caching import cached_value
 from dhsk.results.columns import Cell, Certificate, GridPoint, Row
 from dhsk.results.decision import Decision, decide
+from dhsk.results.examined import Examined
 
 HIGHEST: Final = "highest mean"
 SIMPLEST: Final = "one standard error"
@@ -162,6 +163,8 @@ class Results(RunFacts):
     confusion: tuple[tuple[int, ...], ...]
     """Counts (true, predicted) of `best` over the folds."""
     seconds: Timings
+    examined: Examined | None = None
+    """Single samples as the best cell saw them; None if that was not kept."""
     search: tuple[SearchStage, ...] = ()
     """Stages of the search for a time scale; empty if there was none."""
     search_ended: str = ""

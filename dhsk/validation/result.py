@@ -11,16 +11,13 @@ from dhsk.errors import InputError
 from dhsk.files import parse_json
 from dhsk.objects.places import Place, parse_place, written
 from dhsk.report import write_report
-from dhsk.report.markup import joined, table, tag
-from dhsk.report.words import brief, label, metric, named, score
+from dhsk.report.notebook import results_html
+from dhsk.report.words import metric, named, score
 from dhsk.results.columns import Row, flat
 from dhsk.results.parts import Results
 from dhsk.results.repeats import best_of_families, repeats_of, spread_of_repeats
 from dhsk.results.schema import encoded, read_results
 from dhsk.validation.out_of_fold import HeldOutPredictions, OutOfFold
-
-_SHOWN = 10
-"""Cells in a notebook."""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -169,10 +166,8 @@ class CvResult(Results):
         )
 
     def _repr_html_(self) -> str:
-        """Table of the best cells, for notebooks."""
-        head = ("kernel", "C", f"mean {metric(self)}", "std")
-        rows = [(label(c), brief(c.C), score(c.mean), score(c.std)) for c in self.cells[:_SHOWN]]
-        return joined([tag("p", repr(self)), table(head, rows)])
+        """Table of the best cells and heat maps of all, for notebooks."""
+        return results_html(self, repr(self))
 
     def to_frame(self) -> Any:
         """Return `results_` as a pandas DataFrame.

@@ -35,6 +35,18 @@ def test_notebooks_show_a_table_of_the_best_cells(result: dhsk.CvResult) -> None
     assert means == [f"{cell.mean:.3f}" for cell in result.cells[:10]]
 
 
+def test_notebooks_show_the_heat_maps(result: dhsk.CvResult) -> None:
+    """Two results in one notebook share no id, and references stay inside their picture."""
+    page = result._repr_html_()
+    maps = len({cell.rank for cell in result.summary})
+    assert page.count("<svg") == maps
+    other = dhsk.CvResult.from_json(OLD / ("cv.json" if maps > 1 else "cv-rank.json"))
+    ids, others = (set(re.findall(' id="([^"]+)"', one)) for one in (page, other._repr_html_()))
+    assert ids
+    assert not ids & others
+    assert set(re.findall(r"url\(#([^)]+)\)", page)) <= ids
+
+
 def test_a_frame_has_the_rows(result: dhsk.CvResult) -> None:
     """A column for each key, a line for each row."""
     frame = result.to_frame()

@@ -1,0 +1,142 @@
+"""Summary of single samples for the report: errors, ROC curves, a map by kernel PCA."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices
+from dhsk.results.examined import Examined, RocCurve, SampleMap, WrongSample
+from dhsk.validation.out_of_fold import OutOfFold
+
+MOST_WRONG: Final = 200
+"""Mistakes that are listed one by one."""
+
+MOST_POINTS: Final = 100
+"""Points of a curve."""
+
+MOST_MAPPED: Final = 800
+"""Samples of a map: a tenth of a second for its eigenvectors."""
+
+MOST_CURVES: Final = 30
+"""Classes up to which each one has a curve."""
+
+Values = Callable[[Indices], NDArray[Any]]
+"""Takes some samples, ascending; returns their kernel values, (n, n)."""
+
+
+def examine(found: OutOfFold, values: Values, names: Sequence[str] | None) -> Examined:
+    """Summarise what a cell predicted; of several repeats the first.
+
+    `values` gives kernel values; `names` are the ids of all samples, if there are any.
+    """
+    first = np.flatnonzero(found.repeat == 0)
+    samples, decisions = found.samples[first], found.decisions
+    codes = {name: k for k, name in enumerate(found.classes.tolist())}
+    true = np.array([codes[name] for name in found.true[first].tolist()], dtype=np.intp)
+    guess = np.array([codes[name] for name in found.predicted[first].tolist()], dtype=np.intp)
+    sides = None if decisions is None else _sides(decisions[first].astype(np.float64))
+    wrong = _wrong(true, guess, sides)
+    labels = found.classes.tolist()
+    return Examined(
+        n_wrong=int(np.count_nonzero(true != guess)),
+        wrong=tuple(
+            WrongSample(
+                sample=int(samples[k]),
+                name="" if names is None else str(names[samples[k]]),
+                true=labels[true[k]],
+                predicted=labels[guess[k]],
+                margin=margin,
+            )
+            for k, margin in wrong
+        ),
+        curves=() if sides is None else _curves(true, sides, labels),
+        map=_map(samples, true, guess, values),
+    )
+
+
+def _sides(decisions: Floats) -> Floats:
+    """Decisions for each class, (n, k): those of two classes have both signs."""
+    return np.column_stack([-decisions, decisions]) if decisions.ndim == 1 else decisions
+
+
+def _wrong(
+    true: Indices, guess: Indices, sides: Floats | None
+) -> Iterator[tuple[int, float | None]]:
+    """Places of mistakes and their margins, the surest first."""
+    places = np.flatnonzero(true != guess)
+    if sides is None:
+        return ((int(k), None) for k in places[:MOST_WRONG])
+    margins = sides[places, guess[places]] - sides[places, true[places]]
+    margins = np.where(np.isfinite(margins), margins, 0.0)  # a class that a fold lacked
+    order = np.argsort(-margins, kind="stable")[:MOST_WRONG]
+    return ((int(places[k]), float(f"{margins[k]:.4g}")) for k in order)
+
+
+def _curves(true: Indices, sides: Floats, labels: Sequence[Any]) -> tuple[RocCurve, ...]:
+    """Curve of each class against the rest; of two classes that of the second."""
+    from sklearn.metrics import auc, roc_curve
+
+    found = []
+    for k, label in enumerate(labels):
+        known = np.isfinite(sides[:, k])
+        positive = true[known] == k
+        if (k == 0 and len(labels) == 2) or positive.all() or not positive.any():
+            continue
+        false, right, _ = roc_curve(positive, sides[known, k])
+        area = float(auc(false, right))
+        kept = np.unique(np.linspace(0, len(false) - 1, MOST_POINTS).round().astype(int))
+        rates = (tuple(np.round(part[kept], 5).tolist()) for part in (false, right))
+        found.append(RocCurve(label, round(area, 6), *rates))
+    if len(found) > MOST_CURVES:
+        found = sorted(found, key=lambda curve: curve.area)[:MOST_CURVES]
+    return tuple(found)
+
+
+def _map(samples: Indices, true: Indices, guess: Indices, values: Values) -> SampleMap | None:
+    """Two leading components of kernel PCA on some of the samples; None for fewer than three."""
+    order = np.argsort(samples, kind="stable")
+    order = order[np.concatenate([[True], np.diff(samples[order]) > 0])]  # each sample once
+    if len(order) > MOST_MAPPED:
+        order = np.sort(np.random.default_rng(0).choice(order, MOST_MAPPED, replace=False))
+        order = order[np.argsort(samples[order])]
+    if len(order) < 3:
+        return None
+    members = samples[order]
+    points, shares = components(values(members))
+    return SampleMap(
+        samples=tuple(members.tolist()),
+        x=tuple(points[:, 0].tolist()),
+        y=tuple(points[:, 1].tolist()),
+        true=tuple(true[order].tolist()),
+        predicted=tuple(guess[order].tolist()),
+        shares=shares,
+    )
+
+
+def components(K: NDArray[Any]) -> tuple[Floats, tuple[float, float]]:
+    """Coordinates along two leading components, (n, 2), and their shares of the variance.
+
+    They are scaled to a largest coordinate of 1, and signed so that it is positive.
+    """
+    from scipy.linalg import eigh
+
+    K = np.asarray(K, dtype=np.float64)
+    means = K.mean(axis=0)
+    centred = K - means - means[:, None] + means.mean()
+    n, total = len(K), float(np.trace(centred))
+    found, vectors = eigh(centred, subset_by_index=(n - 2, n - 1))
+    found = np.maximum(found[::-1], 0.0)
+    points = vectors[:, ::-1] * np.sqrt(found)
+    largest = np.abs(points).max(axis=0)
+    signs = np.sign(points[np.abs(points).argmax(axis=0), [0, 1]])
+    points = points * np.where(largest > 0, signs, 1.0) / (largest.max() or 1.0)
+    shares = found / total if total > 0 else found
+    return np.round(points, 4) + 0.0, (round(float(shares[0]), 6), round(float(shares[1]), 6))
+
+
+def names_of(blocks: Iterator[Sequence[str]] | None, n: int) -> list[str] | None:
+    """Ids of all samples; None if they have none."""
+    return None if blocks is None else list(islice(chain.from_iterable(blocks), n))
