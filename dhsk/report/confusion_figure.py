@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.report.axes import GRID
 from dhsk.report.drawing import drawing
 from dhsk.report.markup import Html
 from dhsk.report.mosaic import SHARES, SHARES_POWER, mosaic, name_ticks
@@ -25,7 +26,7 @@ def confusion(results: Results, counts: NDArray[np.int64], title: str) -> Html:
     with drawing(title, side * len(counts), side * len(counts)) as picture:
         ax = picture.axes
         shades = np.where(counts > 0, shares, np.nan) ** SHARES_POWER
-        mosaic(ax, shades, texts, SHARES, "#e3e8ef", size)
+        mosaic(ax, shades, texts, SHARES, GRID, size)
         name_ticks(ax, rows, columns)
         ax.set_xlabel("predicted class")
         ax.set_ylabel("true class")

@@ -53,24 +53,27 @@ def mistakes(results: Results) -> Html:
     if not found.n_wrong:
         return section("Mistakes", "Every held-out sample was predicted right.", anchor="mistakes")
     named = any(one.name for one in found.wrong)
-    head = ("sample", *(("row",) if named else ()), "class", "taken for", "how sure")
+    sure = any(one.margin is not None for one in found.wrong)
+    head = ("sample", *(("row",) if named else ()), "class", "taken for",
+            *(("how sure",) if sure else ()))  # fmt: skip
     rows = [
         (
-            one.name or one.sample,
-            *((one.sample,) if named else ()),
-            str(one.true),
-            str(one.predicted),
-            brief(one.margin),
+            one.name or one.sample, *((one.sample,) if named else ()),
+            str(one.true), str(one.predicted), *((brief(one.margin),) if sure else ()),
         )
         for one in found.wrong
-    ]
+    ]  # fmt: skip
     some = len(found.wrong) < found.n_wrong
-    listed = f", of which the {len(found.wrong)} surest are listed" if some else ""
+    listed = f", of which {len(found.wrong)} are listed" if some else ""
     note = (
         f"{count_of(found.n_wrong, 'sample')} that the best cell took for another class{listed}; "
-        "rows count from 0. How sure: the decision for the predicted class less that for the true "
-        "one. Sure mistakes are worth a look: their labels may be wrong."
+        "rows count from 0."
     )
+    if sure:
+        note += (
+            " How sure: the decision for the predicted class less that for the true one. Sure "
+            "mistakes are worth a look: their labels may be wrong."
+        )
     long = " long" if len(rows) > 20 else ""
-    shown = table(head, rows, class_=f"numbers mistakes sortable{long}")
+    shown = table(head, rows, class_=f"mistakes sortable{long}")
     return section("Mistakes", note, shown, anchor="mistakes")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from time import perf_counter
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
 from dhsk.units import parse_bytes
 from dhsk.validation.choice import choose
 from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, ExactEngine, TriedKernel
+from dhsk.validation.examined import examine
 from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, make_grid
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
 from dhsk.validation.input import open_square
@@ -238,6 +240,8 @@ def cross_validate(
         winner, scores = _scores(grid, stages.tried, simplest=look and not default)
         fitted = perf_counter()
         facts = engine.facts(winner)
+        seen = scores["held_out_"].of(scores["best"].point)
+        examined = examine(seen, partial(engine.among, winner), square)
         on_all = {}
         if refit or held_out is not None:
             on_all = _refit(engine, winner, scores["best"].C, grid, held_out, options)
@@ -249,6 +253,7 @@ def cross_validate(
         **vars(facts), **_of_grid(grid), **scores, **on_all,
         version=version("dhsk"), created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         low_rank=low_rank, search=tuple(stages.stages), search_ended=stages.ended,
+        examined=examined,
         seconds=Timings(gram=prepared, fits=fitted - begin - prepared, total=ended - begin),
     )  # fmt: skip
 

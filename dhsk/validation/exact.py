@@ -8,8 +8,9 @@ from time import perf_counter
 from typing import Any, Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.options import RunOptions
@@ -102,6 +103,9 @@ class Engine(Protocol):
 
     def facts(self, winner: Any) -> RunFacts:
         """Samples, plan and spectrum of the winner."""
+
+    def among(self, winner: Any, members: Indices) -> NDArray[Any]:
+        """Values of the winner's kernel among some samples, ascending, (n, n)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,6 +295,10 @@ class ExactEngine:
         )
         solver.forget_rounds()
         return model, certificate(solver.pairs(), self._with_balls(solver, 0, fits), 0)
+
+    def among(self, winner: TriedMatrix, members: Indices) -> NDArray[Any]:
+        """Values of the winner's kernel among some samples."""
+        return winner.matrix.source.block(members)[:, : len(members)]
 
     def facts(self, winner: TriedMatrix) -> RunFacts:
         """Samples, plan, leading eigenvalues and trace of the winner's matrix."""

@@ -1,14 +1,17 @@
 """Summary of single samples for the report: errors, ROC curves, a map by kernel PCA."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
+from dhsk.gram.matrix import GramMatrix
 from dhsk.results.examined import Examined, RocCurve, SampleMap, WrongSample
+from dhsk.samples import Samples
+from dhsk.validation.input import Square
 from dhsk.validation.out_of_fold import OutOfFold
 
 MOST_WRONG: Final = 200
@@ -23,14 +26,24 @@ MOST_MAPPED: Final = 800
 MOST_CURVES: Final = 30
 """Classes up to which each one has a curve."""
 
+MAPPED_BYTES: Final = 1 << 26
+"""Largest size of the samples of a map, if they are dense."""
+
+SPREAD_OUT: Final = 20 * MOST_MAPPED
+"""Samples from which on those of a map are runs of neighbours, so that few parts are read."""
+
+RUN: Final = 25
+"""Samples of a run."""
+
 Values = Callable[[Indices], NDArray[Any]]
 """Takes some samples, ascending; returns their kernel values, (n, n)."""
 
 
-def examine(found: OutOfFold, values: Values, names: Sequence[str] | None) -> Examined:
+def examine(found: OutOfFold, values: Values, source: Square) -> Examined:
     """Summarise what a cell predicted; of several repeats the first.
 
-    `values` gives kernel values; `names` are the ids of all samples, if there are any.
+    `values` gives kernel values; `source` are the samples, of which the ids are read if they have
+    any and there are mistakes.
     """
     first = np.flatnonzero(found.repeat == 0)
     samples, decisions = found.samples[first], found.decisions
@@ -38,7 +51,8 @@ def examine(found: OutOfFold, values: Values, names: Sequence[str] | None) -> Ex
     true = np.array([codes[name] for name in found.true[first].tolist()], dtype=np.intp)
     guess = np.array([codes[name] for name in found.predicted[first].tolist()], dtype=np.intp)
     sides = None if decisions is None else _sides(decisions[first].astype(np.float64))
-    wrong = _wrong(true, guess, sides)
+    wrong = list(_wrong(true, guess, sides))
+    names = _ids(source) if wrong else None
     labels = found.classes.tolist()
     return Examined(
         n_wrong=int(np.count_nonzero(true != guess)),
@@ -53,7 +67,7 @@ def examine(found: OutOfFold, values: Values, names: Sequence[str] | None) -> Ex
             for k, margin in wrong
         ),
         curves=() if sides is None else _curves(true, sides, labels),
-        map=_map(samples, true, guess, values),
+        map=_map(_Seen(samples, true, guess), values, _most_mapped(source)),
     )
 
 
@@ -95,13 +109,19 @@ def _curves(true: Indices, sides: Floats, labels: Sequence[Any]) -> tuple[RocCur
     return tuple(found)
 
 
-def _map(samples: Indices, true: Indices, guess: Indices, values: Values) -> SampleMap | None:
+class _Seen(NamedTuple):
+    """Samples that were held out, and numbers of their classes, (n,) each."""
+
+    samples: Indices
+    true: Indices
+    guess: Indices
+
+
+def _map(seen: _Seen, values: Values, most: int) -> SampleMap | None:
     """Two leading components of kernel PCA on some of the samples; None for fewer than three."""
-    order = np.argsort(samples, kind="stable")
-    order = order[np.concatenate([[True], np.diff(samples[order]) > 0])]  # each sample once
-    if len(order) > MOST_MAPPED:
-        order = np.sort(np.random.default_rng(0).choice(order, MOST_MAPPED, replace=False))
-        order = order[np.argsort(samples[order])]
+    samples, true, guess = seen
+    order = np.unique(samples, return_index=True)[1]  # ascending, each once
+    order = order[_chosen(len(order), most)]
     if len(order) < 3:
         return None
     members = samples[order]
@@ -137,6 +157,28 @@ def components(K: NDArray[Any]) -> tuple[Floats, tuple[float, float]]:
     return np.round(points, 4) + 0.0, (round(float(shares[0]), 6), round(float(shares[1]), 6))
 
 
-def names_of(blocks: Iterator[Sequence[str]] | None, n: int) -> list[str] | None:
-    """Ids of all samples; None if they have none."""
-    return None if blocks is None else list(islice(chain.from_iterable(blocks), n))
+def _chosen(n: int, most: int) -> Indices:
+    """Some of n samples, ascending: all, a random part, or of very many some runs."""
+    if n <= most:
+        return np.arange(n)
+    if n <= SPREAD_OUT:
+        return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    starts = np.linspace(0, n - RUN, max(1, most // RUN)).round().astype(np.intp)
+    return (starts[:, None] + np.arange(RUN)).ravel()
+
+
+def _most_mapped(source: Square) -> int:
+    """Samples of a map: fewer if they are dense and have very many features."""
+    if isinstance(source, np.ndarray):
+        return MOST_MAPPED
+    if isinstance(source, GramMatrix):
+        dim, sparse = source.dim, source.header.nnz[0] is not None
+    else:
+        dim, sparse = source.shape[1], source.is_sparse
+    return MOST_MAPPED if sparse else max(RUN, min(MOST_MAPPED, MAPPED_BYTES // (8 * dim)))
+
+
+def _ids(source: Square) -> list[str] | None:
+    """Ids of all samples; None if they have none, or are no longer at hand."""
+    blocks = source.ids(1 << 16) if isinstance(source, Samples) else None
+    return None if blocks is None else list(chain.from_iterable(blocks))

@@ -7,7 +7,9 @@ from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dhsk.arrays import Indices
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
@@ -242,6 +244,11 @@ class LowRankEngine:
             n_features=found.width,
             gradient=float(found.relative.max()),
         )
+
+    def among(self, winner: Tried, members: Indices) -> NDArray[Any]:
+        """Values of the winner's kernel among some samples, which are read once more."""
+        rows = self._row_map(winner.kernel).some_of(self._samples, members)
+        return winner.kernel.of_rows(rows)
 
     def facts(self, winner: Tried) -> RunFacts:
         """Samples, plan and trace; no eigenvalues are computed."""

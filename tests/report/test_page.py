@@ -87,7 +87,7 @@ def test_facts_appear(page: Any, fact: str) -> None:
 def test_every_figure_is_described(page: Any) -> None:
     """Each figure has a title, a description and a label for readers who do not see it."""
     n = page.tags.count("svg")
-    assert n == 7  # heat, kernels without a time, folds, confusion, capacity, two of eigenvalues
+    assert n == 8  # heat, others without a time, folds, bars, confusion, capacity, eigenvalues
     assert page.tags.count("title") == n + 1
     assert page.tags.count("desc") == n
     assert page.values("role") == ["img"] * n
@@ -128,7 +128,7 @@ def test_labels_are_escaped_everywhere(results: Any, written: Any, page_of: Any)
 def test_dollars_in_a_name_are_no_formula(results: Any, page_of: Any) -> None:
     """A class called $x$ keeps its dollars in the figures too."""
     page = page_of(results(classes=["$x$", "b"]))
-    assert page.words.count("$x$") == 3  # the table, a row and a column of the confusion matrix
+    assert page.words.count("$x$") == 4  # bars, table, a row and a column of the confusion matrix
 
 
 CASES: dict[str, dict[str, Any]] = {
