@@ -30,7 +30,8 @@ def _decision(results: Results) -> Html:
     """Say which kernel is the simplest that is about as good; nothing of one kernel alone."""
     if len(results.decision.compared) == 1:
         return Html()
-    return tag("p", f"Decision: {results.decision.sentence}.", class_="decision")
+    sentence = results.decision.sentence.replace(" ± ", unbroken(" ± "))
+    return tag("p", f"Decision: {sentence}.", class_="decision")
 
 
 def _lede(results: Results) -> str:

@@ -67,7 +67,7 @@ def examine(found: OutOfFold, values: Values, source: Square) -> Examined:
             for k, margin in wrong
         ),
         curves=() if sides is None else _curves(true, sides, labels),
-        map=_map(_Seen(samples, true, guess), values, _most_mapped(source)),
+        map=_map(_SeenSamples(samples, true, guess), values, _most_mapped(source)),
     )
 
 
@@ -109,7 +109,7 @@ def _curves(true: Indices, sides: Floats, labels: Sequence[Any]) -> tuple[RocCur
     return tuple(found)
 
 
-class _Seen(NamedTuple):
+class _SeenSamples(NamedTuple):
     """Samples that were held out, and numbers of their classes, (n,) each."""
 
     samples: Indices
@@ -117,7 +117,7 @@ class _Seen(NamedTuple):
     guess: Indices
 
 
-def _map(seen: _Seen, values: Values, most: int) -> SampleMap | None:
+def _map(seen: _SeenSamples, values: Values, most: int) -> SampleMap | None:
     """Two leading components of kernel PCA on some of the samples; None for fewer than three."""
     samples, true, guess = seen
     order = np.unique(samples, return_index=True)[1]  # ascending, each once
