@@ -251,7 +251,8 @@ def _training(model: SvcModel | LowRankModel) -> list[tuple[str, str]]:
         source = f" of {notes['source']}" if notes.get("source") else ""
         by = f", by dhsk {notes['dhsk']}" if notes.get("dhsk") else ""
         rows.append(("trained on", f"{notes['n_samples']:,} samples{source}{by}"))
-    own = {"C", "kernel", "tol", "loss", "sphere_map", "zero_rows"}  # shown by themselves
+    # Shown by themselves; the time scale is that of the kernel, unless one was given as a whole.
+    own = {"C", "kernel", "time_scale", "tol", "loss", "sphere_map", "zero_rows"}
     given = {k: v for k, v in dict(notes.get("parameters", {})).items() if k not in own}
     words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     return [*rows, *([("parameters", ", ".join(words))] if words else [])]
