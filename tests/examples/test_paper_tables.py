@@ -17,10 +17,12 @@ def run(script: str, out: Path, *arguments: str) -> "subprocess.CompletedProcess
 
 
 CASES = {
+    "lafferty_lebanon/curves.py": ("webkb", "quick/curves", "exact heat"),
+    "figure1/figure1.py": ("", "quick/figure1", "parametrix at 60"),
     "sp500/table4.py": ("sp500", "quick/table4", "exact heat"),
     "webkb/tables.py": ("webkb", "quick/tables", "exact heat"),
 }
-"""Folder of the data, written files without their endings, and a word of the table."""
+"""Folder of the data, if there are any; written files without their endings; words of the table."""
 
 
 @pytest.mark.parametrize("script", CASES)
@@ -32,7 +34,7 @@ def test_slice(script: str, tmp_path: Path) -> None:
     first = run(script, tmp_path, "--quick", "--runs", "1")
     assert first.returncode == 0, first.stderr
     assert word in first.stdout
-    assert "..." in first.stderr
+    assert "..." in first.stderr or not folder
     assert (tmp_path / f"{written}.md").read_text() in first.stdout
     assert (tmp_path / f"{written}.png").read_bytes()[:4] == b"\x89PNG"
     again = run(script, tmp_path, "--quick", "--runs", "1")
@@ -40,7 +42,7 @@ def test_slice(script: str, tmp_path: Path) -> None:
     assert "..." not in again.stderr
 
 
-@pytest.mark.parametrize("script", CASES)
+@pytest.mark.parametrize("script", [script for script in CASES if CASES[script][0]])
 def test_missing_data_are_named(script: str, tmp_path: Path) -> None:
     """A folder without the data ends with exit code 2 and one sentence."""
     ended = run(script, tmp_path / "out", "--data", str(tmp_path))
