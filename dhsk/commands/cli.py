@@ -47,8 +47,9 @@ from dhsk.units import human_seconds, parse_bytes
 def commands() -> None:
     """Exact heat kernels on the hypersphere: Gram matrices larger than memory, and SVMs on them.
 
-    SAMPLES is FILE or FILE:KEY: .npy, .npz, .zarr, .h5ad, .csv, .tsv, .svm; rows are samples. FILE
-    may be s3://BUCKET/KEY, for labels too.
+    SAMPLES is FILE or FILE:KEY: .npy, .npz, .zarr, .h5ad, .mtx, .parquet, .feather, .csv, .tsv or
+    .svm, whose rows are samples; or raw texts: .jsonl, the column KEY of a table, a folder of .txt
+    files. FILE may be s3://BUCKET/KEY, for labels too.
     """
 
 

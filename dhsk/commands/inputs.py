@@ -9,7 +9,7 @@ from dhsk.commands.options import TableOptions
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, check_writable
 from dhsk.samples import Samples, Vectorizer, open_samples
-from dhsk.samples.paths import JSONL, TABLES, Origin
+from dhsk.samples.paths import ARROW, JSONL, TABLES, Origin
 from dhsk.samples.table import TableSamples
 
 
@@ -52,7 +52,7 @@ def label_source(labels: str | None, source: str) -> str:
     """
     if labels is None and ":" in source and not Path(source).exists():
         origin = Origin.of(source)
-        if origin.key is not None and origin.suffix in (*TABLES, *JSONL):
+        if origin.key is not None and origin.suffix in (*TABLES, *JSONL, *ARROW):
             raise click.UsageError(
                 f"{source} holds the samples: name the labels with --labels, as --labels "
                 f"{shlex.quote(f'{origin.path}:NAME')}"
@@ -87,7 +87,7 @@ def _is_same_file(out: Place, path: str) -> bool:
 
 def refuse_bare_column(source: str, labels: str | None) -> None:
     """Raise InputError for a column name given as a file: the message has the right words."""
-    own = {".h5ad": "obs/"} | dict.fromkeys(TABLES, "")
+    own = {".h5ad": "obs/"} | dict.fromkeys((*TABLES, *ARROW), "")
     place = next((own[end] for end in own if source.lower().endswith(end)), None)
     if labels is None or place is None or ":" in labels or Path(labels).exists():
         return
@@ -101,4 +101,6 @@ def refuse_bare_column(source: str, labels: str | None) -> None:
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:
     """Column of the samples' own table that holds the labels, hence no feature; or empty."""
     file, _, column = (labels or "").rpartition(":")
-    return (column,) if file == source and column and file.lower().endswith(TABLES) else ()
+    return (
+        (column,) if file == source and column and file.lower().endswith((*TABLES, *ARROW)) else ()
+    )

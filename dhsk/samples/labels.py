@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.errors import InputError
+from dhsk.samples.arrow import arrow_labels
 from dhsk.samples.binary import archive_keys, choose_key, load_array, load_member
 from dhsk.samples.dialect import is_number
 from dhsk.samples.documents import folder_labels, json_labels
 from dhsk.samples.h5ad import h5ad_labels
-from dhsk.samples.paths import JSONL, SVMLIGHT, TABLES, TEXT_FILES, Origin
+from dhsk.samples.paths import ARROW, JSONL, SVMLIGHT, TABLES, TEXT_FILES, Origin
 from dhsk.samples.svmlight import svmlight_labels
 from dhsk.samples.table import listed_names, read_columns, read_records
 from dhsk.samples.zarr_folder import zarr_labels
@@ -37,7 +38,7 @@ def read_labels(
         - `.npz`: the array `PART` (by default the only one, or `y`, or `labels`);
         - `.txt`: one label per line;
         - `.h5ad` and zarr folders: the array `PART`, of AnnData `obs/COLUMN`;
-        - `.csv`, `.tsv`: the column `PART` (by default the only one);
+        - `.csv`, `.tsv`, `.parquet`, `.feather`: the column `PART` (by default the only one);
         - `.jsonl`: the field `PART`;
         - a folder of text files: the subfolder of each, as in scikit-learn's `load_files`;
         - `.svm`, `.svmlight`, `.libsvm`: the labels that begin its lines.
@@ -199,6 +200,8 @@ def _load(origin: Origin, n_samples: int, header: bool | None) -> NDArray[Any]:
             origin.refuse_key("one label a line")
             with origin.reading(), origin.open_text() as text:
                 return _numbers_or_text(text.read().splitlines())
+        case suffix if suffix in ARROW:
+            return arrow_labels(origin)
         case suffix if suffix in JSONL:
             return json_labels(origin)
         case suffix if suffix in TABLES:
@@ -206,7 +209,9 @@ def _load(origin: Origin, n_samples: int, header: bool | None) -> NDArray[Any]:
         case suffix if suffix in SVMLIGHT:
             origin.refuse_key("the labels begin its lines")
             return svmlight_labels(origin)
-    known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *TEXT_FILES, *JSONL, *TABLES, *SVMLIGHT))
+    known = ", ".join(
+        (".npy", ".npz", ".zarr", ".h5ad", *ARROW, *TEXT_FILES, *JSONL, *TABLES, *SVMLIGHT)
+    )
     raise InputError(
         f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "
         f"labels are read from {known}"

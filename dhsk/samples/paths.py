@@ -22,6 +22,7 @@ from dhsk.objects.places import Place, is_url
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 JSONL = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 TEXT_FILES = (".txt", ".txt.gz")
+ARROW = (".parquet", ".feather")
 MARKET = (".mtx", ".mtx.gz")
 SVMLIGHT = (".svm", ".svm.gz", ".svmlight", ".svmlight.gz", ".libsvm", ".libsvm.gz")
 

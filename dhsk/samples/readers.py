@@ -3,16 +3,19 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from numpy.typing import ArrayLike
 
 from dhsk.errors import InputError
+from dhsk.samples.arrow import holds_texts, open_arrow
 from dhsk.samples.base import Samples
 from dhsk.samples.binary import open_npy, open_npz
 from dhsk.samples.chunked import open_chunked
 from dhsk.samples.documents import (
+    TEXT_FIELD,
     Documents,
     is_text,
     open_json_lines,
@@ -22,7 +25,7 @@ from dhsk.samples.documents import (
 from dhsk.samples.h5ad import open_h5ad
 from dhsk.samples.market import matrix_of_folder, open_market
 from dhsk.samples.memory import from_anndata, from_memory, is_anndata
-from dhsk.samples.paths import JSONL, MARKET, SVMLIGHT, TABLES, Origin, reading
+from dhsk.samples.paths import ARROW, JSONL, MARKET, SVMLIGHT, TABLES, Origin, reading
 from dhsk.samples.svmlight import open_svmlight
 from dhsk.samples.table import open_table
 from dhsk.samples.texts import open_texts
@@ -62,17 +65,19 @@ def open_samples(
         - `.svm`, `.svmlight`, `.libsvm`: svmlight text;
         - `.mtx`: a sparse matrix of Matrix Market; where barcodes.tsv and features.tsv or genes.tsv
           are beside it, as 10x Genomics writes them, its columns are the samples; or their folder;
+        - `.parquet`, `.feather`: columns of numbers, or `KEY`, a column of lists of numbers; needs
+          pyarrow;
         - `.csv`, `.tsv`: numbers with or without a header, separated by commas, semicolons or tabs.
 
         or of raw texts, whose words are counted:
 
         - `.jsonl`: the field `KEY` (by default `text`) of an object a line;
-        - `.csv:KEY`, `.tsv:KEY`: the column `KEY`;
+        - `.csv:KEY`, `.tsv:KEY`, `.parquet:KEY`, `.feather:KEY`: the column `KEY`;
         - a folder: its `.txt` files and those of its subfolders, in the order of their names.
 
         The text formats may be compressed: `.csv.gz`.
     drop_columns
-        Names of columns of a CSV or TSV file that are not features; without a header, their
+        Names of columns of a table that are not features; without a header, their
         numbers, counted from 0.
     header
         Whether the first row of a CSV or TSV file names its columns; None to detect it.
@@ -124,6 +129,14 @@ def open_samples(
         origin = matrix_of_folder(origin) or origin
     if is_text(origin, None if vectorizer is None else vectorizer.vocabulary, header):
         return _open_text(origin, vectorizer, drop_columns, header, id_column)
+    if origin.suffix in ARROW:
+        vocabulary = None if vectorizer is None else vectorizer.vocabulary
+        if holds_texts(origin, vocabulary):
+            origin = replace(origin, key=TEXT_FIELD)
+        found = open_arrow(origin, drop_columns, id_column)
+        if isinstance(found, Documents):
+            return open_texts(found, vectorizer or Vectorizer())
+        return found
     named = [*drop_columns, *([] if id_column is None else [id_column])]
     if named and origin.suffix not in TABLES:
         raise InputError(
@@ -141,7 +154,9 @@ def open_samples(
         return open_svmlight(origin, n_features)
     if suffix in TABLES:
         return open_table(origin, drop_columns, header, id_column)
-    known = ", ".join((".npy", ".npz", ".zarr", ".h5ad", *MARKET, *SVMLIGHT, *TABLES, *JSONL))
+    known = ", ".join(
+        (".npy", ".npz", ".zarr", ".h5ad", *ARROW, *MARKET, *SVMLIGHT, *TABLES, *JSONL)
+    )
     raise InputError(
         f"{origin.path} is in an unknown format ({suffix or 'no extension'}): "
         f"samples are read from {known}, and folders of .txt"
