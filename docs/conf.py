@@ -45,6 +45,13 @@ html_show_sourcelink = False
 html_copy_source = False
 html_last_updated_fmt = None
 html_context = {"default_mode": "auto"}
+html_sidebars = {  # pages without others below them have room instead
+    page: []
+    for page in (
+        "benchmarks", "choosing", "commands", "files", "glossary", "large", "limits",
+        "mathematics", "s3", "start",
+    )
+}  # fmt: skip
 html_theme_options = {
     "logo": {"text": "dhsk"},
     "navbar_align": "left",

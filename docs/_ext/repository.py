@@ -1,9 +1,11 @@
 """Files of the repository as pages, and links between them.
 
-A line ``<!-- from: deploy/slurm/README.md -->`` in a page stands for the text of that file. Links
-to a file that is a page so become links to the page; those to other files become their paths.
+A line ``<!-- from: deploy/slurm/README.md -->`` in a page stands for the text of that file, or for
+the cells of a notebook with their outputs. Links to a file that is a page so become links to the
+page; those to other files become their paths.
 """
 
+import json
 import re
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
@@ -23,6 +25,33 @@ def pages_of(docs: Path) -> dict[str, str]:
         found[f"docs/{name}.md"] = name
         found |= dict.fromkeys(FROM.findall(page.read_text(encoding="utf-8")), name)
     return found
+
+
+def text_of(file: Path) -> str:
+    """Text of a Markdown file, or of a notebook as Markdown."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix != ".ipynb":
+        return text
+    return "\n\n".join(cell_text(cell) for cell in json.loads(text)["cells"])
+
+
+def cell_text(cell: dict[str, Any]) -> str:
+    """A cell of a notebook as Markdown, its outputs below its code."""
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        return source
+    shown = [f"```python\n{source}\n```"]
+    for output in cell["outputs"]:
+        data = output.get("data", {"text/plain": output.get("text", "")})
+        if "image/png" in data:
+            picture = "".join(data["image/png"].split())
+            shown.append(f"![Output of the cell above](data:image/png;base64,{picture})")
+        elif "text/html" in data:
+            html = "".join(data["text/html"])
+            shown.append(f"````{{raw}} html\n{html}\n````")
+        else:
+            shown.append(f"```text\n{''.join(data['text/plain']).rstrip()}\n```")
+    return "\n\n".join(shown)
 
 
 def insert_files(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -50,8 +79,7 @@ def insert_files(app: Sphinx, docname: str, source: list[str]) -> None:
     def inserted(match: re.Match[str]) -> str:
         file = match[1]
         app.env.note_dependency(str(docs.parent / file))
-        text = (docs.parent / file).read_text(encoding="utf-8")
-        return turned(text, PurePosixPath(file).parent)
+        return turned(text_of(docs.parent / file), PurePosixPath(file).parent)
 
     own = turned(source[0], PurePosixPath("docs") / here)
     source[0] = FROM.sub(inserted, own)

@@ -1,5 +1,6 @@
 """The examples for today's users run on a small part of their data, and say what READMEs show."""
 
+import json
 import os
 import re
 import subprocess
@@ -124,6 +125,23 @@ def test_single_cells(tmp_path: Path) -> None:
                          .read_text(), re.M | re.S)  # fmt: skip
     said = run(tmp_path, "bash", "-c", line)
     assert re.search(r"mean accuracy (1\.0|0\.9)", said)
+
+
+@pytest.mark.slow
+def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cells run one after the other, here on fewer texts, and each shows what it gave."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda: None)
+    cells = json.loads((EXAMPLES / "notebook" / "texts.ipynb").read_text())["cells"]
+    codes = [cell for cell in cells if cell["cell_type"] == "code"]
+    names: dict[str, Any] = {}
+    for cell in codes:
+        assert cell["outputs"], cell["source"]
+        assert all(output["output_type"] != "error" for output in cell["outputs"])
+        code = "".join(cell["source"]).replace('*parts, "spatial", "stats"', '"fft", "integrate"')
+        exec(compile(code, "texts.ipynb", "exec"), names)
+    assert len(set(names["labels"])) == 2
+    assert names["result"].best_score_ > 0.9
 
 
 @pytest.fixture
