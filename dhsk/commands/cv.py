@@ -158,6 +158,7 @@ class FinalOptions:
     test: str | None
     test_labels: str | None
     overwrite: bool
+    eigenvalues: bool | None
 
     def held_out(
         self, table: TableOptions, vectorizer: Vectorizer | None
@@ -181,6 +182,11 @@ final_options = gathered(
     click.option("--test-labels", help="Their labels, FILE or FILE:COLUMN."),
     click.option(
         "--overwrite", is_flag=True, help="Replace the results of another run that are in --out."
+    ),
+    click.option(
+        "--eigenvalues/--no-eigenvalues",
+        default=None,
+        help="Eigenvalues of the best kernel in the report. [default: up to 1,000 samples]",
     ),
 )
 
@@ -229,7 +235,7 @@ def cv(
     run = partial(
         _cross_validate, opened, y, **kernels, **grid.rest, cv=grid.folds, random_state=grid.seed,
         low_rank=LowRank(**low_rank) if low_rank else None, groups=groups, refit=final.model,
-        test=held_out, memory=cluster.memory, out=out,
+        test=held_out, memory=cluster.memory, out=out, eigenvalues=final.eigenvalues,
     )  # fmt: skip
     with made_folder(out):
         check_writable(out)

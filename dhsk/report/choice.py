@@ -116,7 +116,7 @@ def search(results: Results) -> Html:
     rows = [
         (
             number,
-            listed(trial.time_scales),
+            listed(trial.time_scales) or "–",
             f"{listed(trial.C_scaled)} over the spread" if trial.C_scaled else listed(trial.C),
             named(trial.best),
             score(trial.best.mean),
@@ -162,7 +162,8 @@ def cells(results: Results) -> Html:
     proof = EXACT if exact else low_rank.proof(results)
     note = (
         f"{_order(results)}; mean and standard deviation are of the {metric(results)}. {proof}; "
-        "the times of the fits are summed. A click on a head sorts the table."
+        "the times of the fits are summed. A click on a head sorts the table"
+        f"{', which scrolls' if long else ''}."
     )
     shown = table(head, rows, class_=f"numbers cells sortable{long}")
     return section("All cells", note, shown, anchor="cells")

@@ -42,9 +42,9 @@ def _bounds(proof: Certificate) -> str:
 def spectrum(results: Results) -> Html:
     """Return the eigenvalues of the best kernel and their share of the trace.
 
-    It is empty of low rank, for which no eigenvalues are computed.
+    It is empty where no eigenvalues were computed.
     """
-    if results.low_rank is not None:
+    if not results.eigenvalues:
         return Html()
     title = "Eigenvalues of the best kernel"
     values, exact = np.array(results.eigenvalues), results.eigenvalues_exact
@@ -52,7 +52,7 @@ def spectrum(results: Results) -> Html:
     noise = results.samples.n_samples * np.finfo(np.float64).eps * max(values, default=0.0)
     drawn = values[values > noise]
     if not drawn.size:
-        return section(title, "No eigenvalues were computed, or none is above zero.")
+        return section(title, "No eigenvalue is above zero.")
     hidden = len(values) - len(drawn)
     note = f"The Gram matrix: {count_of(len(drawn), 'eigenvalue')}, largest first"
     panels = [spectrum_figure.decay(drawn, exact=exact)]

@@ -10,6 +10,7 @@ from dhsk.report.words import (
     penalty_text,
     score,
     two_digits,
+    unbroken,
     whole,
 )
 from dhsk.results.columns import Cell
@@ -19,6 +20,9 @@ ANCHOR = "unfinished"
 
 _SHOWN = 30
 """Cells that are listed one by one."""
+
+SHORT = 24
+"""Names of fewer characters stand on one line."""
 
 
 def warning(results: Results) -> Html:
@@ -147,8 +151,9 @@ def _exponent(value: float) -> int:
 
 def marked(results: Results, cell: Cell) -> Html:
     """Return the name of a kernel, with a mark if fits of the cell did not converge."""
+    name = unbroken(cell.label) if len(cell.label) < SHORT else cell.label
     if cell.converged:
-        return joined([cell.label])
+        return joined([name])
     fits = count_of(len(results.rows_of[cell.point]), "fit")
     words = f"{results.unfinished(cell)} of {fits} not converged"
-    return joined([cell.label, tag("small", words, class_="warning")])
+    return joined([name, tag("small", words, class_="warning")])

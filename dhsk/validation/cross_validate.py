@@ -1,6 +1,6 @@
 """Cross-validation of SVMs over kernels, times, C and folds: exact, or of low rank."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +19,7 @@ from dhsk.files import full_disk_is_budget
 from dhsk.kernels import HeatKernel
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.results.columns import Cell, summarise
+from dhsk.results.examined import Examined
 from dhsk.results.parts import FewSamples, LowRank, Splitting, Timings
 from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
 from dhsk.units import parse_bytes
@@ -27,7 +28,7 @@ from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, ExactEngine, Trie
 from dhsk.validation.examined import examine
 from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, make_grid
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
-from dhsk.validation.input import open_square
+from dhsk.validation.input import Square, open_square
 from dhsk.validation.low_rank import LowRankEngine, checked
 from dhsk.validation.matrices import KernelMatrices
 from dhsk.validation.old_names import random_state_of, without_old_names
@@ -63,6 +64,7 @@ def cross_validate(
     store: str | Place | None = None,
     out: str | Place | None = None,
     random_state: int = 0,
+    eigenvalues: bool | None = None,
     progress: Show = None,
     **old_names: Any,
 ) -> CvResult:
@@ -158,6 +160,11 @@ def cross_validate(
         from which the same call goes on where it was, and the rows of `CvResult.results_` in
         `results.csv`, which is replaced, in one step, after each kernel. One that is there is
         removed once the samples are read.
+    eigenvalues
+        Whether to compute the leading eigenvalues of the best kernel's matrix, for the report. None
+        for up to 1,000 samples, where they take a tenth of a second; of more they take passes over
+        the matrix, about as long as all fits of a small grid. None are computed on working sets or
+        of low rank.
     random_state
         Seed of the shuffled folds, and of the landmarks.
     progress
@@ -227,6 +234,7 @@ def cross_validate(
         table=places["table"],
         scratch=scratch_in(places["journal"]),
         on_demand=store is None,
+        eigenvalues=eigenvalues,
     )
     with full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on:
         options = replace(options, client=computed_on, report=report)
@@ -240,8 +248,7 @@ def cross_validate(
         winner, scores = _scores(grid, stages.tried, simplest=look and not default)
         fitted = perf_counter()
         facts = engine.facts(winner)
-        seen = scores["held_out_"].of(scores["best"].point)
-        examined = examine(seen, partial(engine.among, winner), square)
+        examined = _examined(engine, winner, scores, square)
         on_all = {}
         if refit or held_out is not None:
             on_all = _refit(engine, winner, scores["best"].C, grid, held_out, options)
@@ -256,6 +263,14 @@ def cross_validate(
         examined=examined,
         seconds=Timings(gram=prepared, fits=fitted - begin - prepared, total=ended - begin),
     )  # fmt: skip
+
+
+def _examined(
+    engine: Engine, winner: TriedKernel, scores: Mapping[str, Any], square: Square
+) -> Examined:
+    """What the report shows of single samples, as the best cell saw them."""
+    seen = scores["held_out_"].of(scores["best"].point)
+    return examine(seen, partial(engine.among, winner), square)
 
 
 def _is_auto(name: str, value: Any) -> bool:

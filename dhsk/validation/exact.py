@@ -36,7 +36,7 @@ from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.ball import balls_about_few
 from dhsk.solvers.decomposition import RoundWatch
-from dhsk.solvers.eigenvalues import leading_eigenvalues
+from dhsk.solvers.eigenvalues import SMALL, leading_eigenvalues
 from dhsk.solvers.problems import make_pairs, members_of_classes
 from dhsk.solvers.round_checkpoint import PREFIX, RoundCheckpoint
 from dhsk.solvers.sources import ArraySource
@@ -62,6 +62,14 @@ LEFT_OUT: Final = (
 """Row of the plan of a grid on working sets."""
 
 
+NOT_ASKED: Final = (
+    "eigenvalues",
+    f"not asked for: of more than {SMALL:,} samples they take passes over the matrix; "
+    "--eigenvalues computes them (in Python eigenvalues=True)",
+)
+"""Row of the plan of a grid of many samples."""
+
+
 @dataclass(frozen=True)
 class CvOptions(RunOptions):
     """Where a grid is computed, and where finished kernels are kept."""
@@ -70,6 +78,8 @@ class CvOptions(RunOptions):
     """CSV file for the rows of finished kernels; None for no file."""
     on_demand: bool = False
     """Whether kernel values may be computed on demand, as no store was asked for."""
+    eigenvalues: bool | None = None
+    """Whether to compute those of the best kernel; None for few samples only."""
 
 
 class TriedKernel(Protocol):
@@ -308,7 +318,9 @@ class ExactEngine:
         if self._on_sets:
             gram = [(what, value) for what, value in gram if what in ("matrix", "on disk")]
             gram.append(LEFT_OUT)
-        else:
+        elif self._options.eigenvalues is None and source.n > SMALL:
+            gram = [*gram, NOT_ASKED]
+        elif self._options.eigenvalues is not False:
             self._options.report(Progress("eigenvalues", 0, 1))
             values, exact = leading_eigenvalues(source)
             self._options.report(Progress("eigenvalues", 1, 1))

@@ -257,3 +257,23 @@ def test_held_out_samples_score_the_refitted_winner(digits: Any) -> None:
         dhsk.cross_validate(X, y, C=1, cv=2, test=(X[:2, :63], [1, 3]))
     with pytest.raises(dhsk.InputError, match=r"no samples that a model could keep"):
         dhsk.cross_validate(np.eye(300), y, kernels="precomputed", C=1, cv=2, refit=True)
+
+
+def test_eigenvalues_are_computed_if_cheap_or_asked_for(
+    counts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of few samples, or by the user's word; the plan says why there are none."""
+    monkeypatch.setattr("dhsk.validation.exact.SMALL", 50)
+    y = np.tile([0, 1], 30)
+
+    def plan(n: int, eigenvalues: bool | None) -> tuple[int, str]:
+        X = counts(60, 5)[:n]
+        found = dhsk.cross_validate(X, y[:n], time_scale=1.0, C=1.0, cv=2, eigenvalues=eigenvalues)
+        return len(found.eigenvalues), dict(found.plan).get("eigenvalues", "")
+
+    assert plan(50, None) == (50, "")
+    number, why = plan(60, None)
+    assert number == 0
+    assert "--eigenvalues computes them" in why
+    assert plan(60, True) == (60, "")
+    assert plan(50, False) == (0, "")
