@@ -18,6 +18,7 @@ def run(script: str, out: Path, *arguments: str) -> "subprocess.CompletedProcess
 
 CASES = {
     "lafferty_lebanon/curves.py": ("webkb", "quick/curves", "exact heat"),
+    "tcga/imputation.py": ("tcga", "quick/imputation", "heat times total"),
     "figure1/figure1.py": ("", "quick/figure1", "parametrix at 60"),
     "sp500/table4.py": ("sp500", "quick/table4", "exact heat"),
     "webkb/tables.py": ("webkb", "quick/tables", "exact heat"),
