@@ -12,7 +12,7 @@ from dhsk.commands.cv import cv
 from dhsk.commands.info import info
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.kernel import kernel
-from dhsk.commands.manner import Commands
+from dhsk.commands.manner import COMPLETION, Commands
 from dhsk.commands.options import (
     ClusterOptions,
     KernelOptions,
@@ -41,7 +41,9 @@ from dhsk.units import human_seconds, parse_bytes
 
 
 @click.group(
-    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    epilog=COMPLETION,
 )
 @click.version_option(package_name="dhsk")
 def commands() -> None:

@@ -7,10 +7,20 @@ from typing import Any
 
 import click
 
+from dhsk.commands.parameters import Source
 from dhsk.verbosity import Verbosity, set_verbosity
 
 REPORTS = ("info", "kernel", "plan")
 """Commands whose output is what was asked for: quiet ones print it without anything else."""
+
+SOURCES = ("groups", "labels", "repair", "samples", "source", "test", "test_labels")
+"""Parameters that are FILE or FILE:KEY."""
+
+COMPLETION = """\b
+Completion of commands, options, files and kernels, in bash (or zsh, fish):
+  eval "$(_DHSK_COMPLETE=bash_source dhsk)"
+"""
+"""End of the help."""
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "dask", "distributed", "zarr")
 
@@ -19,7 +29,10 @@ class Commands(click.Group):
     """A group whose commands all have the options `--quiet` and `--verbose`."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Add a command with the common options."""
+        """Add a command with the common options, whose files the shell completes."""
+        for parameter in cmd.params:
+            if parameter.name in SOURCES:
+                parameter.type = Source()
         cmd.params += [_quiet(), _verbose()]
         super().add_command(cmd, name)
 

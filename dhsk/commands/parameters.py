@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from dhsk.kernels import NAMED
 from dhsk.objects.places import is_url, parse_place
@@ -90,10 +91,33 @@ class WholeNumbers(click.ParamType):  # type: ignore[type-arg]  # as above
             self.fail(f"{value!r} is not a list of whole numbers such as 100,200,300", param, ctx)
 
 
+class Source(click.ParamType):  # type: ignore[type-arg]  # as above
+    """FILE or FILE:KEY; the shell completes files."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """Take any text."""
+        del param, ctx
+        return str(value)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        """Leave it to the shell."""
+        del ctx, param
+        return [CompletionItem(incomplete, type="file")]
+
+
 class Names(click.ParamType):  # type: ignore[type-arg]  # as above
     """One or more kernels, separated by commas."""
 
     name = "kernels"
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        """Complete the last kernel of the list."""
+        del ctx, param
+        before, comma, last = incomplete.rpartition(",")
+        found = [name for name in NAMED if name.startswith(last)]
+        return [CompletionItem(f"{before}{comma}{name}") for name in found]
 
     def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
         """Parse, or fail with a usage error."""

@@ -1,8 +1,8 @@
 """Samples in memory: numpy arrays and scipy sparse matrices."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, check_real, csr_block, dense_block, flat_shape
+from dhsk.samples.binary import in_blocks
 from dhsk.samples.names import names_in
 
 
@@ -22,12 +23,17 @@ class DenseSamples(Samples):
     shape: tuple[int, int]
     array: NDArray[Any] = field(repr=False)
     feature_names: tuple[str, ...] | None = field(default=None, repr=False)
+    sample_names: tuple[str, ...] | None = field(default=None, repr=False)
     is_sparse = False
     nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         for part in blocks(self.shape[0], rows):
             yield dense_block(self.array[part])
+
+    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
+        """Names of the samples, see `Samples.ids`."""
+        return in_blocks(self.sample_names, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +45,7 @@ class CsrSamples(Samples):
     nnz: int
     matrix: Any = field(repr=False)
     feature_names: tuple[str, ...] | None = field(default=None, repr=False)
+    sample_names: tuple[str, ...] | None = field(default=None, repr=False)
     is_sparse = True
 
     @property
@@ -53,6 +60,10 @@ class CsrSamples(Samples):
             entries = slice(indptr[0], indptr[-1])
             data, indices = matrix.data[entries].copy(), matrix.indices[entries].copy()
             yield csr_block(data, indices, indptr, self.shape[1])
+
+    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
+        """Names of the samples, see `Samples.ids`."""
+        return in_blocks(self.sample_names, rows)
 
 
 def is_anndata(X: Any) -> bool:
@@ -79,7 +90,40 @@ def from_anndata(adata: Any) -> Samples:
         raise InputError("the AnnData object has no X: give one of its layers, adata.layers[NAME]")
     if hasattr(values, "to_memory"):  # backed by a file, and sparse
         values = values.to_memory()
-    return from_memory(values, "adata.X", [str(name) for name in adata.var_names])
+    return _with_ids(
+        from_memory(values, "adata.X", [str(name) for name in adata.var_names]), adata.obs_names
+    )
+
+
+def from_table(X: Any, drop_columns: Sequence[str] = (), id_column: str | None = None) -> Samples:
+    """Wrap an array, a sparse matrix, or a table such as a pandas DataFrame.
+
+    `drop_columns` and `id_column` are columns of the table that are not features. Without
+    `id_column`, an index of text names the samples. A DataFrame of sparse columns stays sparse.
+    Raises `InputError` as `from_memory`, or if there is no such column.
+    """
+    left_out = [*drop_columns, *([] if id_column is None else [id_column])]
+    columns = list(getattr(X, "columns", ()))
+    unknown = next((name for name in left_out if name not in columns), None)
+    if unknown is not None:
+        listed = ", ".join(map(str, columns[:10])) or "none"
+        raise InputError(f"X has no column {unknown!r}: its columns are {listed}")
+    ids = getattr(X, "index", None) if id_column is None else list(map(str, X[id_column]))
+    if left_out:
+        X = X[[name for name in columns if name not in left_out]]
+    dtypes = getattr(X, "dtypes", ())
+    if hasattr(X, "sparse") and len(dtypes) and all(hasattr(d, "fill_value") for d in dtypes):
+        matrix = X.sparse.to_coo().tocsr()
+        return _with_ids(from_memory(matrix, "X", names_in(X.columns) or ()), ids)
+    return _with_ids(from_memory(X), ids)
+
+
+def _with_ids(samples: Any, ids: Any) -> Samples:
+    """The same samples with names, if these are text, one a sample."""
+    names = names_in(ids) if hasattr(ids, "__iter__") else None
+    if names is None or len(names) != samples.shape[0]:
+        return cast("Samples", samples)
+    return cast("Samples", replace(samples, sample_names=names))
 
 
 def from_memory(

@@ -24,7 +24,7 @@ from dhsk.samples.documents import (
 )
 from dhsk.samples.h5ad import open_h5ad
 from dhsk.samples.market import matrix_of_folder, open_market
-from dhsk.samples.memory import from_anndata, from_memory, is_anndata
+from dhsk.samples.memory import from_anndata, from_table, is_anndata
 from dhsk.samples.paths import ARROW, JSONL, MARKET, SVMLIGHT, TABLES, Origin, reading
 from dhsk.samples.svmlight import open_svmlight
 from dhsk.samples.table import open_table
@@ -123,7 +123,7 @@ def open_samples(
             return from_anndata(source)
         if hasattr(source, "chunks") and hasattr(source, "shape"):
             return open_chunked("X", partial(_lent, source))
-        return from_memory(source)
+        return from_table(source, drop_columns, id_column)
     origin = Origin.of(source)
     if origin.is_text_folder:
         origin = matrix_of_folder(origin) or origin
