@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dhsk.commands.parameters import Source
+from dhsk.commands.parameters import SourceParameter
 from dhsk.verbosity import Verbosity, set_verbosity
 
 REPORTS = ("info", "kernel", "plan")
@@ -32,7 +32,7 @@ class Commands(click.Group):
         """Add a command with the common options, whose files the shell completes."""
         for parameter in cmd.params:
             if parameter.name in SOURCES:
-                parameter.type = Source()
+                parameter.type = SourceParameter()
         cmd.params += [_quiet(), _verbose()]
         super().add_command(cmd, name)
 

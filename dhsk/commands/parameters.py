@@ -91,7 +91,7 @@ class WholeNumbers(click.ParamType):  # type: ignore[type-arg]  # as above
             self.fail(f"{value!r} is not a list of whole numbers such as 100,200,300", param, ctx)
 
 
-class Source(click.ParamType):  # type: ignore[type-arg]  # as above
+class SourceParameter(click.ParamType):  # type: ignore[type-arg]  # as above
     """FILE or FILE:KEY; the shell completes files."""
 
     name = "text"
