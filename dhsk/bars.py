@@ -6,10 +6,6 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeAlias
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
-
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -40,6 +36,10 @@ def show_progress() -> Iterator[OnProgress]:
     if verbosity() < Verbosity.USUAL:
         yield ignore
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
     console = Console(stderr=True)
     if verbosity() is Verbosity.VERBOSE or not (sys.stderr.isatty() or console.is_jupyter):
         yield PlainLines()
@@ -55,7 +55,7 @@ def show_progress() -> Iterator[OnProgress]:
         yield shown_on(bars)
 
 
-def shown_on(bars: Bars) -> OnProgress:
+def shown_on(bars: Any) -> OnProgress:
     """Function that shows each stage as a bar."""
     rows: dict[str, Any] = {}
 

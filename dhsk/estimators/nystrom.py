@@ -10,6 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.arrays import Rows
+from dhsk.bars import Show, shown
 from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
@@ -29,7 +30,6 @@ from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
 from dhsk.nystrom.landmarks import require_room
 from dhsk.objects.places import Place, parse_place
-from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
 
@@ -228,7 +228,7 @@ class NystromFeatures(
         check_is_fitted(self)
         return self._transform(X)
 
-    def write(self, X: Any, path: str | Place, *, progress: OnProgress | None = None) -> da.Array:
+    def write(self, X: Any, path: str | Place, *, progress: Show = None) -> da.Array:
         """Write features of samples to a zarr array, block by block, on threads of this process.
 
         If this call is interrupted, the same call computes only the missing blocks, and the
@@ -244,7 +244,7 @@ class NystromFeatures(
             Folder or ``s3://`` prefix for the array. Missing blocks of an unfinished array are read
             as NaN.
         progress
-            Called with a `Progress` after every block.
+            Function that is called with a `Progress` after every block; True for bars.
 
         Returns
         -------
@@ -265,9 +265,9 @@ class NystromFeatures(
         """
         check_is_fitted(self)
         samples, place, features = self._opened(X), parse_place("path", path), self._features
-        with in_scikit_words(self):
+        with in_scikit_words(self), shown(progress) as report:
             room = own_room(self._bytes())
-            stored = store_features(samples, features, place, room, progress or ignore)
+            stored = store_features(samples, features, place, room, report)
         features.row_map.warn(samples)
         return stored
 

@@ -8,6 +8,7 @@ from distributed import Client
 from numpy.typing import ArrayLike
 
 from dhsk.arrays import Rows
+from dhsk.bars import Show, shown
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.selection import check_choice, check_landmark_tol, numbered
@@ -20,7 +21,6 @@ from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import LossName, LowRankOptions, check_loss, train_low_rank
 from dhsk.objects.places import Place
-from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
 
 
@@ -197,7 +197,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         self,
         samples: Any,
         y: ArrayLike,
-        progress: OnProgress | None = None,
+        progress: Show = None,
         journal: str | Place | None = None,
     ) -> Self:
         """Fit to samples in a file, which may be larger than memory.
@@ -209,7 +209,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         y
             Labels, (N,).
         progress
-            Called with `Progress` events.
+            Function that is called with `Progress` events; True for bars.
         journal
             Folder or ``s3://`` prefix for a checkpoint. If this call is killed, the same call
             resumes from it and gives the same model, if `random_state` is a number. It can be
@@ -228,7 +228,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
             The fit needs more memory than there is.
         """
         opened, labels, weights = self._opened(samples, y)
-        return self._fit(opened, labels, weights, progress or ignore, journal)
+        with shown(progress) as report:
+            return self._fit(opened, labels, weights, report, journal)
 
     def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
         return self.dtype or usual_dtype(kernel, n_samples, self.n_components)

@@ -8,6 +8,7 @@ from distributed import Client
 from numpy.typing import ArrayLike
 
 from dhsk.arrays import Rows
+from dhsk.bars import Show, shown
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
@@ -17,7 +18,6 @@ from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
 from dhsk.objects.places import Place, parse_place
-from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRule
 
 FOLDS: Final = 5
@@ -161,7 +161,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         self,
         samples: Any,
         y: ArrayLike,
-        progress: OnProgress | None = None,
+        progress: Show = None,
         journal: str | Place | None = None,
     ) -> Self:
         """Fit to samples in a file, of which only those that the fit needs are in memory.
@@ -173,7 +173,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         y
             Labels, (N,).
         progress
-            Called with `Progress` events.
+            Function that is called with `Progress` events; True for bars.
         journal
             Folder or ``s3://`` prefix for checkpoints. The same call resumes after an interruption
             and ends with the same model; remove the folder when the model is saved. None for no
@@ -192,7 +192,8 @@ class HeatSVC(HeatClassifier[SvcModel]):
             The fit needs more memory, or more disk space, than there is.
         """
         opened, labels, weights = self._opened(samples, y)
-        return self._fit(opened, labels, weights, progress or ignore, journal)
+        with shown(progress) as report:
+            return self._fit(opened, labels, weights, report, journal)
 
     def _train(
         self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions

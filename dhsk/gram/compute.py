@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack, overload
 
 from distributed import Client
 
+from dhsk.bars import Show, shown
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryPlace, temporary_place
 from dhsk.execution.folder_check import shared_by_workers
@@ -30,7 +31,7 @@ from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tile_tasks import compute_share, compute_tiles
 from dhsk.kernels import Kernel, one_or_several, parse_kernel
 from dhsk.objects.places import Place, free_bytes, is_url, parse_place
-from dhsk.progress import OnProgress, ignore
+from dhsk.progress import OnProgress
 from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule, warn_of_zero_rows
 from dhsk.units import parse_bytes
 
@@ -49,7 +50,7 @@ class GramOptions(TypedDict, total=False):
     layout: str
     part: tuple[int, int] | None
     scratch: str | Place | None
-    progress: OnProgress | None
+    progress: Show
 
 
 @overload
@@ -76,7 +77,7 @@ def compute_gram(
     layout: str = "triangle",
     part: tuple[int, int] | None = None,
     scratch: str | Place | None = None,
-    progress: OnProgress | None = None,
+    progress: Show = None,
 ) -> GramMatrix | GramMatrices:
     """Compute the Gram matrix of samples, tile by tile, into a zarr store.
 
@@ -135,7 +136,7 @@ def compute_gram(
         Where the temporary folder is made if there is no `store`: a folder that all workers share,
         or ``s3://BUCKET/PREFIX``. None for the system's folder for temporary files.
     progress
-        Called with a `Progress` after every tile.
+        Function that is called with a `Progress` after every tile; True for bars.
 
     Returns
     -------
@@ -187,13 +188,13 @@ def compute_gram(
     """
     _check_layout(layout)
     asked = None if part is None else parse_part(part)
-    report = progress or ignore
     limit = None if memory is None else parse_bytes(memory)
     given = one_or_several(kernel)
     sides = open_sides(X, Y)
     kernels = [parse_kernel(one, sides[0].shape[1]) for one in given]
     chosen_map = check_kernels(kernels, sides, sphere_map, product_dtype)
     with ExitStack() as stack:
+        report = stack.enter_context(shown(progress))
         worker_client = stack.enter_context(computing(client))
         plan_with = partial(
             make_plan,
