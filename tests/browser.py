@@ -122,10 +122,23 @@ class Browser:
         size = self.value("document.documentElement.scrollWidth")
         return Opened([said for event in self._events if (said := _complaint(event))], text, size)
 
-    def screenshot(self, page: Path, png: Path, width: int = 1280, *, dark: bool = False) -> None:
-        """Draw the whole page, as high as it is, into a file."""
+    def screenshot(
+        self,
+        page: Path,
+        png: Path,
+        width: int = 1280,
+        *,
+        height: int | None = None,
+        dark: bool = False,
+    ) -> None:
+        """Draw a page into a file: whole, or as much of its top as `height` says."""
         self.open(page, width, dark=dark)
-        shot = self._call("Page.captureScreenshot", captureBeyondViewport=True, format="png")
+        part = {}
+        if height is not None:
+            part["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        shot = self._call(
+            "Page.captureScreenshot", captureBeyondViewport=True, format="png", **part
+        )
         png.write_bytes(base64.b64decode(shot["data"]))
 
     def value(self, expression: str) -> Any:

@@ -3,9 +3,20 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.report import capacity_figure, low_rank, spectrum_figure
-from dhsk.report.markup import Html, figure_row, section, table
-from dhsk.report.words import brief, count_of, duration, two_digits, unbroken, whole
+from dhsk.report import capacity_figure, curve_figure, low_rank, spectrum_figure
+from dhsk.report.curve_figure import Points
+from dhsk.report.markup import Html, Keyed, figure_row, section, table
+from dhsk.report.words import (
+    brief,
+    count_of,
+    duration,
+    metric,
+    penalty_text,
+    score,
+    two_digits,
+    unbroken,
+    whole,
+)
 from dhsk.results.columns import Certificate
 from dhsk.results.parts import Results
 
@@ -17,6 +28,29 @@ CAPACITY = (
     "bound (Zhao & Song 2017, section 2.3): it says how far the samples determine the classifier, "
     "and promises no score."
 )
+
+
+def learning(results: Results, curve: Points) -> Html:
+    """Return score against number of training samples; empty if there is no learning curve."""
+    if not curve:
+        return Html()
+    note = (
+        f"Mean {metric(results)} on held-out samples, each family of kernels at its best, with "
+        "standard errors over the folds. A curve that still rises at its end would gain from more "
+        "samples. The sections below count all sizes together."
+    )
+    head = ("training samples", "kernel", "C", f"mean {metric(results)}", "standard error")
+    rows = [
+        (
+            whole(one["train_size"]), one["label"],
+            Keyed(penalty_text(one["C"]), one["C"]), score(one["mean"]), score(one["sem"]),
+        )
+        for one in curve
+    ]  # fmt: skip
+    shown = figure_row([curve_figure.learning(curve, metric(results))])
+    return section(
+        "Learning curve", note, shown, table(head, rows, class_="sortable"), anchor="learning"
+    )
 
 
 def capacity(results: Results) -> Html:

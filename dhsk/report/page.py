@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dhsk.objects.places import Place
 from dhsk.report import choice, classes, fits, low_rank, samples
+from dhsk.report.curve_figure import Points
 from dhsk.report.document import contents, document, target_of, write_page
 from dhsk.report.header import header, prepared
 from dhsk.report.markup import Html, joined, section, table, tag
@@ -13,7 +14,9 @@ from dhsk.report.words import duration, whole
 from dhsk.results.parts import Results
 
 
-def write_report(results: Results, path: str | Place, beside: Sequence[str] = ()) -> None:
+def write_report(
+    results: Results, path: str | Place, beside: Sequence[str] = (), curve: Points = ()
+) -> None:
     """Write a cross-validation as one HTML page that loads nothing.
 
     The same results give the same bytes, with the same versions of dhsk and matplotlib. The page
@@ -27,19 +30,22 @@ def write_report(results: Results, path: str | Place, beside: Sequence[str] = ()
         The file to write; its folder must exist.
     beside
         Names of files in the same folder, which the page links to.
+    curve
+        Points of a learning curve, whose fits the results are; see `LearningCurve.best_by_kernel_`.
 
     Raises
     ------
     InputError
         There is no such folder.
     """
-    page = _page(results, beside)
+    page = _page(results, beside, curve)
     write_page(page, target_of(path))
 
 
-def _page(results: Results, beside: Sequence[str]) -> str:
+def _page(results: Results, beside: Sequence[str], curve: Points) -> str:
     title = f"Cross-validation of {results.samples.source}"
     sections = [
+        fits.learning(results, curve),
         choice.grid(results),
         low_rank.features(results),
         choice.search(results),

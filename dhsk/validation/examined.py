@@ -45,7 +45,7 @@ def examine(found: OutOfFold, values: Values, source: Square) -> Examined:
     `values` gives kernel values; `source` are the samples, of which the ids are read if they have
     any and there are mistakes.
     """
-    first = np.flatnonzero(found.repeat == 0)
+    first = _last_of_each(found.samples, np.flatnonzero(found.repeat == 0))
     samples, decisions = found.samples[first], found.decisions
     codes = {name: k for k, name in enumerate(found.classes.tolist())}
     true = np.array([codes[name] for name in found.true[first].tolist()], dtype=np.intp)
@@ -69,6 +69,12 @@ def examine(found: OutOfFold, values: Values, source: Square) -> Examined:
         curves=() if sides is None else _curves(true, sides, labels),
         map=_map(_SeenSamples(samples, true, guess), values, _most_mapped(source)),
     )
+
+
+def _last_of_each(samples: Indices, places: Indices) -> Indices:
+    """Places of different samples: splitters may hold one out several times; the last counts."""
+    back = np.unique(samples[places][::-1], return_index=True)[1]
+    return places[len(places) - 1 - back]
 
 
 def _sides(decisions: Floats) -> Floats:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import InputError
 from dhsk.kernels.base import whole_parameter
+from dhsk.objects.places import Place
+from dhsk.report import write_report
 from dhsk.report.markup import joined, table, tag
 from dhsk.report.words import score as score_words
 from dhsk.results.columns import Cell
@@ -97,6 +99,16 @@ class LearningCurve:
                     best[row["kernel"]] = row
             found += best.values()
         return found
+
+    def report(self, path: str | Place) -> None:
+        """Write one self-contained HTML page, with the curve on top.
+
+        Parameters
+        ----------
+        path
+            File to write; replaced in one step if it exists.
+        """
+        write_report(self.result_, path, curve=self.best_by_kernel_)
 
     @property
     def _families(self) -> int:

@@ -153,3 +153,18 @@ def test_folds_are_divided_once(wine: Any) -> None:
     curve = dhsk.learning_curve(X, few, train_sizes=[1.0], kernels=KERNELS[1], C=1, min_class=10)
     kept = (Classes.of(few, 10).codes >= 0).sum()
     assert curve.train_sizes_ == [kept * 4 // 5]
+
+
+def test_the_page_has_the_curve(tmp_path: Path, counts: Any) -> None:
+    """On top, a point for each size; of samples held out at every size the last is examined."""
+    X, y = counts(60, 6), np.tile([0, 1], 30)
+    curve = dhsk.learning_curve(X, y, train_sizes=[8, 16, 40], cv=3, kernels=KERNELS[1], C=1)
+    curve.report(tmp_path / "curve.html")
+    page = (tmp_path / "curve.html").read_text()
+    assert page.index("<h2>Learning curve</h2>") < page.index("<h2>Every kernel at every C</h2>")
+    assert page.count('<th scope="row">40</th>') == 1
+    seen, found = curve.result_.examined, curve.result_.out_of_fold()
+    assert seen is not None
+    last = found.fold >= 6
+    assert seen.n_wrong == np.count_nonzero(found.wrong & last)
+    assert {one.sample for one in seen.wrong} == set(found.samples[found.wrong & last].tolist())
