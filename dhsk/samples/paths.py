@@ -109,8 +109,8 @@ class Origin:
 
     @property
     def is_text_folder(self) -> bool:
-        """Whether it is a folder of text files."""
-        return self.metadata is None and self.path.is_dir()
+        """Whether it is a folder on a disk, of text files; a server is not asked."""
+        return self.metadata is None and isinstance(self.path, Path) and self.path.is_dir()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
