@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         NystromFeatures,
         NystromSVC,
         ProjectiveMap,
+        TfidfMap,
     )
     from dhsk.execution.cluster import connect
     from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram, repair_gram
@@ -68,7 +69,7 @@ _HOME = {
     ],
     "estimators": [
         "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "NystromFeatures",
-        "NystromSVC", "ProjectiveMap",
+        "NystromSVC", "ProjectiveMap", "TfidfMap",
     ],
     "gram": ["GramMatrices", "GramMatrix", "compute_gram", "open_gram", "repair_gram"],
     "kernels": [
@@ -95,7 +96,7 @@ __all__ = [
     "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel",
     "LowRank", "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
     "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "StoreError", "StoreMismatchError",
-    "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect", "cross_validate",
+    "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect", "cross_validate",
     "hyperspherical_map", "learning_curve", "multinomial_map", "open_gram", "open_samples",
     "projective_map", "read_labels", "repair_gram", "representatives",
 ]  # fmt: skip

@@ -40,8 +40,9 @@ from dhsk.objects.places import (
 )
 from dhsk.report import write_report
 from dhsk.results.parts import LowRank
-from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule, is_gram_store, read_labels, scan
+from dhsk.samples import Samples, Vectorizer, ZeroRule, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
+from dhsk.samples.weighted import MapName
 
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
@@ -67,7 +68,7 @@ class CvGridOptions:
     oversampling: float | None
     loss: str | None
     seed: int
-    sphere_map: SphereMap | None
+    sphere_map: MapName | Literal["auto"] | None
     zero_rows: ZeroRule
 
     def kernels(self, opened: GramMatrix | Samples) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def _model(path: Place) -> Description:
     names = model.feature_names
     rows = [
         ("kernel", model.kernel.label),
-        ("samples", f"dim {model.dim:,}, map {model.sphere_map}"),
+        ("samples", f"dim {model.dim:,}, map {model.map_name}"),
         *([] if names is None else [("features", _listed(names))]),
         *([] if model.vectorizer is None else [("words", _words(model.vectorizer))]),
         *own_rows,
@@ -175,7 +175,7 @@ def _model(path: Place) -> Description:
     ]
     facts = {
         "kind": f"{'exact' if exact else 'low-rank'} model", "path": path,
-        "kernel": model.kernel.to_spec(), "map": model.sphere_map, "dim": model.dim,
+        "kernel": model.kernel.to_spec(), "map": model.map_name, "dim": model.dim,
         "feature_names": None if names is None else list(names),
         "vectorizer": None if model.vectorizer is None else model.vectorizer.settings,
         "classes": model.classes, "C": model.certificates.C, "tol": model.certificates.tol,

@@ -13,6 +13,7 @@ from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import NAMED, TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
 from dhsk.objects.places import Place
 from dhsk.samples import SphereMap, Vectorizer, ZeroRule
+from dhsk.samples.weighted import TFIDF
 
 if TYPE_CHECKING:
     from dhsk.models.train_low_rank import LossName
@@ -225,11 +226,18 @@ kernel_options = gathered(
     click.option("--degree", type=int, default=2, help="Polynomial degree."),
     click.option("--offset", type=float, default=1.0, help="Polynomial offset."),
 )
-map_option = click.option(
-    "--map",
-    "sphere_map",
-    type=click.Choice(MAPS),
-    help="How samples become unit vectors. [default: the kernel's]",
+_MAP_HELP = "How samples become unit vectors{}. [default: the kernel's]"
+_TFIDF_HELP = "; tfidf is projective after weights of the features that are learnt and kept{}"
+
+
+def _map_option(maps: tuple[str, ...], more: str) -> Callable[[Command], Command]:
+    kind = click.Choice(maps)
+    return click.option("--map", "sphere_map", type=kind, help=_MAP_HELP.format(more))
+
+
+map_option = _map_option(
+    (*MAPS, TFIDF, "auto"),
+    _TFIDF_HELP.format(", in every fold anew; auto tries tfidf beside the kernel's own"),
 )
 zero_rows_option = click.option(
     "--zero-rows",
@@ -248,7 +256,10 @@ class MapOptions:
     zero_rows: ZeroRule
 
 
-map_options = gathered("mapping", MapOptions, map_option, zero_rows_option)
+map_options = gathered("mapping", MapOptions, _map_option(MAPS, ""), zero_rows_option)
+learnt_map_options = gathered(
+    "mapping", MapOptions, _map_option((*MAPS, TFIDF), _TFIDF_HELP.format("")), zero_rows_option
+)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dhsk.commands.options import (
     cluster_options,
     gathered,
     kernel_options,
-    map_options,
+    learnt_map_options,
     rank_options,
     table_options,
 )
@@ -86,7 +86,7 @@ fit_options = gathered(
 @rank_options
 @fit_options
 @kernel_options
-@map_options
+@learnt_map_options
 @table_options
 @cluster_options
 def train(
@@ -176,7 +176,7 @@ def _print_model(model: "SvcModel | LowRankModel", seconds: float) -> None:
         kind = f"low-rank classifier, loss {model.certificates.loss},"
         columns = _low_rank_columns(model)
     C = model.certificates.C
-    say(f"{kind} of {model.kernel.label}, map {model.sphere_map}, C = {C:g}")
+    say(f"{kind} of {model.kernel.label}, map {model.map_name}, C = {C:g}")
     own = {"classes": f"{len(model.classes):,}", **columns, "time": human_seconds(seconds)}
     print_table(list(own), [tuple(own.values())])
 

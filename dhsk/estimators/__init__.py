@@ -1,6 +1,6 @@
 """Estimators and transformers with scikit-learn's contract."""
 
-from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap
+from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap, TfidfMap
 from dhsk.estimators.nystrom import NystromFeatures
 from dhsk.estimators.nystrom_svc import NystromSVC
 from dhsk.estimators.one_class import HeatOneClassSVM
@@ -15,4 +15,5 @@ __all__ = [
     "NystromFeatures",
     "NystromSVC",
     "ProjectiveMap",
+    "TfidfMap",
 ]

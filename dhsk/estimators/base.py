@@ -23,7 +23,6 @@ from dhsk.kernels.base import positive_parameter
 from dhsk.models.predict import Predictor
 from dhsk.samples import (
     Samples,
-    SphereMap,
     ZeroRows,
     ZeroRule,
     open_samples,
@@ -32,6 +31,7 @@ from dhsk.samples import (
 )
 from dhsk.samples.memory import from_memory, refuse_anndata
 from dhsk.samples.names import names_in, table_in_order
+from dhsk.samples.weighted import MapName, fixed_map
 from dhsk.units import parse_bytes
 
 _HEADINGS: Final = {
@@ -46,7 +46,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     """Base of the estimators; a fit sets `kernel_` and `_fitted_map`."""
 
     time_scale: float
-    sphere_map: SphereMap | None
+    sphere_map: MapName | None
     zero_rows: ZeroRule
     kernel: Kernel | str | None
     dtype: str | None
@@ -92,11 +92,15 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         if not isinstance(self.kernel, Kernel):
             named_family(HeatKernel.name if self.kernel is None else self.kernel)
             positive_parameter("time_scale", self.time_scale)
-        if self.sphere_map is not None:
-            parse_sphere_map(self.sphere_map)
+        self._check_map()
         parse_zero_rule(self.zero_rows)
         _check_dtype(self.dtype, self._dtypes)
         self._bytes()
+
+    def _check_map(self) -> None:
+        """Check the name of the map."""
+        if self.sphere_map is not None:
+            parse_sphere_map(self.sphere_map)
 
     def _bytes(self) -> int | None:
         return None if self.memory is None else parse_bytes(self.memory)
@@ -133,7 +137,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             )
         kernel = parse_kernel(self.kernel or HeatKernel.name, dim, self.time_scale)
         dtype = self._product_dtype(kernel, samples.shape[0])
-        chosen = check_kernels([kernel], [samples], self.sphere_map, dtype)
+        chosen = check_kernels([kernel], [samples], fixed_map(self.sphere_map), dtype)
         return RowMap(kernel, chosen, dtype, ZeroRows(self.zero_rows))
 
     def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:

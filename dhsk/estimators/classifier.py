@@ -28,6 +28,12 @@ from dhsk.models.problem import Problem, sample_factors
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples, open_samples
+from dhsk.samples.weighted import (
+    TFIDF,
+    WeightedSamples,
+    inverse_frequencies,
+    parse_map_name,
+)
 
 Model = TypeVar("Model", SvcModel, LowRankModel)
 
@@ -168,10 +174,15 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         options = RunOptions(
             self._bytes(), self.client, journal=kept, scratch=scratch_in(kept), report=report
         )
+        weights = None
+        if self.sphere_map == TFIDF:
+            (weights,) = inverse_frequencies(samples, (sample_weights > 0)[:, None])
+            samples = WeightedSamples(samples, weights)
         row_map = self._row_map(samples)
         model = self._train(problem, samples, row_map, options)
         row_map.warn(samples)
-        self._learned(replace(model, notes={**model.notes, **self._notes()}))
+        notes = {**model.notes, **self._notes()}
+        self._learned(replace(model, feature_weights=weights, notes=notes))
         if model.certificates.unconverged is not None:
             warnings.warn(model.certificates.unconverged, ConvergenceWarning, stacklevel=3)
         return self
@@ -263,6 +274,10 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
 
     def _check(self, *positive: str) -> None:
         super()._check("C", "tol", *positive)
+
+    def _check_map(self) -> None:
+        if self.sphere_map is not None:
+            parse_map_name(self.sphere_map)
 
     def _opened(self, samples: Any, y: ArrayLike) -> tuple[Samples, NDArray[Any], Floats]:
         """Open samples of any source, with their labels and weights of 1."""

@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -10,11 +11,12 @@ from dhsk.arrays import Rows
 from dhsk.estimators.base import in_scikit_words
 from dhsk.samples import SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.maps import map_whole
-from dhsk.samples.memory import refuse_anndata
+from dhsk.samples.memory import from_memory, refuse_anndata
+from dhsk.samples.weighted import inverse_frequencies, weigh
 
 
 class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A transformer without parameters to learn: `fit` only checks the samples."""
+    """A transformer to the sphere: `fit` checks the samples, and learns weights if it has any."""
 
     _name: SphereMap
 
@@ -42,7 +44,10 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
             A row has no image on the sphere; the message names it.
         """
         del y
-        self._map(self._checked(X, reset=True))
+        X = self._checked(X, reset=True)
+        with in_scikit_words(self):
+            self._learn(X)
+        self._map(X)
         return self
 
     def transform(self, X: Any) -> Rows:
@@ -86,7 +91,14 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         """Unit rows, and the count of all-zero samples."""
         zero_rows = ZeroRows(self.zero_rows)
         with in_scikit_words(self):
-            return map_whole(self._name, X, zero_rows), zero_rows
+            return map_whole(self._name, self._weighted(X), zero_rows), zero_rows
+
+    def _learn(self, X: Any) -> None:
+        """Learn weights of the features; these maps have none."""
+
+    def _weighted(self, X: Any) -> Any:
+        """Samples times the weights of the features."""
+        return X
 
 
 class HypersphericalMap(_SphereMap):
@@ -150,3 +162,45 @@ class ProjectiveMap(_SphereMap):
     """
 
     _name = "projective"
+
+
+class TfidfMap(_SphereMap):
+    """Counts times inverse document frequencies, divided by their length row by row.
+
+    The weights log((1 + n) / (1 + df)) + 1 are those of scikit-learn's `TfidfTransformer` with its
+    defaults: n samples were fitted, in df of which the feature is not zero. `HeatSVC` and
+    `NystromSVC` with ``sphere_map="tfidf"`` learn and keep them themselves.
+
+    Parameters
+    ----------
+    zero_rows
+        What to do with rows that are all zero. "center" maps them to the centre of the positive
+        orthant, and warns of their number. "error" raises an error that names the first.
+
+    Attributes
+    ----------
+    idf_
+        Weights of the features, (dim,).
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> counts = np.array([[2.0, 1.0, 0.0], [3.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+    >>> dhsk.TfidfMap().fit(counts).transform(counts).round(3)
+    array([[0.763, 0.646, 0.   ],
+           [0.871, 0.   , 0.491],
+           [1.   , 0.   , 0.   ]])
+    """
+
+    _name = "projective"
+
+    def _learn(self, X: Any) -> None:
+        """Learn the weights."""
+        samples = from_memory(X)
+        (self.idf_,) = inverse_frequencies(samples, np.ones((samples.shape[0], 1)))
+
+    def _weighted(self, X: Any) -> Any:
+        rows = next(from_memory(X).blocks(X.shape[0]))
+        return weigh(rows, self.idf_)

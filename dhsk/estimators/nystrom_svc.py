@@ -21,7 +21,8 @@ from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import LossName, LowRankOptions, check_loss, train_low_rank
 from dhsk.objects.places import Place
-from dhsk.samples import Samples, SphereMap, ZeroRule
+from dhsk.samples import Samples, ZeroRule
+from dhsk.samples.weighted import MapName
 
 
 class NystromSVC(HeatClassifier[LowRankModel]):
@@ -56,6 +57,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
         counts), "projective" (division by the length) or "identity". None for the kernel's
         default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
+        "tfidf", for counts, is the projective map of counts times inverse document frequencies,
+        which are learnt from the samples of the fit and kept in the model.
     zero_rows
         What to do with samples that are all zero, which have no image on the sphere. "center" maps
         them to the centre of the positive orthant, the limit of smoothed counts, and warns of
@@ -165,7 +168,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         selection: str | ArrayLike = "rpcholesky",
         oversampling: float = 1.0,
         time_scale: float = 1.0,
-        sphere_map: SphereMap | None = None,
+        sphere_map: MapName | None = None,
         zero_rows: ZeroRule = "center",
         loss: LossName = "squared_hinge",
         tol: float = 1e-4,

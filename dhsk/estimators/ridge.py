@@ -23,6 +23,7 @@ from dhsk.models.gram_source import GramSource
 from dhsk.models.problem import sample_factors
 from dhsk.models.sources import RowsSource
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
+from dhsk.samples.weighted import fixed_map
 from dhsk.solvers.ridge import RidgeSolution, solve_ridge
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import ArraySource, Source
@@ -214,7 +215,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         gram = compute_gram(
             samples,
             self.kernel_,
-            sphere_map=self.sphere_map,
+            sphere_map=fixed_map(self.sphere_map),
             zero_rows=ZeroRows(self.zero_rows),  # the warning was given when the rows were mapped
             store=self.store,
             dtype=self._fitted_map.dtype,

@@ -18,7 +18,8 @@ from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
 from dhsk.objects.places import Place, parse_place
-from dhsk.samples import Samples, SphereMap, ZeroRule
+from dhsk.samples import Samples, ZeroRule
+from dhsk.samples.weighted import MapName
 
 FOLDS: Final = 5
 """Number of folds of the held-out decisions to which sigmoids are fitted, as in LIBSVM."""
@@ -41,6 +42,8 @@ class HeatSVC(HeatClassifier[SvcModel]):
         Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
         counts), "projective" (division by the length) or "identity". None for the kernel's
         default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
+        "tfidf", for counts, is the projective map of counts times inverse document frequencies,
+        which are learnt from the samples of the fit and kept in the model.
     zero_rows
         What to do with samples that are all zero, which have no image on the sphere. "center" maps
         them to the centre of the positive orthant, the limit of smoothed counts, and warns of
@@ -130,7 +133,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         self,
         C: float = 1.0,
         time_scale: float = 1.0,
-        sphere_map: SphereMap | None = None,
+        sphere_map: MapName | None = None,
         *,
         zero_rows: ZeroRule = "center",
         kernel: Kernel | str | None = None,

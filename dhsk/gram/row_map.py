@@ -7,13 +7,14 @@ from typing import Any, Final, Self
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from dhsk.arrays import Indices, Rows
+from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.threads import Threads
 from dhsk.kernels import Kernel, require_unit_rows, squared_norms
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRows, apply_map
 from dhsk.samples.scan import rows_within
+from dhsk.samples.weighted import weigh
 from dhsk.units import format_bytes
 
 BLOCK_BYTES: Final = 16 * 2**20
@@ -31,6 +32,8 @@ class RowMap:
     """Type of the rows, "float64" or "float32"."""
     zero_rows: ZeroRows = field(default_factory=ZeroRows)
     """Rule for all-zero samples, and their count."""
+    weights: Floats | None = None
+    """Factors of the features before the map, (dim,); None for none."""
     new: bool = False
     """Whether the rows only meet others that were checked, as in predictions."""
 
@@ -49,6 +52,8 @@ class RowMap:
         InputError for a row that has no image or on which the kernel is not defined; the message
         counts rows from `first_row`.
         """
+        if self.weights is not None:
+            block = weigh(block, self.weights)
         rows = apply_map(self.sphere_map, block, first_row, self.zero_rows)
         self.kernel.check_rows(rows, first_row, dtype=self.dtype)
         if not self.new:

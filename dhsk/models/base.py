@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Floats, Rows
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.samples import SphereMap, Vectorizer, ZeroRows, ZeroRule
+from dhsk.samples.weighted import TFIDF, MapName
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -48,6 +49,8 @@ class TrainedModel(ABC):
     """How words of texts are counted, with its vocabulary; None if no texts were given."""
     zero_rows: ZeroRule = "center"
     """Treatment of samples of zeros, "center" or "error"."""
+    feature_weights: Floats | None = None
+    """Learnt factors of the features before the map, (dim,), as of tf-idf; None for none."""
     n_zero_rows: int = 0
     """Number of training samples of zeros, which were mapped to the centre."""
 
@@ -60,7 +63,13 @@ class TrainedModel(ABC):
     def row_map(self) -> RowMap:
         """Map of samples to rows, as in training."""
         zero_rows = ZeroRows(self.zero_rows)
-        return RowMap(self.kernel, self.sphere_map, self.rows.dtype.name, zero_rows, new=True)
+        dtype, weights = self.rows.dtype.name, self.feature_weights
+        return RowMap(self.kernel, self.sphere_map, dtype, zero_rows, weights, new=True)
+
+    @property
+    def map_name(self) -> MapName:
+        """Name of the map with its weights: "tfidf" if there are weights."""
+        return self.sphere_map if self.feature_weights is None else TFIDF
 
     @abstractmethod
     def to_arrays(self) -> tuple[dict[str, Any], Arrays]:

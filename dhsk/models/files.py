@@ -15,13 +15,14 @@ from dhsk.errors import BudgetError, InputError
 from dhsk.execution.limits import own_room
 from dhsk.files import parse_json
 from dhsk.kernels import kernel_from_spec
-from dhsk.models.base import Arrays, TrainedModel
+from dhsk.models.base import Arrays, TrainedModel, require_shapes
 from dhsk.models.exact import SvcModel
 from dhsk.models.low_rank import LowRankModel
 from dhsk.objects.places import Place, opened, parse_place, size_of, written
-from dhsk.samples import Vectorizer, parse_sphere_map, parse_zero_rule
+from dhsk.samples import Vectorizer, parse_zero_rule
 from dhsk.samples.binary import read_header
 from dhsk.samples.paths import reading
+from dhsk.samples.weighted import TFIDF, fixed_map, parse_map_name
 from dhsk.units import format_bytes
 
 SCHEMA: Final = 1
@@ -29,6 +30,7 @@ _KINDS: Final[dict[str, type[SvcModel] | type[LowRankModel]]] = {
     kind.format: kind for kind in (SvcModel, LowRankModel)
 }
 _HEADER: Final = "header"
+_WEIGHTS: Final = "feature_weights"
 _HEAD_BYTES: Final = 1 << 17
 """Upper bound on the bytes before the values of an array: numpy's usual headers have 65,535."""
 
@@ -44,7 +46,7 @@ def save_model(model: TrainedModel, path: str | Place) -> None:
         "format": model.format,
         "schema": SCHEMA,
         "kernel": model.kernel.to_spec(),
-        "sphere_map": model.sphere_map,
+        "sphere_map": model.map_name,
         **own,
         "classes_are_objects": model.classes.dtype.kind == "O",
         "notes": dict(model.notes),
@@ -57,6 +59,7 @@ def save_model(model: TrainedModel, path: str | Place) -> None:
         _HEADER: np.frombuffer(json.dumps(header, default=_as_json).encode(), np.uint8),
         "classes": _plain(model.classes),
         **arrays,
+        **({} if model.feature_weights is None else {_WEIGHTS: model.feature_weights}),
         **_row_arrays(model.rows),
     }
     with written(parse_place("path", path)) as file:
@@ -153,10 +156,13 @@ def _header(stored: NDArray[Any] | None, path: Place) -> dict[str, Any]:
 def _common(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
     """Fields of all models."""
     classes, rows = arrays["classes"], _rows(arrays)
-    names = _feature_names(header, rows.shape[1])
+    names, name = _feature_names(header, rows.shape[1]), parse_map_name(header["sphere_map"])
+    weights = arrays[_WEIGHTS] if name == TFIDF else None
+    require_shapes(feature_weights=(weights, (rows.shape[1],)))
     return {
         "kernel": kernel_from_spec(header["kernel"]),
-        "sphere_map": parse_sphere_map(header["sphere_map"]),
+        "sphere_map": fixed_map(name),
+        "feature_weights": weights,
         "classes": classes.astype(object) if header["classes_are_objects"] else classes,
         "rows": rows,
         "notes": header["notes"],

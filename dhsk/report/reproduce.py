@@ -1,11 +1,12 @@
 """Section with the code that makes the best cell again: in Python and on the command line."""
 
+from dataclasses import replace
 from shlex import quote
 from typing import Any
 
 from dhsk.report.markup import Html, code, section, tag
 from dhsk.report.words import metric, score
-from dhsk.results.columns import Cell
+from dhsk.results.columns import TFIDF, Cell
 from dhsk.results.parts import Results
 
 SPHERICAL = ("heat", "parametrix", "cosine")
@@ -26,7 +27,7 @@ def reproduce(results: Results) -> Html:
 
 
 def _python(results: Results) -> str:
-    best, folds = results.best, results.folds
+    best, folds = _plain(results.best), results.folds
     own = _estimator_arguments(results)
     kernel = _kernel(best)
     seed = _setting(results, "seed", 0)
@@ -53,7 +54,7 @@ def _python(results: Results) -> str:
 
 
 def _estimator_arguments(results: Results) -> list[str]:
-    best = results.best
+    best = _plain(results.best)
     own = [] if best.rank is None else [f"{best.rank}"]
     own.append(f"C={_exact(best.C)}")
     if best.kernel == "heat" and best.time_scale is not None:
@@ -111,9 +112,10 @@ def _kernel(cell: Cell) -> str:
 
 def _commands(results: Results) -> str:
     """Return the commands; empty if the kernel cannot be named there, or samples were no file."""
-    if results.settings is None or _options(results.best) is None:
+    best = _plain(results.best)
+    if results.settings is None or _options(best) is None:
         return ""
-    best, samples = results.best, quote(results.samples.source)
+    samples = quote(results.samples.source)
     shared = [*(_options(best) or []), f"--C {_exact(best.C)}"]
     if best.rank is not None:
         landmarks = _landmarks(results, "selection", "oversampling", "loss")
@@ -151,10 +153,16 @@ def _options(cell: Cell) -> list[str] | None:
 
 def _own_map(results: Results) -> str:
     """Return the map if it is not the kernel's own; empty if it is."""
-    if results.best.kernel not in SPHERICAL:
+    if _plain(results.best).kernel not in SPHERICAL:
         return ""
     used = results.samples.sphere_map
-    return used if used in ("projective", "identity") else ""
+    return used if used in ("projective", "identity", "tfidf") else ""
+
+
+def _plain(cell: Cell) -> Cell:
+    """Return the cell with the kernel's own names, also if it is on tf-idf."""
+    family, label = cell.kernel.removeprefix(TFIDF), cell.label.removeprefix(TFIDF)
+    return replace(cell, kernel=family, label=label)
 
 
 def _setting(results: Results, name: str, default: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -64,6 +64,9 @@ class GridPoint(KernelColumns):
         """Kernel and C without the scores, which all rows of a cell share."""
         return self.at(self.C, self.C_scaled)
 
+
+TFIDF: Final = "tf-idf "
+"""What family and label of a kernel on tf-idf begin with."""
 
 _KERNEL = tuple(field.name for field in fields(KernelColumns))
 

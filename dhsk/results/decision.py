@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from dhsk.arrays import Floats
-from dhsk.results.columns import Cell, GridPoint, Row
+from dhsk.results.columns import TFIDF, Cell, GridPoint, Row
 
 _SIMPLEST_FIRST: Final = ("linear", "cosine", "polynomial", "gaussian", "parametrix", "heat")
 """Kernels from simple to complex; all others come after them."""
@@ -50,7 +50,8 @@ class Decision:
 
     That is the rule of one standard error [1]_, with the standard error of paired differences: all
     cells see the same folds, so what makes a fold hard for all of them cancels. Simple is, in this
-    order: linear, cosine, polynomial, Gaussian, parametrix, heat, other kernels; of one kernel a
+    order: linear, cosine, polynomial, Gaussian, parametrix, heat, other kernels, each before the
+    same on tf-idf; of one kernel a
     smaller rank, then a larger time or sigma (at an infinite time the heat kernel is the cosine),
     then a smaller C, in units of the spread if it was chosen so. Cells whose fits did not converge
     take no part, unless none converged. The folds share training samples, so the true error is
@@ -141,9 +142,11 @@ def simplicity(cell: Cell) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-def _order(cell: Cell) -> int:
-    names = _SIMPLEST_FIRST
-    return names.index(cell.kernel) if cell.kernel in names else len(names)
+def _order(cell: Cell) -> float:
+    """Place of a kernel among all; on tf-idf, whose weights are learnt, it is a little later."""
+    name, names = cell.kernel.removeprefix(TFIDF), _SIMPLEST_FIRST
+    place = names.index(name) if name in names else len(names)
+    return place if name == cell.kernel else place + 0.5
 
 
 def _compared(cell: Cell, best: Floats, rows: Sequence[Row], repeats: int) -> Comparison:

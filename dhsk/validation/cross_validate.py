@@ -18,25 +18,26 @@ from dhsk.execution.workers import computing
 from dhsk.files import full_disk_is_budget
 from dhsk.kernels import HeatKernel
 from dhsk.objects.places import Place, parse_place, scratch_in
-from dhsk.results.columns import Cell, summarise
+from dhsk.results.columns import TFIDF, Cell, summarise
 from dhsk.results.examined import Examined
 from dhsk.results.parts import FewSamples, LowRank, Splitting, Timings
-from dhsk.samples import SphereMap, ZeroRule, parse_zero_rule
+from dhsk.samples import ZeroRule, parse_zero_rule
+from dhsk.samples.weighted import MapName
 from dhsk.units import parse_bytes
 from dhsk.validation.choice import choose
-from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, ExactEngine, TriedKernel
+from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, TriedKernel
 from dhsk.validation.examined import examine
 from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, make_grid
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
 from dhsk.validation.input import Square, open_square
-from dhsk.validation.low_rank import LowRankEngine, checked
-from dhsk.validation.matrices import KernelMatrices
+from dhsk.validation.low_rank import checked
 from dhsk.validation.old_names import random_state_of, without_old_names
 from dhsk.validation.out_of_fold import HeldOutPredictions
 from dhsk.validation.result import CvResult
+from dhsk.validation.runs import EngineMaker, Maps, make_runs
 from dhsk.validation.scores import Scorer
 from dhsk.validation.search import SPREAD_C
-from dhsk.validation.stages import Stages, Wanted, is_default, kernels_of, rows_of
+from dhsk.validation.stages import is_default, kernels_of, rows_of
 
 
 def cross_validate(
@@ -57,7 +58,7 @@ def cross_validate(
     refit: bool = False,
     test: tuple[Any, Any] | None = None,
     low_rank: LowRank | None = None,
-    sphere_map: SphereMap | None = None,
+    sphere_map: MapName | Literal["auto"] | None = None,
     zero_rows: ZeroRule = "center",
     memory: int | str | None = None,
     client: Client | None = None,
@@ -143,7 +144,10 @@ def cross_validate(
         samples. Products and features are then in float32, which rounds far less than a low rank
         leaves out, where the kernel takes it.
     sphere_map
-        Map for the spherical kernels; None for their own. Only for samples.
+        Map for the spherical kernels; None for their own. Only for samples. "tfidf", for counts, is
+        the projective map of counts times inverse document frequencies, which are learnt in every
+        fold from its training part; each fold then has products of its own. "auto" tries that
+        beside the kernels' own map, as kernels that are called "tf-idf heat", "tf-idf cosine", ...
     zero_rows
         What becomes of samples of zeros under such a map: "center", the centre of the positive
         orthant, with a warning that counts them, or "error". The model of `refit` keeps it.
@@ -223,7 +227,8 @@ def cross_validate(
         min_class=min_class, repeats=repeats,
     )  # fmt: skip
     grid = make_grid(square.shape[0], y, grid_options)
-    chosen = kernels_of(square, time_scale, kernels, sphere_map, zero_rows)
+    maps = Maps.of(sphere_map, square, grid)
+    kernels_on = partial(kernels_of, time_scale=time_scale, kernels=kernels, zero_rows=zero_rows)
     held_out = None if test is None else open_held_out(square, test, grid)
     temporary = TemporaryFolder()
     options = CvOptions(
@@ -238,14 +243,11 @@ def cross_validate(
     )
     with full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on:
         options = replace(options, client=computed_on, report=report)
-        if low_rank is None:
-            matrices = KernelMatrices(square, sphere_map, zero_rows, options)
-            engine: Engine = ExactEngine(matrices, len(chosen), grid, options)
-        else:
-            engine = LowRankEngine(square, sphere_map, zero_rows, low_rank, grid, options, seed)
-        stages = Stages(engine, square, grid)
-        stages.run(Wanted(chosen, look, scale_C))
-        winner, scores = _scores(grid, stages.tried, simplest=look and not default)
+        make = EngineMaker(zero_rows, low_rank, options, seed)
+        runs = make_runs(maps, square, grid, kernels_on, make)
+        runs.run(look=look, scale_C=scale_C, table=options.table)
+        winner, scores = _scores(grid, runs.tried, simplest=look and not default)
+        engine = runs.engine_of(winner)
         fitted = perf_counter()
         facts = engine.facts(winner)
         examined = _examined(engine, winner, scores, square)
@@ -254,13 +256,12 @@ def cross_validate(
             on_all = _refit(engine, winner, scores["best"].C, grid, held_out, options)
             own = _parameters(grid_options, scores["best"], low_rank)
             on_all["estimator_parameters_"] = own | {"zero_rows": zero_rows}
-        prepared = engine.prepared
+        prepared = runs.prepared
     ended = perf_counter()
     return CvResult(
-        **vars(facts), **_of_grid(grid), **scores, **on_all,
+        **vars(facts), **_of_grid(grid), **scores, **on_all, **runs.search,
         version=version("dhsk"), created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        low_rank=low_rank, search=tuple(stages.stages), search_ended=stages.ended,
-        examined=examined,
+        low_rank=low_rank, examined=examined,
         seconds=Timings(gram=prepared, fits=fitted - begin - prepared, total=ended - begin),
     )  # fmt: skip
 
@@ -337,7 +338,7 @@ def _parameters(options: GridOptions, best: Cell, low_rank: LowRank | None) -> d
     """Parameters of the estimator that is fitted as the best cell was, but kernel and map."""
     found: dict[str, Any] = {"C": best.C, "tol": float(options.tol), "random_state": options.seed}
     found["class_weight"] = options.class_weight
-    if best.kernel == HeatKernel.name:
+    if best.kernel.removeprefix(TFIDF) == HeatKernel.name:
         found["time_scale"] = best.time_scale
     if low_rank is not None:
         names = ("selection", "oversampling", "loss")

@@ -97,16 +97,21 @@ class TriedKernel(Protocol):
 class Engine(Protocol):
     """Fits the cells of a grid, kernel by kernel."""
 
-    prepared: float
-    """Seconds spent on Gram matrices, or on landmarks and features."""
     rule: type[Decided]
     """Turns decisions into classes."""
+
+    @property
+    def prepared(self) -> float:
+        """Seconds spent on Gram matrices, or on landmarks and features."""
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
         """Try some kernels; `scale_C` divides C by the spread of the samples.
 
         `grid` is the one that the engine was made with, or differs from it in C only.
         """
+
+    def unfitted(self, kernel: Kernel, rank: int | None) -> TriedKernel:
+        """A kernel, and its rank if it is of low rank, without fits, as `refit` takes it."""
 
     def refit(self, winner: Any, C: float) -> tuple[Any, Certificate]:
         """Fit one cell on all samples; return the model and its certificate."""
@@ -283,6 +288,12 @@ class ExactEngine:
         if key not in self._blocks:
             self._blocks[key] = ClassBlocks(stored, self._grid.y)
         return replace(problem, source=GramSource(source.G, self._blocks[key]))
+
+    def unfitted(self, kernel: Kernel, rank: int | None) -> TriedMatrix:
+        """The matrix of a kernel, without fits."""
+        del rank
+        (matrix,) = self._matrices.of([kernel])
+        return TriedMatrix(matrix, [], Cells([], []))
 
     def refit(self, winner: TriedMatrix, C: float) -> tuple[Any, Certificate]:
         """Fit one cell on all samples; a precomputed matrix, without samples, raises InputError."""

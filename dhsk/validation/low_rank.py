@@ -229,6 +229,11 @@ class LowRankEngine:
             self._plan.append(("memory", plan.need.words))
         return made
 
+    def unfitted(self, kernel: Kernel, rank: int | None) -> Tried:
+        """A kernel at one rank, without fits."""
+        assert rank is not None  # cells of low rank have one
+        return Tried(kernel, rank, [], Cells([], []), 0.0)
+
     def refit(self, winner: Tried, C: float) -> tuple[LowRankModel, Certificate]:
         """Fit one cell on all samples; the same seed chooses the same landmarks."""
         begin, grid = perf_counter(), self._grid

@@ -142,7 +142,7 @@ class CvResult(Results):
         # Estimators stand above this room; the package's front door knows them.
         front: Any = import_module("dhsk")
         kind = front.HeatSVC if self.low_rank is None else front.NystromSVC
-        own = {"kernel": self.model_.kernel, "sphere_map": self.model_.sphere_map}
+        own = {"kernel": self.model_.kernel, "sphere_map": self.model_.map_name}
         return kind.of_model(self.model_, **own, **(self.estimator_parameters_ or {}))
 
     @property

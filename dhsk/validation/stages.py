@@ -48,9 +48,10 @@ def is_default(square: Square, time_scale: Any, kernels: Any) -> bool:
 
 def kernels_of(
     square: Square,
+    sphere_map: SphereMap | None,
+    *,
     time_scale: Any,
     kernels: Any,
-    sphere_map: SphereMap | None,
     zero_rows: ZeroRule,
 ) -> list[Kernel]:
     """Kernels to try first; none for a matrix of the user's own.
@@ -96,7 +97,10 @@ class Stages:
 
     engine: Engine
     square: Square
+    """Samples or matrix, whose number of features counts."""
     grid: Grid
+    prefix: str = ""
+    """What families and labels begin with under the map of the engine."""
 
     def __post_init__(self) -> None:
         self.tried: list[TriedKernel] = []
@@ -123,7 +127,8 @@ class Stages:
         self, kernels: Sequence[Kernel], wanted: Wanted, C: Sequence[float] | None = None
     ) -> Sequence[TriedKernel]:
         """Try some kernels, at other values of C if there are any."""
-        self._kernels |= {names_of(kernel, self._dim).label: kernel for kernel in kernels}
+        for kernel in kernels:
+            self._kernels[self.prefix + names_of(kernel, self._dim).label] = kernel
         grid = self.grid if C is None else self.grid.at(C)
         found = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
         self.tried += found
@@ -141,7 +146,7 @@ class Stages:
             C=tuple(sorted({C for one in found for C in one.C})),
             C_scaled=tuple(sorted({cell.C_scaled for cell in cells if cell.C_scaled})),
             best=choose(cells, len(self.grid.folds) // self.grid.repeats, simplest=False)[0],
-            why=why,
+            why=f"{self.prefix and 'tf-idf: '}{why}",
         )
         self.stages.append(stage)
 
@@ -152,11 +157,13 @@ class Stages:
         while True:
             best: dict[float, float] = {}
             for cell in summarise(self.rows):
-                if cell.kernel == HeatKernel.name and cell.time_scale is not None:
+                if cell.kernel == self.prefix + HeatKernel.name and cell.time_scale is not None:
                     best[cell.time_scale] = max(_mean(cell), best.get(cell.time_scale, -np.inf))
+            if not best:
+                return
             scales, why = next_scales(best, len(self.stages), linear, least)
             if not scales:
-                self.ended = why
+                self.ended = f"{self.prefix and 'tf-idf '}{why}"
                 return
             self._note(self._run(candidates(self.square, scales, None), wanted), why)
 

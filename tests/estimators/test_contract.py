@@ -15,6 +15,7 @@ GAUSSIAN = dhsk.GaussianKernel(1.0)
 DEFAULTS = [
     dhsk.HypersphericalMap(),
     dhsk.ProjectiveMap(),
+    dhsk.TfidfMap(),
     dhsk.HeatSVC(),
     dhsk.HeatKernelRidge(),
     dhsk.HeatOneClassSVM(),

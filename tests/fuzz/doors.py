@@ -149,7 +149,7 @@ ODD: Final = (
 )  # fmt: skip
 FITTED: Final[tuple[Callable[..., Any], ...]] = (
     dhsk.HeatSVC, dhsk.NystromSVC, dhsk.NystromFeatures, dhsk.HeatKernelRidge,
-    dhsk.HeatOneClassSVM, dhsk.HypersphericalMap, dhsk.ProjectiveMap,
+    dhsk.HeatOneClassSVM, dhsk.HypersphericalMap, dhsk.ProjectiveMap, dhsk.TfidfMap,
 )  # fmt: skip
 KERNELS: Final[tuple[Any, ...]] = (
     dhsk.HeatKernel, dhsk.ParametrixKernel, dhsk.GaussianKernel, dhsk.PolynomialKernel,

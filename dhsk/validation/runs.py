@@ -1,0 +1,161 @@
+"""A grid under one map or two: which kernels run under which, and their engines."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dhsk.errors import InputError
+from dhsk.kernels import Kernel
+from dhsk.objects.places import Place
+from dhsk.results.columns import TFIDF
+from dhsk.results.parts import LowRank
+from dhsk.samples import Samples, SphereMap, ZeroRule
+from dhsk.samples.weighted import TFIDF as MAP
+from dhsk.samples.weighted import fixed_map, parse_map_name
+from dhsk.validation.exact import CvOptions, Engine, ExactEngine, TriedKernel
+from dhsk.validation.grid import Grid
+from dhsk.validation.input import Square
+from dhsk.validation.low_rank import LowRankEngine
+from dhsk.validation.matrices import KernelMatrices
+from dhsk.validation.result import write_rows
+from dhsk.validation.scores import Decided, DecidedOneVsRest
+from dhsk.validation.stages import Stages, Wanted, rows_of
+from dhsk.validation.weighted import WeightedEngine
+
+KernelsOn = Callable[[Square, SphereMap | None], list[Kernel]]
+"""Kernels to try first on samples under a map."""
+
+Run = tuple[Stages, list[Kernel]]
+"""Stages of a grid under one map, and the kernels to try first."""
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Maps of a grid."""
+
+    fixed: SphereMap | None
+    """Map without weights for the spherical kernels; None for their own."""
+    plain: bool
+    """Whether spherical kernels run under it."""
+    tfidf: bool
+    """Whether they run under tf-idf."""
+
+    @classmethod
+    def of(cls, sphere_map: object, square: Square, grid: Grid) -> "Maps":
+        """Check the name of the map; InputError if it cannot be used with the input or scorer."""
+        name = None if sphere_map in (None, "auto") else parse_map_name(sphere_map)
+        tfidf = sphere_map in ("auto", MAP)
+        if tfidf and not isinstance(square, Samples):
+            raise InputError(
+                f"sphere_map={sphere_map!r} weighs features anew in every fold: give samples, not "
+                "a matrix"
+            )
+        if tfidf and grid.scoring.probabilities:
+            raise InputError(
+                f"scoring {grid.scoring.name!r} needs probabilities, which are fitted to what "
+                "other folds hold out, but with tf-idf every fold has its own kernel: choose "
+                "another map, or a scorer of labels or decisions"
+            )
+        return cls(None if name == MAP else fixed_map(name), name != MAP, tfidf)
+
+
+@dataclass(frozen=True)
+class EngineMaker:
+    """Makes engines, exact or of low rank."""
+
+    zero_rows: ZeroRule
+    low_rank: LowRank | None
+    options: CvOptions
+    seed: int
+
+    @property
+    def rule(self) -> type[Decided]:
+        """Turns decisions into classes."""
+        return Decided if self.low_rank is None else DecidedOneVsRest
+
+    def make(
+        self,
+        square: Square,
+        sphere_map: SphereMap | None,
+        grid: Grid,
+        n_kernels: int,
+        folder: str | None = None,
+    ) -> Engine:
+        """Engine of samples under a map; `folder` of products is one in that of the options."""
+        options = self.options
+        if folder is not None:
+            assert options.store is not None  # `cross_validate` makes a temporary one
+            options = replace(options, store=options.store / folder, table=None)
+        if self.low_rank is not None:
+            return LowRankEngine(
+                square, sphere_map, self.zero_rows, self.low_rank, grid, options, self.seed
+            )
+        matrices = KernelMatrices(square, sphere_map, self.zero_rows, options)
+        return ExactEngine(matrices, n_kernels, grid, options)
+
+
+def make_runs(
+    maps: Maps, square: Square, grid: Grid, kernels_on: KernelsOn, maker: EngineMaker
+) -> "Runs":
+    """Stages under each map, and their kernels; those that are not spherical run once."""
+    if not maps.tfidf:
+        kernels = kernels_on(square, maps.fixed)
+        engine = maker.make(square, maps.fixed, grid, len(kernels))
+        return Runs([(Stages(engine, square, grid), kernels)])
+    assert isinstance(square, Samples)  # `Maps.of` has seen to it
+
+    def make(samples: Samples, own: Grid, folder: str) -> Engine:
+        return maker.make(samples, "projective", own, 1, folder)
+
+    weighted = WeightedEngine(square, grid, make, maker.rule)
+    all_of = kernels_on(weighted.samples, "projective")
+    spherical = [kernel for kernel in all_of if kernel.spherical]
+    plain = [kernel for kernel in all_of if not kernel.spherical]
+    if maps.plain:
+        plain = kernels_on(square, maps.fixed)
+    runs: list[Run] = []
+    if plain:
+        engine = maker.make(square, maps.fixed, grid, len(plain))
+        runs.append((Stages(engine, square, grid), plain))
+    if spherical:
+        runs.append((Stages(weighted, square, grid, TFIDF), spherical))
+    return Runs(runs)
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """All runs of a grid, one after the other."""
+
+    runs: Sequence[Run]
+
+    def run(self, *, look: bool, scale_C: bool, table: Place | None) -> None:
+        """Try everything; rows of several runs are written to a table together."""
+        for stages, kernels in self.runs:
+            stages.run(Wanted(kernels, look, scale_C))
+        weighted = any(stages.prefix for stages, _ in self.runs)
+        if weighted and table is not None:
+            write_rows(rows_of(self.tried), table)
+
+    @property
+    def tried(self) -> list[TriedKernel]:
+        """Results of all kernels."""
+        return [one for stages, _ in self.runs for one in stages.tried]
+
+    @property
+    def prepared(self) -> float:
+        """Seconds spent on Gram matrices, or on landmarks and features."""
+        return sum(stages.engine.prepared for stages, _ in self.runs)
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """What the results say of the search."""
+        return {
+            "search": tuple(stage for stages, _ in self.runs for stage in stages.stages),
+            "search_ended": "; ".join(stages.ended for stages, _ in self.runs if stages.ended),
+        }
+
+    def engine_of(self, winner: TriedKernel) -> Engine:
+        """Engine that tried a kernel."""
+        return next(
+            stages.engine for stages, _ in self.runs if any(one is winner for one in stages.tried)
+        )

@@ -1,0 +1,143 @@
+"""Engine for samples whose features are weighted anew in every fold, as tf-idf has them.
+
+The weights are learnt from the training part of a fold, without its labels, so every fold has
+samples and products of its own: as many Gram matrices as there are folds, each stored and fitted
+like the one of unweighted samples.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Indices
+from dhsk.kernels import Kernel
+from dhsk.results.columns import TFIDF, Certificate, Row
+from dhsk.results.parts import RunFacts
+from dhsk.samples import Samples, scan
+from dhsk.samples.weighted import TFIDF as MAP
+from dhsk.samples.weighted import WeightedSamples, inverse_frequencies
+from dhsk.validation.cells import Cells
+from dhsk.validation.exact import Engine, TriedKernel
+from dhsk.validation.grid import Grid
+from dhsk.validation.scores import Decided
+
+MakeEngine = Callable[[Samples, Grid, str], Engine]
+"""Makes the engine of weighted samples, with a grid, and the name of its folder of products."""
+
+
+@dataclass(frozen=True, eq=False)
+class TriedWeighted:
+    """Results of a kernel on weighted samples."""
+
+    kernel: Kernel
+    rank: int | None
+    C: list[float]
+    cells: Cells
+    first: TriedKernel
+    """What the engine of the first fold tried."""
+
+
+class WeightedEngine:
+    """Fits kernels on samples weighted by inverse document frequencies; see `Engine`.
+
+    `make` makes the engine of each fold, and that of all samples.
+    """
+
+    def __init__(self, samples: Samples, grid: Grid, make: MakeEngine, rule: type[Decided]) -> None:
+        self.rule = rule
+        self._samples = samples
+        self._grid = grid
+        used = np.vstack([grid.weights, grid.all_weights]).T > 0
+        self._weights = inverse_frequencies(samples, used)
+        self._make = make
+        self._engines: list[Engine] = []
+
+    @property
+    def samples(self) -> Samples:
+        """Samples with the weights that all of them give."""
+        return WeightedSamples(self._samples, self._weights[-1])
+
+    @property
+    def prepared(self) -> float:
+        """Seconds spent on Gram matrices, or on landmarks and features."""
+        return sum(engine.prepared for engine in self._engines)
+
+    def run(
+        self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid
+    ) -> Sequence[TriedWeighted]:
+        """Try some kernels; `scale_C` divides C by the spread under the weights of fold 0."""
+        return [one for kernel in kernels for one in self._try(kernel, scale_C, grid)]
+
+    def _try(self, kernel: Kernel, scale_C: bool, grid: Grid) -> list[TriedWeighted]:
+        """Results of a kernel, at each rank if it is of low rank."""
+        self._begin()
+        firsts = self._engines[0].run([kernel], scale_C=scale_C, grid=_fold(grid, 0))
+        return [self._others(kernel, first, grid) for first in firsts]
+
+    def _others(self, kernel: Kernel, first: TriedKernel, grid: Grid) -> TriedWeighted:
+        """Add the other folds to the first one, at the same C."""
+        rank = first.cells.rows[0].rank
+        C_scaled = {row.C: row.C_scaled for row in first.cells.rows}
+        parts = [first.cells]
+        for fold, engine in enumerate(self._engines[1:], start=1):
+            own = engine.run([kernel], scale_C=False, grid=_fold(grid, fold).at(first.C))
+            parts.append(next(one.cells for one in own if one.cells.rows[0].rank == rank))
+        # It is a column of the cell, which is one over all folds: the worst.
+        error = max((c.rows[0].trace_error or 0.0 for c in parts), default=0.0) if rank else None
+        rows = [
+            replace(_renamed(row, fold), C_scaled=C_scaled[row.C], trace_error=error)
+            for fold, cells in enumerate(parts)
+            for row in cells.rows
+        ]
+        predicted = [guess for cells in parts for guess in cells.predicted]
+        decisions = [one for cells in parts for one in cells.decisions]
+        return TriedWeighted(kernel, rank, first.C, Cells(rows, predicted, decisions), first)
+
+    def _begin(self) -> None:
+        """Make the engines of the folds."""
+        if not self._engines:
+            for fold, weights in enumerate(self._weights[:-1]):
+                samples, name = WeightedSamples(self._samples, weights), f"{MAP}-{fold}"
+                self._engines.append(self._make(samples, _fold(self._grid, fold), name))
+
+    def unfitted(self, kernel: Kernel, rank: int | None) -> TriedKernel:
+        """A kernel on all samples, without fits."""
+        return self._of_all().unfitted(kernel, rank)
+
+    def refit(self, winner: TriedWeighted, C: float) -> tuple[Any, Certificate]:
+        """Fit one cell on all samples, with their weights; return the model and its certificate."""
+        engine = self._of_all()
+        model, proof = engine.refit(engine.unfitted(winner.kernel, winner.rank), C)
+        return replace(model, feature_weights=self._weights[-1]), proof
+
+    def _of_all(self) -> Engine:
+        return self._make(self.samples, self._grid, f"{MAP}-all")
+
+    def among(self, winner: TriedWeighted, members: Indices) -> NDArray[Any]:
+        """Values of the winner's kernel among some samples, under the weights of fold 0."""
+        return self._engines[0].among(winner.first, members)
+
+    def facts(self, winner: TriedWeighted) -> RunFacts:
+        """Samples and plan; the spectrum is that under the weights of fold 0."""
+        found = self._engines[0].facts(winner.first)
+        print_ = scan(self._samples, "identity").fingerprint  # of the samples without weights
+        return replace(
+            found,
+            samples=replace(found.samples, sphere_map=MAP, fingerprint=print_),
+            plan=(*found.plan, ("weights", f"learnt in each of {len(self._grid.folds)} folds")),
+        )
+
+
+def _fold(grid: Grid, fold: int) -> Grid:
+    """The grid with one fold alone."""
+    own = slice(fold, fold + 1)
+    return replace(grid, folds=grid.folds[own], weights=grid.weights[own], repeats=1)
+
+
+def _renamed(row: Row, fold: int) -> Row:
+    """Row of one fold alone as that of its fold, under the name of the map."""
+    family, label = TFIDF + row.kernel, TFIDF + row.label
+    return replace(row, fold=fold, kernel=family, label=label)

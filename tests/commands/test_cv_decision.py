@@ -1,0 +1,67 @@
+"""`dhsk cv` without options says which kernel to take; --map auto, and models on tf-idf."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+import dhsk
+from dhsk.__main__ import DONE
+
+
+@pytest.fixture
+def samples(run: Any, counts: Any) -> tuple[Any, Any]:
+    """Two classes of 40 counts in files of the current folder, and the labels."""
+    X = counts(80, 12)
+    X[40:, :2] += 1
+    y = np.repeat(["up", "down"], 40)
+    np.save("x.npy", X)
+    save_npz("x.npz", csr_array(X))
+    Path("y.txt").write_text("\n".join(y) + "\n")
+    return X, y
+
+
+def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any) -> None:
+    """Three kernels, a search, and one sentence; the same again is refused nothing."""
+    words = ("cv", "x.npy", "--labels", "y.txt", "--out", "o", "--cluster", address)
+    code, out, _ = run(*words)
+    assert code == DONE
+    assert "tried:  time scales " in out
+    (line,) = [line for line in out.splitlines() if line.startswith("decide: take ")]
+    result = dhsk.CvResult.from_json("o/results.json")
+    assert " ".join(out.split()).count(result.decision.sentence) == 1
+    assert line.startswith(f"decide: {result.decision.sentence}"[:40])
+    assert {cell.kernel for cell in result.summary} == {"heat", "cosine", "linear"}
+    assert f"Decision: {result.decision.sentence}." in Path("o/report.html").read_text()
+    assert run(*words)[0] == DONE
+
+
+def test_one_kernel_needs_no_decision(run: Any, samples: Any, address: Any) -> None:
+    """The best cell says it all."""
+    words = ("--labels", "y.txt", "--time-scale", "0.5,1", "--cluster", address, "--out", "o")
+    code, out, _ = run("cv", "x.npy", *words)
+    assert code == DONE
+    assert "decide:" not in out
+    assert "Decision:" not in Path("o/report.html").read_text()
+
+
+def test_map_auto_and_a_model_with_its_weights(run: Any, samples: Any, address: Any) -> None:
+    """Both maps are tried; what is trained on tf-idf predicts so."""
+    X, y = samples
+    words = ("--labels", "y.txt", "--kernel", "cosine", "--C", "1")
+    code, out, _ = run("cv", "x.npz", *words, "--map", "auto", "--cluster", address, "--out", "o")
+    assert code == DONE
+    assert "tf-idf cosine" in out
+    code, out, _ = run("train", "x.npz", *words, "--map", "tfidf", "--out", "m")
+    assert code == DONE
+    assert "map tfidf" in out
+    assert "map tfidf" in run("info", "m")[1]
+    assert run("predict", "m", "x.npz", "--out", "p.csv")[0] == DONE
+    expected = dhsk.HeatSVC(kernel="cosine", sphere_map="tfidf").fit(X, y).predict(X)
+    found = [line.split(",")[-1] for line in Path("p.csv").read_text().splitlines()[1:]]
+    assert found == expected.tolist()
+    code, _, err = run("gram", "x.npz", "--out", "g", "--map", "tfidf")
+    assert code != DONE
+    assert "tfidf" in err
