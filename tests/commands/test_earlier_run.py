@@ -122,8 +122,8 @@ def test_an_interrupted_run_goes_on(run: Callable[..., Any], monkeypatch: Any) -
     put = Journal.put
     done = []
 
-    def interrupted(self: Journal, name: str, fits: Any, rest: Any) -> None:
-        put(self, name, fits, rest)
+    def interrupted(self: Journal, name: str, fits: Any, rest: Any, *arrays: Any) -> None:
+        put(self, name, fits, rest, *arrays)
         done.append(name)
         if isinstance(rest, dict) and len(done) > 2:  # after a kernel's rows
             raise KeyboardInterrupt
