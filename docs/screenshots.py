@@ -19,10 +19,11 @@ PICTURE = Path(__file__).parent / "report.png"
 def main() -> None:
     """Write docs/report.png."""
     with tempfile.TemporaryDirectory() as folder:
-        page = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "demo" / "report.html"
-        if not page.exists():
-            command = [sys.executable, "-m", "dhsk", "demo", "--out", str(page.parent)]
-            subprocess.run(command, check=True)
+        if len(sys.argv) > 1:
+            page = Path(sys.argv[1])
+        else:
+            subprocess.run([sys.executable, "-m", "dhsk", "demo"], cwd=folder, check=True)
+            page = Path(folder) / "dhsk-demo" / "report.html"
         with Browser() as browser:
             browser.screenshot(page, PICTURE, WIDTH, height=HEIGHT)
 

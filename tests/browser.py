@@ -20,7 +20,9 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 T = TypeVar("T")
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+CHROMIUM = next((found for name in _NAMES if (found := shutil.which(name))), None)
 """The browser, or None where there is none."""
 
 WHY_NOT = "no Chromium is installed (apt-get install chromium)"

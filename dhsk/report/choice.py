@@ -50,7 +50,8 @@ def grid(results: Results) -> Html:
         return section(title, words, maps, anchor="grid")
     low, high = grid_figure.score_range(results)
     folds = count_of(results.folds.n, "fold")
-    note = f"Mean {metric(results)} over {folds}; {_chosen(results)} {_edges(results)}"
+    cell = f"a cell is one kernel at one {'rank and ' if results.low_rank else ''}C"
+    note = f"Mean {metric(results)} over {folds}; {cell}, {_chosen(results)} {_edges(results)}"
     more = [tag("p", words, class_="note") for words in (_units(results),) if words]
     alike = alike_words(results, low, high)
     more += [tag("p", alike, class_="note")] if alike else []

@@ -64,7 +64,7 @@ def _tiles(results: Results) -> Html:
 
 def _exact_tiles(results: Results) -> tuple[Html, ...]:
     best = results.best
-    asked = f"best cell, worst fold; tolerance {results.tol:g}"
+    asked = f"how far the worst fit is from its optimum; tolerance {results.tol:g}"
     return (
         _tile("support vectors", whole(best.n_support or 0), "best cell, mean over folds"),
         _tile("KKT violation", two_digits(best.kkt), asked),
