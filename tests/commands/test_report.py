@@ -1,10 +1,14 @@
 """`dhsk report`: a page made anew, or several runs side by side."""
 
+import html
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dhsk.__main__ import BAD_INPUT, DONE
@@ -69,3 +73,32 @@ def test_what_is_no_run_is_refused(run: Run, folders: None, words: list[str], sa
     code, _, complaint = run("report", *words)
     assert code == BAD_INPUT
     assert said in complaint
+
+
+@pytest.mark.slow
+def test_the_commands_on_the_page_give_the_best_cell_again(
+    run: Run, cv: Run, address: str, counts: Any
+) -> None:
+    """They are run as they stand, with the names of the user's files."""
+    X = counts(60, 9)
+    X[30:, :3] += 1
+    np.save("my x.npy", X)
+    Path("y.txt").write_text("up\n" * 30 + "down\n" * 30)
+    grid = ("--kernel", "heat,gaussian", "--time-scale", "0.5,1.3", "--folds", "3", "--seed", "4")
+    assert cv("my x.npy", "--labels", "y.txt", *grid)[0] == DONE
+    page = Path("o/report.html").read_text()
+    block = html.unescape(re.findall("<code>(.*?)</code>", page, flags=re.S)[1])
+    for name, own in {"LABELS": "y.txt", "NEW_SAMPLES": "'my x.npy'"}.items():
+        block = block.replace(name, own)
+    commands = [shlex.split(line) for line in block.splitlines()]
+    assert [words[:2] for words in commands] == [
+        ["dhsk", "train"], ["dhsk", "predict"], ["dhsk", "cv"],
+    ]  # fmt: skip
+    for _, *words in commands:
+        where = ["--cluster", address] if words[0] == "cv" else []
+        assert run(*words, *where)[0] == DONE
+    best = json.loads(Path("o/results.json").read_text())["best"]
+    again = json.loads(Path("best-cell/results.json").read_text())
+    assert len(again["summary"]) == 1
+    assert (again["best"]["label"], again["best"]["mean"]) == (best["label"], best["mean"])
+    assert len(Path("predicted.csv").read_text().splitlines()) >= 60
