@@ -114,3 +114,16 @@ def test_what_cannot_be_weighted_is_refused(digits: Any) -> None:
         dhsk.cross_validate(X, y, sphere_map="tf")
     with pytest.raises(dhsk.InputError, match="there is no map 'tfidf'"):
         dhsk.HeatKernelRidge(sphere_map="tfidf").fit(X, y)
+
+
+def test_models_weigh_what_they_predict(digits: Any, tmp_path: Path) -> None:
+    """New samples get the weights of the fit: as rows that scikit-learn has weighted."""
+    X, y = digits
+    tfidf = TfidfTransformer().fit(X[:80])
+    rows, new = (tfidf.transform(part).toarray() for part in (X[:80], X[80:]))
+    expected = dhsk.HeatSVC(C=5.0, sphere_map="projective").fit(rows, y[:80]).decision_function(new)
+    own = dhsk.HeatSVC(C=5.0, sphere_map="tfidf").fit(X[:80], y[:80])
+    own.save(tmp_path / "m.dhsk")
+    for model in (own, dhsk.HeatSVC.load(tmp_path / "m.dhsk")):
+        np.testing.assert_allclose(model.decision_function(X[80:]), expected, atol=1e-6)
+        np.testing.assert_allclose(model.decision_function(csr_array(X[80:])), expected, atol=1e-6)
