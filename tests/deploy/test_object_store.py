@@ -305,7 +305,8 @@ def test_refusals_have_exit_code_4_and_no_secret(
 ) -> None:
     """In one sentence that names the variables."""
     monkeypatch.setenv(name, value)
-    done = subprocess.run([DHSK, "info", str(place)], capture_output=True, text=True, check=False)
+    words = [DHSK, "info", "--quiet", str(place)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 4
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
