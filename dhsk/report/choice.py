@@ -12,6 +12,7 @@ from dhsk.report.words import (
     capitalised,
     count_of,
     duration,
+    folds_of,
     listed,
     metric,
     named,
@@ -49,7 +50,7 @@ def grid(results: Results) -> Html:
         words = "One kernel at one C was tried, so there is no choice to show."
         return section(title, words, maps, anchor="grid")
     low, high = grid_figure.score_range(results)
-    folds = count_of(results.folds.n, "fold")
+    folds = folds_of(results)
     cell = f"a cell is one kernel at one {'rank and ' if results.low_rank else ''}C"
     note = f"Mean {metric(results)} over {folds}; {cell}, {_chosen(results)} {_edges(results)}"
     more = [tag("p", words, class_="note") for words in (_units(results),) if words]

@@ -9,6 +9,7 @@ from dhsk.report.words import (
     cell_words,
     count_of,
     duration,
+    folds_of,
     metric,
     score,
     spread,
@@ -30,15 +31,16 @@ def _decision(results: Results) -> Html:
     """Say which kernel is the simplest that is about as good; nothing of one kernel alone."""
     if len(results.decision.compared) == 1:
         return Html()
-    sentence = results.decision.sentence.replace(" ± ", unbroken(" ± "))
+    sentence = results.decision.sentence
+    for sign in (" ± ", " = "):
+        sentence = sentence.replace(sign, unbroken(sign))
     return tag("p", f"Decision: {sentence}.", class_="decision")
 
 
 def _lede(results: Results) -> str:
     best = results.best
     said = (
-        f"Best: {cell_words(best)}: "
-        f"mean {metric(results)} {spread(best)} over {count_of(results.folds.n, 'fold')}"
+        f"Best: {cell_words(best)}: mean {metric(results)} {spread(best)} over {folds_of(results)}"
     )
     if results.test is None:
         return said

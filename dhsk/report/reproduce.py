@@ -1,5 +1,6 @@
 """Section with the code that makes the best cell again: in Python and on the command line."""
 
+import re
 from dataclasses import replace
 from shlex import quote
 from typing import Any
@@ -27,16 +28,14 @@ def reproduce(results: Results) -> Html:
 
 
 def _python(results: Results) -> str:
-    best, folds = _plain(results.best), results.folds
+    best = _plain(results.best)
     own = _estimator_arguments(results)
     kernel = _kernel(best)
-    seed = _setting(results, "seed", 0)
-    scored = [f"C={_exact(best.C)}", f"cv={folds.n}"]
+    scored = [f"C={_exact(best.C)}", *_folds(results)]
     if best.kernel == "heat" and best.time_scale is not None:
         scored.insert(0, f"time_scale={_exact(best.time_scale)}")
     else:
         scored.insert(0, f"kernels=[{kernel}]")
-    scored += [f"random_state={seed}"] if seed else []
     if results.scoring != "accuracy":
         scored.append(f"scoring={results.scoring!r}")
     scored += _shared(results)
@@ -51,6 +50,21 @@ def _python(results: Results) -> str:
         f"result = dhsk.cross_validate(X, y, {', '.join(scored)})\n"
         f"result.best_score_  # mean {metric(results)} here: {score(best.mean)}"
     )
+
+
+def _folds(results: Results) -> list[str]:
+    """Return the arguments that divide the samples as they were."""
+    splitter, repeats = results.folds.splitter, results.repeats
+    if not splitter.startswith(("StratifiedKFold(", "StratifiedGroupKFold(")):
+        return ["cv=cv"]  # the user's own
+    seed = re.search(r"random_state=(\d+)", splitter)
+    groups = "Group" in splitter or _setting(results, "groups", None) is not None
+    return [
+        f"cv={results.folds.n // repeats}",
+        *([f"repeats={repeats}"] if repeats > 1 else []),
+        *(["groups=groups"] if groups else []),
+        *([f"random_state={seed[1]}"] if seed and seed[1] != "0" else []),
+    ]
 
 
 def _estimator_arguments(results: Results) -> list[str]:

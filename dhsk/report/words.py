@@ -82,6 +82,12 @@ def count_of(n: int, one: str) -> str:
     return f"{whole(n)} {one}{'' if n == 1 else 's'}"
 
 
+def folds_of(results: Results) -> str:
+    """Return the number of folds: 5 folds, 15 folds (3 repeats of 5)."""
+    said, repeats = count_of(results.folds.n, "fold"), results.repeats
+    return said if repeats == 1 else f"{said} ({repeats} repeats of {results.folds.n // repeats})"
+
+
 def shortened(text: str, width: int) -> str:
     """Return the text on one line of at most `width` characters, cut in its middle.
 

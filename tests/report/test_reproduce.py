@@ -19,6 +19,7 @@ GRIDS: dict[str, dict[str, Any]] = {
     "polynomial": {"kernels": [dhsk.PolynomialKernel(3, 1.5)], "C": 0.1, "random_state": 3},
     "parametrix": {"kernels": [dhsk.ParametrixKernel(0.1)], "C": 5.0, "tol": 1e-5},
     "an order": {"kernels": [dhsk.ParametrixKernel(0.1, order=1, dim=9)], "C": 5.0},
+    "repeats": {"time_scale": 0.5, "C": 4.0, "repeats": 2, "random_state": 5},
     "low rank": {"time_scale": 0.5, "C": 4.0, "low_rank": dhsk.LowRank(15, loss="logistic")},
 }
 
@@ -38,8 +39,7 @@ def test_python_gives_the_same_score(
     """The model has the kernel and C of the best cell, the cross-validation its mean."""
     X, y = counts(60, 9), np.repeat(["a", "b"], [35, 25])
     X[35:, :3] += 1
-    settings = {"class_weight": GRIDS[name].get("class_weight"),
-                "seed": GRIDS[name].get("random_state", 0)}  # fmt: skip
+    settings = {"class_weight": GRIDS[name].get("class_weight")}  # those of a command
     result = dhsk.cross_validate(X, y, cv=4, **GRIDS[name])
     object.__setattr__(result, "settings", settings)
     monkeypatch.chdir(tmp_path)
@@ -55,3 +55,14 @@ def test_python_gives_the_same_score(
     )  # fmt: skip
     assert pytest.approx(result.best.C) == names["model"].C
     assert (tmp_path / "best.dhsk").exists()
+
+
+def test_a_splitter_of_the_user_is_left_to_him(counts: Any, tmp_path: Path) -> None:
+    """And so are groups."""
+    X, y = counts(40, 5), np.tile([0, 1], 20)
+    own = dhsk.cross_validate(X, y, time_scale=1.0, C=1.0, cv=[(np.arange(20), np.arange(20, 40))])
+    assert "C=1, cv=cv)" in code_of(own, tmp_path)[0]
+    grouped = dhsk.cross_validate(
+        X, y, time_scale=1.0, C=1.0, cv=3, groups=np.repeat(np.arange(10), 4)
+    )
+    assert "cv=3, groups=groups" in code_of(grouped, tmp_path)[0]
