@@ -252,7 +252,7 @@ def cv(
             _write(replace(result, settings=settings), out, overwrite=final.overwrite)
             remove_scratch(out / "fits")
     print_result(result)
-    _print_files(out, model=result.model_ is not None)
+    _print_files(out, result)
 
 
 def _cross_validate(*given: Any, **options: Any) -> "CvResult":
@@ -311,10 +311,14 @@ def _write(result: "CvResult", out: Place, *, overwrite: bool) -> None:
         (out / "model.dhsk").unlink(missing_ok=True)
 
 
-def _print_files(out: Place, *, model: bool) -> None:
+def _print_files(out: Place, result: "CvResult") -> None:
     """Print the files of the results, and the next command."""
+    model = result.model_ is not None
     files = ["results.json", "results.csv", "report.html", *(["model.dhsk"] if model else [])]
     say(f"output: {out / files[0]}, {', '.join(files[1:])}")
+    taken = result.decision.simplest.cell
+    if model and taken != result.best:
+        say(f"model:  of the best cell, not of {taken.brief}, which `dhsk train` makes")
     say(f"next:   open {out / 'report.html'} in a browser")
     if model:
         say(f"or:     dhsk predict {out / 'model.dhsk'} SAMPLES --out FILE")

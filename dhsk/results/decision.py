@@ -51,11 +51,10 @@ class Decision:
     That is the rule of one standard error [1]_, with the standard error of paired differences: all
     cells see the same folds, so what makes a fold hard for all of them cancels. Simple is, in this
     order: linear, cosine, polynomial, Gaussian, parametrix, heat, other kernels, each before the
-    same on tf-idf; of one kernel a
-    smaller rank, then a larger time or sigma (at an infinite time the heat kernel is the cosine),
-    then a smaller C, in units of the spread if it was chosen so. Cells whose fits did not converge
-    take no part, unless none converged. The folds share training samples, so the true error is
-    somewhat larger than this one.
+    same on tf-idf; of one kernel a smaller rank, then a larger time or sigma (at an infinite time
+    the heat kernel is the cosine), then a smaller C, in units of the spread if it was chosen so.
+    Cells whose fits did not converge take no part, unless none converged. The folds share training
+    samples, so the true error is somewhat larger than this one.
 
     Attributes
     ----------

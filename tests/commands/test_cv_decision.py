@@ -34,8 +34,23 @@ def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any) -> 
     assert " ".join(out.split()).count(result.decision.sentence) == 1
     assert line.startswith(f"decide: {result.decision.sentence}"[:40])
     assert {cell.kernel for cell in result.summary} == {"heat", "cosine", "linear"}
-    assert f"Decision: {result.decision.sentence}." in Path("o/report.html").read_text()
+    page = Path("o/report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert f"Decision: {result.decision.sentence}." in page
     assert run(*words)[0] == DONE
+
+
+def test_a_model_of_another_cell_than_the_one_to_take_is_said(
+    run: Any, samples: Any, address: Any
+) -> None:
+    """The model is that of the best cell, whatever was decided."""
+    words = ("cv", "x.npy", "--labels", "y.txt", "--kernel", "cosine", "--model", "--overwrite")
+    said = {}
+    for grid in ("3", "3,30"):
+        code, out, _ = run(*words, "--C", grid, "--cluster", address, "--out", "o")
+        assert code == DONE
+        result = dhsk.CvResult.from_json("o/results.json")
+        said[result.decision.simplest.cell == result.best] = "model:  of the best cell" in out
+    assert said == {True: False, False: True}
 
 
 def test_one_kernel_needs_no_decision(run: Any, samples: Any, address: Any) -> None:
