@@ -125,8 +125,9 @@ grid_options = gathered(
         "--C",
         "C",
         type=NumbersOrAuto(),
-        help="Bounds of the duals, with --rank factors of the losses; or auto: scaled to each "
-        "kernel, and extended until the best is inside. [default: 0.1,1,10, or auto in a search]",
+        help="Prices of samples on the wrong side, as C of scikit-learn's SVC; or auto: scaled to "
+        "each kernel, and extended until the best is inside. [default: 0.1,1,10, or auto in a "
+        "search]",
     ),
     click.option("--folds", type=click.IntRange(2), default=5),
     click.option(

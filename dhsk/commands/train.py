@@ -58,7 +58,7 @@ fit_options = gathered(
         "C",
         type=float,
         default=1.0,
-        help="Bound of the duals; with --rank, factor of the losses.",
+        help="Price of samples on the wrong side, as C of scikit-learn's SVC.",
     ),
     click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
     click.option(

@@ -28,9 +28,10 @@ FOLDS: Final = 5
 class HeatSVC(HeatClassifier[SvcModel]):
     """C-support vector classification, by default with the exact heat kernel on the hypersphere.
 
-    One-vs-one, with the optimum and the decisions of `sklearn.svm.SVC`. The fit reports the KKT
-    violation and the duality gap of its solution. Kernel values are computed when the solver needs
-    them, so that the matrix of a pair of classes may be larger than memory.
+    One-vs-one, with the optimum of `sklearn.svm.SVC`, and its decisions where the intercept is
+    unique: it is not where a pair of classes has no support vector below the bound C. The fit
+    reports the KKT violation and the duality gap of its solution. Kernel values are computed when
+    the solver needs them, so that the matrix of a pair of classes may be larger than memory.
 
     Parameters
     ----------
