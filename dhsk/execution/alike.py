@@ -18,6 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from dhsk.errors import InputError, InputWarning
 from dhsk.execution.conditions import Condition, answers, require, required
+from dhsk.execution.health import ask
 
 _PARTS: Final[Mapping[str, int | None]] = {"dhsk": None, "Python": 2, "zarr": 2, "numpy": 1}
 """Leading parts of a version that must be the same everywhere; None for the whole version."""
@@ -186,5 +187,5 @@ def _side(name: str, value: str, having: dict[str, list[str]], names: Callable[[
 
 def named(client: Client) -> Callable[[str], str]:
     """Words for a worker, from its address."""
-    known = client.scheduler_info(n_workers=-1)["workers"]
+    known = ask(client, client.scheduler.identity, n_workers=-1)["workers"]
     return lambda address: f"{known.get(address, {}).get('name', '')} at {address}".strip()
