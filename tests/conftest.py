@@ -25,20 +25,10 @@ settings.register_profile("default", derandomize=True, deadline=None)
 settings.load_profile("default")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that is slow beyond some cases, the first of them are not.
-
-    With `--dist loadgroup` a file is one process's, and all real parts are: two servers beside each
-    other would wait for each other.
-    """
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test that is slow beyond some cases, the first of them are not."""
     cases: Counter[str] = Counter()
     for item in items:
-        if config.pluginmanager.hasplugin("xdist"):
-            item.add_marker(
-                pytest.mark.xdist_group(
-                    "deploy" if "deploy/" in item.nodeid else item.nodeid.partition("::")[0]
-                )
-            )
         mark = item.get_closest_marker("slow")
         if mark is None or "beyond" not in mark.kwargs:
             continue
