@@ -23,7 +23,7 @@ _BLOCK_BYTES: Final = 16 * 2**20
 
 def parse_map_name(name: object) -> MapName:
     """Return `name` if it is a map, learnt or not, or raise `InputError`."""
-    if name == TFIDF:
+    if isinstance(name, str) and name == TFIDF:  # not an array, whose comparison is none
         return TFIDF
     try:
         return parse_sphere_map(name)
@@ -65,7 +65,11 @@ def inverse_frequencies(samples: Samples, used: Any) -> Floats:
 
 
 def weigh(block: Rows, weights: Floats) -> Rows:
-    """A new block with every feature times its weight, (dim,)."""
+    """A new block with every feature times its weight, (dim,), and a power of two.
+
+    The power, which the projective map undoes exactly, brings the weights below 1: none overflows.
+    """
+    weights = np.ldexp(weights, -int(np.frexp(weights.max())[1]))
     if isinstance(block, csr_array):
         data = block.data * weights[block.indices]
         return csr_block(data, block.indices.copy(), block.indptr, block.shape[1])

@@ -26,7 +26,7 @@ from dhsk.samples.weighted import MapName
 from dhsk.units import parse_bytes
 from dhsk.validation.choice import choose
 from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, TriedKernel
-from dhsk.validation.examined import examine
+from dhsk.validation.examined import check_ids, examine
 from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, make_grid
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
 from dhsk.validation.input import Square, open_square
@@ -230,6 +230,7 @@ def cross_validate(
     maps = Maps.of(sphere_map, square, grid)
     kernels_on = partial(kernels_of, time_scale=time_scale, kernels=kernels, zero_rows=zero_rows)
     held_out = None if test is None else open_held_out(square, test, grid)
+    check_ids(square)
     temporary = TemporaryFolder()
     options = CvOptions(
         memory=None if memory is None else parse_bytes(memory),

@@ -1,6 +1,6 @@
 """Summary of single samples for the report: errors, ROC curves, a map by kernel PCA."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -35,6 +35,9 @@ SPREAD_OUT: Final = 20 * MOST_MAPPED
 RUN: Final = 25
 """Samples of a run."""
 
+IDS_AT_A_TIME: Final = 1 << 16
+"""Ids in a block that is read."""
+
 Values = Callable[[Indices], NDArray[Any]]
 """Takes some samples, ascending; returns their kernel values, (n, n)."""
 
@@ -52,14 +55,14 @@ def examine(found: OutOfFold, values: Values, source: Square) -> Examined:
     guess = np.array([codes[name] for name in found.predicted[first].tolist()], dtype=np.intp)
     sides = None if decisions is None else _sides(decisions[first].astype(np.float64))
     wrong = list(_wrong(true, guess, sides))
-    names = _ids(source) if wrong else None
+    names = _ids(source, {int(samples[k]) for k, _ in wrong}) if wrong else {}
     labels = found.classes.tolist()
     return Examined(
         n_wrong=int(np.count_nonzero(true != guess)),
         wrong=tuple(
             WrongSample(
                 sample=int(samples[k]),
-                name="" if names is None else str(names[samples[k]]),
+                name=names.get(int(samples[k]), ""),
                 true=labels[true[k]],
                 predicted=labels[guess[k]],
                 margin=margin,
@@ -184,7 +187,18 @@ def _most_mapped(source: Square) -> int:
     return MOST_MAPPED if sparse else max(RUN, min(MOST_MAPPED, MAPPED_BYTES // (8 * dim)))
 
 
-def _ids(source: Square) -> list[str] | None:
-    """Ids of all samples; None if they have none, or are no longer at hand."""
-    blocks = source.ids(1 << 16) if isinstance(source, Samples) else None
-    return None if blocks is None else list(chain.from_iterable(blocks))
+def check_ids(source: Square) -> None:
+    """Read the first ids of samples: a file where they cannot be read is refused before any work.
+
+    Raises `InputError`.
+    """
+    blocks = source.ids(IDS_AT_A_TIME) if isinstance(source, Samples) else None
+    if blocks is not None:
+        next(blocks, None)
+
+
+def _ids(source: Square, wanted: Set[int]) -> dict[int, str]:
+    """Ids of some samples; none if they have none, or are no longer at hand."""
+    blocks = source.ids(IDS_AT_A_TIME) if isinstance(source, Samples) else None
+    numbered = () if blocks is None else enumerate(chain.from_iterable(blocks))
+    return {number: str(name) for number, name in numbered if number in wanted}

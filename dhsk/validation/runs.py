@@ -43,8 +43,9 @@ class Maps:
     @classmethod
     def of(cls, sphere_map: object, square: Square, grid: Grid) -> "Maps":
         """Check the name of the map; InputError if it cannot be used with the input or scorer."""
-        name = None if sphere_map in (None, "auto") else parse_map_name(sphere_map)
-        tfidf = sphere_map in ("auto", MAP)
+        both = isinstance(sphere_map, str) and sphere_map == "auto"
+        name = None if sphere_map is None or both else parse_map_name(sphere_map)
+        tfidf = both or name == MAP
         if tfidf and not isinstance(square, Samples):
             raise InputError(
                 f"sphere_map={sphere_map!r} weighs features anew in every fold: give samples, not "
