@@ -190,7 +190,7 @@ class TfidfMap(_SphereMap):
     >>> counts = np.array([[2.0, 1.0, 0.0], [3.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     >>> dhsk.TfidfMap().fit(counts).transform(counts).round(3)
     array([[0.763, 0.646, 0.   ],
-           [0.871, 0.   , 0.491],
+           [0.871, 0.   , 0.492],
            [1.   , 0.   , 0.   ]])
     """
 

@@ -1,5 +1,6 @@
 """Connects to a Dask cluster: here, of jobs or pods, by address, by scheduler or cluster file."""
 
+import gc
 import logging
 import signal
 import warnings
@@ -202,7 +203,17 @@ def _existing(name: str, n_workers: int = 1, **options: Any) -> Client:
         with short_logs():
             client = Client(timeout=WAIT_SECONDS, **options)
     except (OSError, ValueError) as error:  # no answer, or not an address or scheduler file
-        raise InputError(f"no Dask scheduler answers at {name}: {error}") from error
+        reason = str(error)
+    else:
+        return _with_workers(client, name, n_workers)
+    # The client that failed ends itself when it is collected. That takes the lock under which
+    # distributed starts the next one, so that it must not happen then: it would wait for itself.
+    gc.collect()
+    raise InputError(f"no Dask scheduler answers at {name}: {reason}")
+
+
+def _with_workers(client: Client, name: str, n_workers: int) -> Client:
+    """Wait for the workers; InputError, with the client closed, if they do not come."""
     try:
         client.wait_for_workers(n_workers, timeout=WAIT_SECONDS)
     except TimeoutError as error:

@@ -13,6 +13,9 @@ from dhsk.nystrom.room import ApproximationPlan
 
 GRID: Final[dict[str, Any]] = {"time_scale": [0.7, 1.4], "C": [1.0, 10.0], "cv": 3, "refit": True}
 LOW_RANK: Final[dict[str, Any]] = {**GRID, "low_rank": dhsk.LowRank([4, 8])}
+MEMORY: Final = "64GB"
+"""Allowed, so much that the memory of the process which runs the tests does not count."""
+
 KILLED: Final = 400
 """Samples of the training that was killed at a step."""
 
@@ -46,13 +49,13 @@ def different_samples(n: int = 160) -> tuple[Any, Any]:
 
 def train_in_steps(progress: Any, journal: Path | None) -> dhsk.NystromSVC:
     """Training of many steps, which are kept."""
-    model = dhsk.NystromSVC(60, C=100.0, random_state=0, memory="1GB")
+    model = dhsk.NystromSVC(60, C=100.0, random_state=0, memory=MEMORY)
     return model.fit_samples(*samples(KILLED), progress, journal=journal)
 
 
 def train_in_rounds(progress: Any, journal: Path | None) -> dhsk.NystromSVC:
     """Training with features that are not in memory: the rounds of the landmarks are kept."""
-    model = dhsk.NystromSVC(36, C=10.0, time_scale=0.7, random_state=0, memory="1GB")
+    model = dhsk.NystromSVC(36, C=10.0, time_scale=0.7, random_state=0, memory=MEMORY)
     plan = ApproximationPlan("samples in memory", 2, 10**8)
     with patch("dhsk.models.low_rank_plan.plan_here", lambda *_: plan):
         return model.fit_samples(*different_samples(), progress, journal=journal)

@@ -12,7 +12,7 @@ import dask
 import numpy as np
 import psutil
 import pytest
-from distributed import LocalCluster, default_client
+from distributed import Client, LocalCluster, default_client
 from distributed.utils import LoopRunner
 
 import dhsk
@@ -129,6 +129,20 @@ def test_no_cluster_there(monkeypatch: Any, where: str, message: str) -> None:
         dhsk.connect(where)
     with pytest.raises(ValueError, match="No client"):
         default_client()  # a connection that failed is not left as the one to use
+
+
+def test_a_client_without_scheduler_is_gone(monkeypatch: Any) -> None:
+    """Collected within the start of the next client, it would wait for a lock for ever."""
+    monkeypatch.setattr(cluster, "WAIT_SECONDS", 0.5)
+    before = {id(client) for client in _clients()}
+    with pytest.raises(dhsk.InputError):
+        dhsk.connect("tcp://127.0.0.1:1")
+    assert {id(client) for client in _clients()} <= before
+
+
+def _clients() -> list[Any]:
+    """Clients of this process that are not yet collected."""
+    return [thing for thing in gc.get_objects() if type(thing) is Client]
 
 
 @pytest.mark.slow
