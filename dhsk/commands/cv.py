@@ -210,10 +210,11 @@ def cv(
     table: TableOptions,
     cluster: ClusterOptions,
 ) -> None:
-    """Cross-validate SVMs over kernels, times and C, on a Gram store or on samples.
+    """Find the best kernel and parameters by cross-validation.
 
-    The SVMs are exact. With --rank they are linear ones on Nyström features, for more samples than
-    a Gram matrix allows; they run in this process unless --cluster or --workers is given.
+    SVMs are fitted over kernels, times and C, on a Gram store or on samples. They are exact. With
+    --rank they are linear ones on Nyström features, for more samples than a Gram matrix allows;
+    they run in this process unless --cluster or --workers is given.
 
     Without kernels and times it looks for the best heat kernel, tries the cosine and linear ones
     beside it, and says which is the simplest within one standard error of the best.

@@ -48,7 +48,10 @@ class Description:
 @click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL")
 @click.option("--json", "as_json", is_flag=True, help="Print one object of JSON, for programs.")
 def info(store: Place, as_json: bool) -> None:
-    """Describe a Gram store, complete or not, a feature store or a model."""
+    """Describe a model, a Gram store or a feature store.
+
+    Stores may be incomplete.
+    """
     if store.is_file():
         described = _model(store)
     elif is_of_features(store):

@@ -34,7 +34,7 @@ COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0
 def kernel(
     dims: tuple[list[int], ...], time_scale: float | None, time: float | None, plot: Path | None
 ) -> None:
-    """Print the values of a heat kernel and their proven error bounds, and draw it.
+    """Print values of a heat kernel with proven error bounds.
 
     Figure 1B of Zhao & Song (2017) is --dim 100,200,300 --plot FILE.
     """

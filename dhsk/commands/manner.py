@@ -2,12 +2,13 @@
 
 import platform
 import sys
+from functools import cached_property
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 import click
 
-from dhsk.commands.parameters import SourceParameter
 from dhsk.verbosity import Verbosity, set_verbosity
 
 REPORTS = ("info", "kernel", "plan")
@@ -25,16 +26,37 @@ Completion of commands, options, files and kernels, in bash (or zsh, fish):
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "dask", "distributed", "zarr")
 
 
-class Commands(click.Group):
-    """A group whose commands all have the options `--quiet` and `--verbose`."""
+class LazyCommand(click.Command):
+    """A command of which name and short help are known, and whose module is loaded to run it."""
 
-    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Add a command with the common options, whose files the shell completes."""
-        for parameter in cmd.params:
+    @cached_property
+    def loaded(self) -> click.Command:
+        """The command itself, with the common options, whose files the shell completes."""
+        from dhsk.commands.parameters import SourceParameter
+
+        module = import_module(f"dhsk.commands.{self.name}")
+        command: click.Command = getattr(module, str(self.name))
+        for parameter in command.params:
             if parameter.name in SOURCES:
                 parameter.type = SourceParameter()
-        cmd.params += [_quiet(), _verbose()]
-        super().add_command(cmd, name)
+        command.params += [_quiet(), _verbose()]
+        return command
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Parse as the command itself, which runs then."""
+        return self.loaded.make_context(*args, **extra)
+
+
+class Commands(click.Group):
+    """A group whose commands are loaded late and have the options `--quiet` and `--verbose`."""
+
+    def add_later(self, name: str, short_help: str) -> None:
+        """Add the command of the module of that name."""
+        self.add_command(LazyCommand(name, short_help=short_help))
+
+    def lazy(self) -> dict[str, LazyCommand]:
+        """The commands by name."""
+        return {n: c for n, c in self.commands.items() if isinstance(c, LazyCommand)}
 
 
 def _quiet() -> click.Option:

@@ -127,11 +127,11 @@ def plan(
     tiles: TileOptions,
     table: TableOptions,
 ) -> None:
-    """Say what a Gram matrix would cost: tiles, bytes, arithmetic, time, memory, limits.
+    """Say what a Gram matrix and classifiers would cost.
 
-    Then the memory of exact and low-rank classifiers, and with --labels their seconds, which are
-    extrapolated from small pilot fits. Alone, --measure measures this machine for all plans to
-    come.
+    First tiles, bytes, arithmetic, time, memory and limits of the matrix. Then the memory of exact
+    and low-rank classifiers, and with --labels their seconds, which are extrapolated from small
+    pilot fits. Alone, --measure measures this machine for all plans to come.
     """
     rates = _measure(machine.place, quiet=machine.as_json) if machine.measure else None
     if rates is not None and (samples, paper.n, paper.dim) == (None, None, None):

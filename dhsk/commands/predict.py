@@ -68,12 +68,13 @@ def predict(
     table: TableOptions,
     cluster: ClusterOptions,
 ) -> None:
-    """Write the labels of SAMPLES predicted by a MODEL of `dhsk train`, block by block.
+    """Predict the labels of SAMPLES by a MODEL.
 
-    It runs on the cores of this process unless --cluster or --workers is given. Features with names
-    may be in any order. Ids of the samples come first where the file has them: AnnData's obs_names,
-    an array of names in an .npz archive, a column of a table (--id-column, else one called id that
-    is no feature).
+    MODEL is of `dhsk train` or `dhsk cv --model`. The labels are written block by block. It runs on
+    the cores of this process unless --cluster or --workers is given. Features with names may be in
+    any order. Ids of the samples come first where the file has them: AnnData's obs_names, an array
+    of names in an .npz archive, a column of a table (--id-column, else one called id that is no
+    feature).
     """
     from dhsk.models.exact import SvcModel
     from dhsk.models.files import load_model

@@ -22,7 +22,7 @@ from dhsk.report import write_report
     help="File of the page. [default: report.html in RUN; of several runs comparison.html here]",
 )
 def report(runs: tuple[str, ...], out: Place | None) -> None:
-    """Make the page of a cross-validation anew, or compare several in one page.
+    """Make the page of a cross-validation, or compare several.
 
     RUN is a folder that `dhsk cv` wrote, or its results.json; nothing is computed again.
     """

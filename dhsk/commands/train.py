@@ -100,11 +100,12 @@ def train(
     table: TableOptions,
     cluster: ClusterOptions,
 ) -> None:
-    """Train an exact SVM on SAMPLES, or a linear one on --rank features, and write it to a file.
+    """Train an SVM on SAMPLES and write it to a file.
 
-    It runs in this process unless --cluster, --workers or --store is given. An exact SVM needs the
-    samples in memory. With --rank, samples that do not fit are read again in every pass. The same
-    command continues after an interrupt.
+    The SVM is exact, or with --rank a linear one on as many features. It runs in this process
+    unless --cluster, --workers or --store is given. An exact SVM needs the samples in memory. With
+    --rank, samples that do not fit are read again in every pass. The same command continues after
+    an interrupt.
     """
     from dhsk.execution.checkpoint import Checkpoint
     from dhsk.linear.checkpoint import PREFIX as NEWTON

@@ -29,7 +29,10 @@ from dhsk.objects.places import Place, opened
 @table_options
 @cluster_options
 def verify(store: Place, repair: str | None, table: TableOptions, cluster: ClusterOptions) -> None:
-    """Test every checksum of a Gram store, with its samples, of a feature store or a model."""
+    """Test every checksum of a Gram store, feature store or model.
+
+    The samples of a Gram store are tested too.
+    """
     if store.is_file() or is_of_features(store):
         if repair is not None:
             raise InputError(

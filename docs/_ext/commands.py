@@ -19,11 +19,11 @@ class Commands(SphinxDirective):
         """Ask each command for its help."""
         context = click.Context(commands, info_name="dhsk", terminal_width=WIDTH)
         found = [self.section("dhsk", commands.get_help(context))]
-        for name in commands.list_commands(context):
-            command = commands.get_command(context, name)
-            assert command is not None
-            own = click.Context(command, info_name=name, parent=context, terminal_width=WIDTH)
-            found.append(self.section(f"dhsk {name}", command.get_help(own)))
+        for name, command in sorted(commands.lazy().items()):
+            own = click.Context(
+                command.loaded, info_name=name, parent=context, terminal_width=WIDTH
+            )
+            found.append(self.section(f"dhsk {name}", own.get_help()))
         return found
 
     def section(self, title: str, text: str) -> nodes.Node:

@@ -348,7 +348,7 @@ def test_interrupt_is_exit_code_130(run: Any, samples: Any, monkeypatch: Any) ->
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dhsk.commands.cli.compute_gram", interrupt)
+    monkeypatch.setattr("dhsk.commands.gram.compute_gram", interrupt)
     code, _, err = run("gram", "x.npy", "--out", "g")
     assert (code, "run the same command again" in err) == (INTERRUPTED, True)
 

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 def test_every_command_can_be_quiet_or_verbose() -> None:
     """No command lacks the two options."""
-    for name, command in commands.commands.items():
-        options = {word for parameter in command.params for word in parameter.opts}
+    for name, command in commands.lazy().items():
+        options = {word for parameter in command.loaded.params for word in parameter.opts}
         assert {"-q", "--quiet", "-v", "--verbose"} <= options, name
 
 

@@ -1,0 +1,96 @@
+"""The command `dhsk gram`: a Gram matrix to a store."""
+
+from dataclasses import asdict
+
+import click
+
+from dhsk.bars import show_progress
+from dhsk.commands.connecting import connected_if_asked, wrong_out
+from dhsk.commands.console import say
+from dhsk.commands.inputs import open_samples_of
+from dhsk.commands.options import (
+    ClusterOptions,
+    KernelOptions,
+    MapOptions,
+    StoreOptions,
+    TableOptions,
+    TileOptions,
+    cluster_options,
+    kernel_options,
+    map_options,
+    store_options,
+    table_options,
+    tile_options,
+)
+from dhsk.commands.outcome import Outcome
+from dhsk.execution.workers import resources_of
+from dhsk.gram import GramMatrix, compute_gram
+from dhsk.gram.prepare import check_kernels
+from dhsk.units import human_seconds, parse_bytes
+
+
+@click.command("gram")
+@click.argument("samples")
+@store_options
+@kernel_options
+@map_options
+@tile_options
+@table_options
+@cluster_options
+def gram(
+    samples: str,
+    target: StoreOptions,
+    kernel: KernelOptions,
+    mapping: MapOptions,
+    tiles: TileOptions,
+    table: TableOptions,
+    cluster: ClusterOptions,
+) -> None:
+    """Compute the Gram matrix of SAMPLES into a zarr store.
+
+    The same command continues after an interrupt.
+    """
+    opened = open_samples_of(samples, table)
+    made = kernel.make(opened.shape[1])
+    chosen = check_kernels([made], [opened], mapping.sphere_map, tiles.product_dtype)
+    outcome = Outcome(made, tiles.product_dtype, local=cluster.cluster == "local")
+    connection = connected_if_asked(cluster, needed=target.part is None)
+    with connection as client, show_progress() as progress, wrong_out():
+        with outcome.watched(progress) as watched:
+            G = compute_gram(
+                opened,
+                made,
+                sphere_map=chosen,
+                zero_rows=mapping.zero_rows,
+                store=target.out,
+                memory=cluster.memory,
+                client=client,
+                part=target.part,
+                **asdict(tiles),
+                progress=watched,
+            )
+        resources = resources_of(client, parse_bytes(cluster.memory) if cluster.memory else None)
+    _say_gram(G, outcome, target)
+    if target.part is None:
+        outcome.show(G, opened, resources)
+        say(f"output: {target.out}")
+        say(
+            f"next:   dhsk cv {target.out} --labels LABELS --C 0.1,1,10 --out DIR, or "
+            f"dhsk info {target.out}"
+        )
+
+
+def _say_gram(G: GramMatrix, outcome: Outcome, target: StoreOptions) -> None:
+    """Say what was computed: the matrix, or a part of it and what is to be done next."""
+    n, m = G.shape
+    what = f"{n:,} x {m:,} {G.dtype} of {G.kernel.label}"
+    if target.part is None:
+        say(f"{what}, {G.tiling.n_tiles} tiles, {human_seconds(outcome.seconds)}")
+        return
+    number, count = target.part
+    say(
+        f"{what}, part {number} of {count}: {outcome.total - (outcome.found or 0)} of "
+        f"{outcome.total} tiles computed, {human_seconds(outcome.seconds)}"
+    )
+    say(f"output: {target.out}")
+    say("next:   when all parts have ended, the same command without --part, which finishes it")
