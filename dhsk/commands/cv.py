@@ -12,7 +12,7 @@ from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import say
 from dhsk.commands.cv_table import print_result
-from dhsk.commands.earlier_run import RESULTS, check_earlier, noted, settings_of
+from dhsk.commands.earlier_run import PAGE, TABLES, check_earlier, noted, settings_of
 from dhsk.commands.inputs import label_source, open_samples_of, refuse_bare_column
 from dhsk.commands.options import (
     KERNELS,
@@ -245,13 +245,13 @@ def cv(
         with (
             noted(out, settings),
             connected_if_asked(cluster, needed=not low_rank) as client,
-            _telling_of(out / "results.csv"),
+            _telling_of(out / TABLES[1]),
             show_progress() as progress,
             wrong_out(),
         ):
             run = partial(run, client=client, progress=progress)
             result = _run(run, source, out, overwrite=final.overwrite)
-            _write(replace(result, settings=settings), out, overwrite=final.overwrite)
+            _write(replace(result, settings=settings), opened, out, overwrite=final.overwrite)
             remove_scratch(out / "fits")
     print_result(result)
     _print_files(out, result)
@@ -301,12 +301,18 @@ def _open_source(source: str, labels: str | None, table: TableOptions) -> GramMa
     return open_samples_of(source, table, labels)
 
 
-def _write(result: "CvResult", out: Place, *, overwrite: bool) -> None:
+def _write(
+    result: "CvResult", opened: GramMatrix | Samples, out: Place, *, overwrite: bool
+) -> None:
     """Write the files of a result; remove the model of an overwritten one."""
     from dhsk.models.files import save_model
+    from dhsk.validation.predictions import write_predictions
 
     result.to_json(out / "results.json")
-    write_report(result, out / "report.html", RESULTS[:2])
+    if result.held_out_ is not None:
+        samples = opened if isinstance(opened, Samples) else None
+        write_predictions(result.held_out_, result.best.point, samples, out / "predictions.csv")
+    write_report(result, out / PAGE, TABLES)
     if result.model_ is not None:
         save_model(result.model_, out / "model.dhsk")
     elif overwrite:
@@ -316,11 +322,11 @@ def _write(result: "CvResult", out: Place, *, overwrite: bool) -> None:
 def _print_files(out: Place, result: "CvResult") -> None:
     """Print the files of the results, and the next command."""
     model = result.model_ is not None
-    files = ["results.json", "results.csv", "report.html", *(["model.dhsk"] if model else [])]
+    files = [*TABLES, PAGE, *(["model.dhsk"] if model else [])]
     say(f"output: {out / files[0]}, {', '.join(files[1:])}")
     taken = result.decision.simplest.cell
     if model and taken != result.best:
         say(f"model:  of the best cell, not of {taken.brief}, which `dhsk train` makes")
-    say(f"next:   open {out / 'report.html'} in a browser")
+    say(f"next:   open {out / PAGE} in a browser")
     if model:
         say(f"or:     dhsk predict {out / 'model.dhsk'} SAMPLES --out FILE")

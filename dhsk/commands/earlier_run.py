@@ -13,7 +13,12 @@ from dhsk.files import parse_json
 from dhsk.kernels import Kernel
 from dhsk.objects.places import Place, entries_of, made_folder, written
 
-RESULTS: Final = ("results.json", "results.csv", "report.html", "model.dhsk")
+TABLES: Final = ("results.json", "results.csv", "predictions.csv")
+"""Files of results that the page links to."""
+
+PAGE: Final = "report.html"
+
+RESULTS: Final = (*TABLES, PAGE, "model.dhsk")
 """Files of results, which another run would replace."""
 
 _NOTE: Final = ("fits", "run.json")

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 
 from dhsk.commands.console import say
-from dhsk.commands.earlier_run import RESULTS
+from dhsk.commands.earlier_run import PAGE, TABLES
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, entries_of, parse_place, size_of
@@ -32,7 +32,7 @@ def report(runs: tuple[str, ...], out: Place | None) -> None:
     places = [_results_of(run) for run in runs]
     found = [CvResult.from_json(place) for place in places]
     if len(runs) == 1:
-        page = places[0].parent / RESULTS[2] if out is None else out
+        page = places[0].parent / PAGE if out is None else out
         write_report(found[0], page, _beside(page, places[0]))
     else:
         page = Path("comparison.html") if out is None else out
@@ -47,10 +47,10 @@ def report(runs: tuple[str, ...], out: Place | None) -> None:
 def _results_of(run: str) -> Place:
     """Place of the results of a run; InputError if there are none."""
     place = parse_place("RUN", run)
-    file = place if place.name.endswith(".json") else place / RESULTS[0]
+    file = place if place.name.endswith(".json") else place / TABLES[0]
     if size_of(file) is None:
         raise InputError(
-            f"{run} has no {RESULTS[0]}: give a folder that `dhsk cv --out` wrote and that has "
+            f"{run} has no {TABLES[0]}: give a folder that `dhsk cv --out` wrote and that has "
             "ended, or the file itself"
         )
     return file
@@ -61,7 +61,7 @@ def _beside(page: Place, results: Place) -> list[str]:
     if str(page.parent) != str(results.parent):
         return []
     there = entries_of(results.parent)
-    return [name for name in RESULTS[:2] if name in there]
+    return [name for name in TABLES if name in there]
 
 
 def _names(folders: list[Place]) -> list[str]:
@@ -78,7 +78,7 @@ def _link(page: Place, folder: Place) -> str | None:
     """Address of the page of a run, seen from another page; None if there is none."""
     if not (isinstance(page, Path) and isinstance(folder, Path)):
         return None
-    own = folder / RESULTS[2]
+    own = folder / PAGE
     if not own.is_file():
         return None
     return quote(os.path.relpath(own.resolve(), page.parent.resolve()))

@@ -57,6 +57,18 @@ class OutOfFold:
 
 
 @dataclass(frozen=True, eq=False)
+class NumberedPredictions:
+    """The arrays of `OutOfFold`, with numbers of classes in place of labels."""
+
+    samples: Indices
+    repeat: Indices
+    fold: Indices
+    true: Indices
+    predicted: Indices
+    decisions: Decisions | None
+
+
+@dataclass(frozen=True, eq=False)
 class KeptCell:
     """Predictions of a cell, fold by fold."""
 
@@ -77,8 +89,8 @@ class HeldOutPredictions:
     repeats: int
     cells: Mapping[GridPoint, KeptCell]
 
-    def of(self, point: GridPoint) -> OutOfFold:
-        """Predictions of one cell."""
+    def numbered(self, point: GridPoint) -> "NumberedPredictions":
+        """Predictions of one cell, as numbers of classes."""
         own = self.cells[point]
         sizes = [len(test) for test in self.tests]
         samples = np.concatenate(self.tests)
@@ -87,16 +99,24 @@ class HeldOutPredictions:
         order = np.lexsort([samples, repeat])
         predicted = np.concatenate([np.asarray(part, np.intp) for part in own.predicted])
         kept = [part for part in own.decisions if part is not None]
-        decisions = np.concatenate(kept)[order] if len(kept) == len(sizes) else None
-        return OutOfFold(
+        return NumberedPredictions(
             samples=samples[order],
             repeat=repeat[order],
             fold=fold[order],
-            true=self.classes[self.y[samples[order]]],
-            predicted=self.classes[predicted[order]],
-            decisions=decisions,
-            classes=self.classes,
+            true=self.y[samples[order]],
+            predicted=predicted[order],
+            decisions=np.concatenate(kept)[order] if len(kept) == len(sizes) else None,
         )
+
+    def of(self, point: GridPoint) -> OutOfFold:
+        """Predictions of one cell."""
+        found = self.numbered(point)
+        labels = {
+            "true": self.classes[found.true],
+            "predicted": self.classes[found.predicted],
+            "classes": self.classes,
+        }
+        return OutOfFold(**vars(found) | labels)
 
     def named(self, label: str, C: float, rank: int | None) -> OutOfFold:
         """Predictions of the cell of this name; InputError if there is none."""

@@ -47,7 +47,7 @@ def test_gram_then_info_then_verify_then_cv(run: Any, samples: Any) -> None:
     data = json.loads(Path("o/results.json").read_text())
     assert len(data["rows"]) == 2 * 1 * 4
     files = {p.name for p in Path("o").iterdir()}
-    assert files == {"fits", "results.json", "results.csv", "report.html"}
+    assert files == {"fits", "results.json", "results.csv", "predictions.csv", "report.html"}
 
 
 @pytest.mark.slow

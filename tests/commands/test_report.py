@@ -24,6 +24,7 @@ def folders(run: Run, results: Any) -> None:
         folder.mkdir(parents=True)
         (folder / "results.json").write_text(json.dumps(results(kernels)))
     Path("found/one/results.csv").write_text("kernel\n")
+    Path("found/one/predictions.csv").write_text("sample\n")
 
 
 def test_the_page_of_a_run_is_made_anew(run: Run, folders: None) -> None:
@@ -34,6 +35,7 @@ def test_the_page_of_a_run_is_made_anew(run: Run, folders: None) -> None:
     page = Path("found/one/report.html").read_text()
     assert '<a href="results.json">' in page
     assert '<a href="results.csv">' in page
+    assert '<a href="predictions.csv">' in page
     assert run("report", "found/two/results.json")[0] == DONE
     assert "results.csv" not in Path("found/two/report.html").read_text()
 

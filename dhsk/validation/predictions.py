@@ -1,0 +1,93 @@
+"""The table of what the best cell predicted for each sample while it was held out."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.objects.places import Place, written
+from dhsk.results.columns import GridPoint
+from dhsk.samples import Samples
+from dhsk.validation.out_of_fold import HeldOutPredictions, NumberedPredictions
+
+BLOCK: Final = 1 << 14
+"""Samples whose rows are made at a time: of more there are never texts, only numbers."""
+
+
+def write_predictions(
+    held_out: HeldOutPredictions, point: GridPoint, samples: Samples | None, place: Place
+) -> None:
+    """Write one row for each sample and repeat; replace an existing file in one step.
+
+    Columns are the row of the sample from 0, its id if `samples` have some, the true and the
+    predicted label, the fold from 0, of several repeats the repeat from 0, and decisions: of two
+    classes one, which is positive for the second class, else one for each class, empty where a
+    fold was trained without it. There are none if they were not kept.
+    """
+    found = held_out.numbered(point)
+    names = None if samples is None else samples.ids(BLOCK)
+    # Labels of file systems may hold bytes that are no UTF-8.
+    with written(place, "w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(_header(held_out, found, with_ids=names is not None))
+        for repeat in range(held_out.repeats):
+            if repeat and samples is not None:
+                names = samples.ids(BLOCK)
+            flat = None if names is None else chain.from_iterable(names)
+            for rows, ids in _blocks(found, repeat, len(held_out.y), flat):
+                writer.writerows(_rows(held_out, found, rows, ids))
+
+
+def _header(
+    held_out: HeldOutPredictions, found: NumberedPredictions, *, with_ids: bool
+) -> list[str]:
+    classes = held_out.classes.tolist()
+    decided = classes if len(classes) > 2 else classes[1:]
+    return [
+        "sample",
+        *(["id"] if with_ids else []),
+        "true",
+        "predicted",
+        "fold",
+        *(["repeat"] if held_out.repeats > 1 else []),
+        *(f"decision_{name}" for name in decided if found.decisions is not None),
+    ]
+
+
+def _blocks(
+    found: NumberedPredictions, repeat: int, n_samples: int, names: Iterator[str] | None
+) -> Iterator[tuple[slice, list[str] | None]]:
+    """Rows of neighbouring samples in one repeat, and the ids of all samples among them."""
+    begin, end = np.searchsorted(found.repeat, [repeat, repeat + 1])
+    own = found.samples[begin:end]
+    for first in range(0, n_samples, BLOCK):
+        ids = None if names is None else list(islice(names, BLOCK))
+        low, high = begin + np.searchsorted(own, [first, first + BLOCK])
+        yield slice(int(low), int(high)), ids
+
+
+def _rows(
+    held_out: HeldOutPredictions, found: NumberedPredictions, rows: slice, ids: list[str] | None
+) -> Iterator[Sequence[Any]]:
+    """Values of some rows, column by column."""
+    labels = held_out.classes.tolist()
+    samples = found.samples[rows]
+    columns: list[Sequence[Any]] = [samples.tolist()]
+    if ids is not None:
+        columns.append([ids[number] for number in (samples % BLOCK).tolist()])
+    columns.append([labels[number] for number in found.true[rows].tolist()])
+    columns.append([labels[number] for number in found.predicted[rows].tolist()])
+    columns.append(found.fold[rows].tolist())
+    if held_out.repeats > 1:
+        columns.append(found.repeat[rows].tolist())
+    if found.decisions is not None:
+        columns += [_texts(column) for column in found.decisions[rows].reshape(len(samples), -1).T]
+    return zip(*columns, strict=True)
+
+
+def _texts(column: NDArray[np.float32]) -> list[str]:
+    """The shortest numbers that are read as the same float32; nothing for NaN."""
+    return ["" if value != value else str(value) for value in column]
