@@ -29,6 +29,7 @@ from dhsk.commands.options import (
 from dhsk.commands.parameters import Names, Numbers, NumbersOrAuto, PlaceParameter, Seed
 from dhsk.errors import StoreMismatchError
 from dhsk.gram import GramMatrix, open_gram
+from dhsk.kernels.base import Indefinite
 from dhsk.objects.places import (
     Place,
     check_writable,
@@ -70,6 +71,7 @@ class CvGridOptions:
     seed: int
     sphere_map: MapName | Literal["auto"] | None
     zero_rows: ZeroRule
+    indefinite: Indefinite
 
     def kernels(self, opened: GramMatrix | Samples) -> dict[str, Any]:
         """Kernels and times; None for both leaves the choice to `cross_validate`."""
@@ -95,7 +97,10 @@ class CvGridOptions:
     @property
     def rest(self) -> dict[str, Any]:
         """Parameters with the same name and meaning in `cross_validate`."""
-        names = ("C", "min_class", "scoring", "class_weight", "tol", "sphere_map", "zero_rows")
+        names = (
+            "C", "min_class", "scoring", "class_weight", "tol", "sphere_map", "zero_rows",
+            "indefinite",
+        )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
 
@@ -149,6 +154,12 @@ grid_options = gathered(
     click.option("--seed", type=Seed(), default=0, help="Seed of the folds and landmarks."),
     map_option,
     zero_rows_option,
+    click.option(
+        "--indefinite",
+        type=click.Choice(["error", "allow"]),
+        default="error",
+        help="Kernels that are known not to be positive semi-definite: refuse them, or fit.",
+    ),
 )
 
 

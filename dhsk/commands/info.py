@@ -11,7 +11,7 @@ from dhsk.commands.console import hint, print_pairs, say_json
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.gram.storage.header import short
 from dhsk.gram.storage.store import GramStore
-from dhsk.kernels import kernel_from_spec
+from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
 from dhsk.models.files import load_model
 from dhsk.models.low_rank import LowRankModel
@@ -71,6 +71,7 @@ def _gram(path: Place) -> Description:
     rows = [
         ("matrix", f"{header.n_rows:,} x {header.n_cols:,} {header.dtype}, {header.layout}"),
         ("kernel", ", ".join(kernel.label for kernel in store.kernels)),
+        *_definiteness(store.kernels),
         (
             "samples",
             f"dim {header.dim:,}, map {header.sphere_map}, "
@@ -93,12 +94,23 @@ def _gram(path: Place) -> Description:
         "kind": "Gram store", "path": path, "n_rows": header.n_rows, "n_cols": header.n_cols,
         "symmetric": header.symmetric, "dtype": header.dtype, "layout": header.layout,
         "dim": header.dim, "map": header.sphere_map, "kernels": list(header.kernels),
+        "positive_semidefinite": [kernel.positive_semidefinite for kernel in store.kernels],
         "fingerprints": list(header.fingerprints), "zero_rows": header.zero_rows,
         "named": header.feature_names is not None, "vectorizer": header.vectorizer,
         "tile": header.tile, "tiles": total, "tiles_done": total - missing, "bytes": size,
         "schema": header.schema,
     }  # fmt: skip
     return Description(f"Gram store {path}, schema {header.schema}", rows, following, facts)
+
+
+def _definiteness(kernels: Sequence[Kernel]) -> list[tuple[str, str]]:
+    """Kernels that are not proven to be positive semi-definite."""
+    words = {
+        None: "not positive semi-definite for all samples",
+        False: "not positive semi-definite: SVMs take it with indefinite='allow' only",
+    }
+    found = [(kernel, kernel.positive_semidefinite) for kernel in kernels]
+    return [("definite", f"{kernel.label}: {words[how]}") for kernel, how in found if not how]
 
 
 def _zeros_of(counts: tuple[int, ...]) -> str:

@@ -14,13 +14,14 @@ from dhsk.errors import BudgetError, InputError
 from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.renamed import former_attribute
 from dhsk.execution.limits import own_room
+from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import positive_parameter
+from dhsk.kernels.base import Indefinite, check_semidefinite, positive_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.problem import sample_factors
 from dhsk.models.rescaling import kernel_in, unit_for
 from dhsk.models.sources import RowsSource
-from dhsk.samples import SphereMap, ZeroRule
+from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.solvers.one_class import solve_one_class
 from dhsk.solvers.simd import BLOCK
 from dhsk.solvers.smo import padded
@@ -58,6 +59,9 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     memory
         Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
         for half of the free memory.
+    indefinite
+        What to do with a kernel that is known not to be positive semi-definite: "error", or
+        "allow", where the fit may end at a point that is no maximum.
 
     Attributes
     ----------
@@ -111,6 +115,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         tol: float = 1e-3,
         dtype: str = "float64",
         memory: int | str | None = None,
+        indefinite: Indefinite = "error",
     ) -> None:
         self.nu = nu
         self.time_scale = time_scale
@@ -120,6 +125,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         self.tol = tol
         self.dtype = dtype
         self.memory = memory
+        self.indefinite = indefinite
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to samples.
@@ -177,6 +183,11 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
                 stacklevel=2,
             )
         return self
+
+    def _row_map(self, samples: Samples) -> RowMap:
+        row_map = super()._row_map(samples)
+        check_semidefinite(row_map.kernel, self.indefinite)
+        return row_map
 
     def score_samples(self, X: Any) -> Floats:
         """Scores of samples, (M,): the higher, the more like the training samples.

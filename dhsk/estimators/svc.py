@@ -13,6 +13,7 @@ from dhsk.estimators.classifier import HeatClassifier
 from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
+from dhsk.kernels.base import Indefinite, check_semidefinite
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem
@@ -78,6 +79,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
         neither this nor a client the mapped samples are in memory, and nothing is stored.
     random_state
         Seed, or a `RandomState`, that shuffles the folds of `probability`.
+    indefinite
+        What to do with a kernel that is known not to be positive semi-definite: "error", or
+        "allow", where the fit may end at a point that is no maximum.
 
     Attributes
     ----------
@@ -146,6 +150,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         client: Client | None = None,
         store: str | Place | None = None,
         random_state: Any = None,
+        indefinite: Indefinite = "error",
     ) -> None:
         self.C = C
         self.time_scale = time_scale
@@ -160,6 +165,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         self.client = client
         self.store = store
         self.random_state = random_state
+        self.indefinite = indefinite
 
     def fit_samples(
         self,
@@ -198,6 +204,17 @@ class HeatSVC(HeatClassifier[SvcModel]):
         opened, labels, weights = self._opened(samples, y)
         with shown(progress) as report:
             return self._fit(opened, labels, weights, report, journal)
+
+    def _row_map(self, samples: Samples) -> RowMap:
+        row_map = super()._row_map(samples)
+        check_semidefinite(row_map.kernel, self.indefinite)
+        return row_map
+
+    def _notes(self) -> dict[str, Any]:
+        notes = super()._notes()
+        if self.indefinite != "error":  # earlier versions read models without it
+            notes["parameters"]["indefinite"] = self.indefinite
+        return notes
 
     def _train(
         self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions

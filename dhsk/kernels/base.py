@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from dhsk.kernels.rows import RowsLike, as_rows, inner_product, squared_norms
 
 STRIP: Final = 16384
 """Number of entries processed at a time: five such float64 arrays (640 kB) fit the L2 cache."""
+
+Indefinite: TypeAlias = Literal["error", "allow"]
+"""What an SVM does with a kernel that is known not to be positive semi-definite."""
 
 _MIRROR_BLOCK: Final = 256  # rows copied at a time: two 512 kB blocks, one of them strided
 
@@ -54,7 +57,7 @@ def whole_parameter(name: str, value: object, minimum: int) -> int:
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A positive semi-definite function of two samples.
+    """A symmetric function of two samples, positive semi-definite unless it says otherwise.
 
     Kernels are frozen dataclasses: comparable, hashable and picklable. Most are functions of the
     inner product of two rows and of their squared norms.
@@ -84,6 +87,15 @@ class Kernel(ABC):
         """Required number of columns of rows: the kernel's `dim`, if it has one; None for any."""
         found: int | None = getattr(self, "dim", None)
         return found
+
+    @property
+    def positive_semidefinite(self) -> bool | None:
+        """Whether every Gram matrix of this kernel has no negative eigenvalue.
+
+        True is proven. False is known not to be, and SVMs refuse the kernel unless they are told
+        otherwise. None depends on the samples: it is not in general, but may be on those in use.
+        """
+        return True
 
     @property
     @abstractmethod
@@ -276,6 +288,26 @@ class Kernel(ABC):
             )
         self.check_rows(rows, what=what)
         return rows
+
+
+def parse_indefinite(rule: object) -> Indefinite:
+    """Check what is done with an indefinite kernel; InputError for an unknown rule."""
+    if isinstance(rule, str) and rule in ("error", "allow"):
+        return cast("Indefinite", rule)
+    raise InputError(f"indefinite must be 'error' or 'allow', but it is {rule!r}")
+
+
+def check_semidefinite(kernel: Kernel, indefinite: object) -> None:
+    """Refuse a kernel that is known not to be positive semi-definite, unless they are allowed.
+
+    Raises InputError, also for an unknown rule.
+    """
+    if parse_indefinite(indefinite) == "error" and kernel.positive_semidefinite is False:
+        raise InputError(
+            f"the {kernel.label} kernel is not positive semi-definite, so the dual of an SVM is"
+            " not concave, and a fit may end at a point that is no maximum: choose another kernel,"
+            " or give indefinite='allow'"
+        )
 
 
 def mirror_upper(values: Floats) -> None:

@@ -96,6 +96,17 @@ class ParametrixKernel(SphericalKernel):
                 " number of features"
             )
 
+    @property
+    def positive_semidefinite(self) -> bool | None:
+        """None for the Gaussian factor, False for the expansion.
+
+        The Gaussian is not on the whole sphere: on a great circle its slope at θ = π makes Fourier
+        coefficients of even order negative. On samples of the positive orthant, which end at π/2,
+        it may be. The expansion has values above 1 near the antipode, where two rows suffice; in
+        two dimensions it is the Gaussian.
+        """
+        return None if self.order is None or self.dim == 2 else False
+
     @classmethod
     def at_scale(cls, dim: int, time_scale: float, order: int | None = None) -> Self:
         """Kernel at `time_scale` times the sweet spot log(dim)/dim of the heat kernel."""

@@ -179,6 +179,11 @@ class WrappedKernel(Kernel):
         """Number of features, if the inner kernel has one."""
         return self.kernel.row_length
 
+    @property
+    def positive_semidefinite(self) -> bool | None:
+        """Whether the inner kernel is."""
+        return self.kernel.positive_semidefinite
+
     def prepare(self) -> None:
         """Prepare the inner kernel."""
         self.kernel.prepare()

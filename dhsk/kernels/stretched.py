@@ -45,6 +45,12 @@ class StretchedKernel(WrappedKernel, SphericalKernel):
         object.__setattr__(self, "spread", positive_parameter("spread", self.spread))
 
     @property
+    def positive_semidefinite(self) -> bool | None:
+        """None for a spread below 1, see above, if the inner kernel is."""
+        inner = self.kernel.positive_semidefinite
+        return None if inner and self.spread < 1 else inner
+
+    @property
     def label(self) -> str:
         """Short name of the inner kernel, with the spread."""
         return f"{self.kernel.label} spread={self.spread:.4g}"
@@ -67,6 +73,11 @@ class StretchedGaussianKernel(GaussianKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "spread", positive_parameter("spread", self.spread))
+
+    @property
+    def positive_semidefinite(self) -> bool | None:
+        """None for a spread below 1, as of `StretchedKernel`."""
+        return True if self.spread >= 1 else None
 
     @property
     def label(self) -> str:

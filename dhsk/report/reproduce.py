@@ -38,7 +38,7 @@ def _python(results: Results) -> str:
         scored.insert(0, f"kernels=[{kernel}]")
     if results.scoring != "accuracy":
         scored.append(f"scoring={results.scoring!r}")
-    scored += _shared(results)
+    scored += _shared(results) + _indefinite(best)
     if best.rank is not None:
         scored.append(f"low_rank={_low_rank(results)}")
     name = "HeatSVC" if best.rank is None else "NystromSVC"
@@ -77,7 +77,7 @@ def _estimator_arguments(results: Results) -> list[str]:
         own.append(f"kernel={_kernel(best)}")
     if results.low_rank is not None:
         own += _landmarks(results, "selection", "oversampling", "loss")
-    return own + _shared(results)
+    return own + _shared(results) + ([] if results.low_rank else _indefinite(best))
 
 
 def _shared(results: Results) -> list[str]:
@@ -92,6 +92,11 @@ def _shared(results: Results) -> list[str]:
     if results.tol != 1e-3 or results.low_rank is not None:
         own.append(f"tol={results.tol:g}")
     return own
+
+
+def _indefinite(cell: Cell) -> list[str]:
+    """Return the argument by which kernels are taken that are not positive semi-definite."""
+    return ['indefinite="allow"'] if "order=" in cell.label else []
 
 
 def _landmarks(results: Results, *names: str) -> list[str]:

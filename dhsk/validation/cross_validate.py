@@ -17,6 +17,7 @@ from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.workers import computing
 from dhsk.files import full_disk_is_budget
 from dhsk.kernels import HeatKernel
+from dhsk.kernels.base import Indefinite
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.results.columns import TFIDF, Cell, summarise
 from dhsk.results.examined import Examined
@@ -66,6 +67,7 @@ def cross_validate(
     out: str | Place | None = None,
     random_state: int = 0,
     eigenvalues: bool | None = None,
+    indefinite: Indefinite = "error",
     progress: Show = None,
     **old_names: Any,
 ) -> CvResult:
@@ -169,6 +171,9 @@ def cross_validate(
         for up to 1,000 samples, where they take a tenth of a second; of more they take passes over
         the matrix, about as long as all fits of a small grid. None are computed on working sets or
         of low rank.
+    indefinite
+        What to do with kernels that are known not to be positive semi-definite: "error", or
+        "allow", where fits may end at points that are no maxima.
     random_state
         Seed of the shuffled folds, and of the landmarks.
     progress
@@ -228,7 +233,8 @@ def cross_validate(
     )  # fmt: skip
     grid = make_grid(square.shape[0], y, grid_options)
     maps = Maps.of(sphere_map, square, grid)
-    kernels_on = partial(kernels_of, time_scale=time_scale, kernels=kernels, zero_rows=zero_rows)
+    rules: Any = {"zero_rows": zero_rows, "indefinite": indefinite}
+    kernels_on = partial(kernels_of, time_scale=time_scale, kernels=kernels, **rules)
     held_out = None if test is None else open_held_out(square, test, grid)
     check_ids(square)
     temporary = TemporaryFolder()
@@ -255,7 +261,7 @@ def cross_validate(
         on_all = {}
         if refit or held_out is not None:
             on_all = _refit(engine, winner, scores["best"].C, grid, held_out, options)
-            own = _parameters(grid_options, scores["best"], low_rank)
+            own = _parameters(grid_options, scores["best"], low_rank, indefinite)
             on_all["estimator_parameters_"] = own | {"zero_rows": zero_rows}
         prepared = runs.prepared
     ended = perf_counter()
@@ -335,7 +341,9 @@ def _refit(
     return {"model_": model, "refit": proof, "test": score}
 
 
-def _parameters(options: GridOptions, best: Cell, low_rank: LowRank | None) -> dict[str, Any]:
+def _parameters(
+    options: GridOptions, best: Cell, low_rank: LowRank | None, indefinite: Indefinite
+) -> dict[str, Any]:
     """Parameters of the estimator that is fitted as the best cell was, but kernel and map."""
     found: dict[str, Any] = {"C": best.C, "tol": float(options.tol), "random_state": options.seed}
     found["class_weight"] = options.class_weight
@@ -344,6 +352,8 @@ def _parameters(options: GridOptions, best: Cell, low_rank: LowRank | None) -> d
     if low_rank is not None:
         names = ("selection", "oversampling", "loss")
         found |= {name: getattr(low_rank, name) for name in names} | {"n_components": best.rank}
+    elif indefinite != "error":
+        found["indefinite"] = indefinite
     return found
 
 

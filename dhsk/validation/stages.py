@@ -9,6 +9,7 @@ import numpy as np
 from dhsk.errors import InputError
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import CosineKernel, HeatKernel, Kernel, LinearKernel
+from dhsk.kernels.base import Indefinite, check_semidefinite, parse_indefinite
 from dhsk.results.columns import Cell, Row, summarise
 from dhsk.results.parts import SearchStage
 from dhsk.samples import Samples, SphereMap, ZeroRule
@@ -53,13 +54,16 @@ def kernels_of(
     time_scale: Any,
     kernels: Any,
     zero_rows: ZeroRule,
+    indefinite: Indefinite = "error",
 ) -> list[Kernel]:
     """Kernels to try first; none for a matrix of the user's own.
 
     For `time_scale` "auto", or where neither times nor kernels are given, heat kernels are made
     at the times that suit the samples. In the second case the cosine and linear ones are added, the
-    latter on the samples as they are; stored cosines do not determine it.
+    latter on the samples as they are; stored cosines do not determine it. Kernels that are known
+    not to be positive semi-definite are an InputError unless `indefinite` allows them.
     """
+    parse_indefinite(indefinite)
     precomputed = isinstance(kernels, str) and kernels == "precomputed"
     if isinstance(square, np.ndarray):
         if not precomputed or time_scale is not None:
@@ -71,7 +75,10 @@ def kernels_of(
         time_scale, kernels = "auto", _baselines(square, sphere_map)
     if isinstance(time_scale, str):
         time_scale = first_scales(square, sphere_map, zero_rows)
-    return candidates(square, time_scale, kernels)
+    chosen = candidates(square, time_scale, kernels)
+    for kernel in chosen:
+        check_semidefinite(kernel, indefinite)
+    return chosen
 
 
 def _baselines(square: GramMatrix | Samples, sphere_map: SphereMap | None) -> Kernels:

@@ -18,7 +18,11 @@ GRIDS: dict[str, dict[str, Any]] = {
     "gaussian": {"kernels": [dhsk.GaussianKernel(2.5)], "C": 10.0, "class_weight": "balanced"},
     "polynomial": {"kernels": [dhsk.PolynomialKernel(3, 1.5)], "C": 0.1, "random_state": 3},
     "parametrix": {"kernels": [dhsk.ParametrixKernel(0.1)], "C": 5.0, "tol": 1e-5},
-    "an order": {"kernels": [dhsk.ParametrixKernel(0.1, order=1, dim=9)], "C": 5.0},
+    "an order": {
+        "kernels": [dhsk.ParametrixKernel(0.1, order=1, dim=9)],
+        "C": 5.0,
+        "indefinite": "allow",
+    },
     "repeats": {"time_scale": 0.5, "C": 4.0, "repeats": 2, "random_state": 5},
     "low rank": {"time_scale": 0.5, "C": 4.0, "low_rank": dhsk.LowRank(15, loss="logistic")},
 }

@@ -2,15 +2,20 @@
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dhsk.errors import StoreMismatchError
 from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
+from dhsk.kernels import Kernel
 from dhsk.samples import SphereMap
 
 SCHEMA = 2
 """Version of the format of stores; 1 (one kernel, float64 products) is read too."""
+
+FLAGGED = 3
+"""Version of stores that say more than schema 2 knows, so that earlier versions refuse them."""
 
 _SCHEMA_1 = 1
 
@@ -50,20 +55,22 @@ class Header:
     vectorizer: dict[str, Any] | None = None
     """`Vectorizer.settings` of texts, whose vocabulary is the features' names; None for others."""
 
+    indefinite: tuple[int, ...] | None = None
+    """Numbers of the kernels that are known not to be positive semi-definite; None for none."""
+
     @classmethod
     def of_json(cls, attributes: dict[str, Any]) -> "Header":
         """Read a group's attributes; StoreMismatchError for a schema newer than this version."""
         found = dict(attributes)
         if found.get("schema") == _SCHEMA_1:
             found |= {"kernels": [found.pop("kernel")], "product_dtype": "float64"}
-        elif found.get("schema") != SCHEMA:
+        elif found.get("schema") not in (SCHEMA, FLAGGED):
             raise StoreMismatchError(
-                f"it has schema {found.get('schema')}, this version reads {_SCHEMA_1} to {SCHEMA}: "
-                "open it with the version that wrote it"
+                f"it has schema {found.get('schema')}, this version reads {_SCHEMA_1} to "
+                f"{FLAGGED}: open it with the version that wrote it"
             )
         lists = {key: tuple(found[key]) for key in ("kernels", "fingerprints", "nnz")}
-        if "zero_rows" in found:
-            lists["zero_rows"] = tuple(found["zero_rows"])
+        lists |= {key: tuple(found[key]) for key in ("zero_rows", "indefinite") if key in found}
         return cls(**(found | lists))
 
     def to_json(self) -> dict[str, Any]:
@@ -101,6 +108,12 @@ class Header:
             for key, label in names.items()
             if mine[key] != theirs[key]
         ]
+
+
+def flags_of(kernels: Sequence[Kernel]) -> dict[str, Any]:
+    """Fields of a header that flag kernels known not to be positive semi-definite, if any are."""
+    found = tuple(k for k, one in enumerate(kernels) if one.positive_semidefinite is False)
+    return {"indefinite": found, "schema": FLAGGED} if found else {}
 
 
 def short(value: object) -> str:

@@ -1,0 +1,79 @@
+"""Stores of indefinite kernels say so, and SVMs on them are refused unless they are allowed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dhsk
+from dhsk.gram.storage.store import GramStore
+
+EXPANSION = dhsk.ParametrixKernel(0.1, order=1, dim=6)
+WAY_OUT = "not positive semi-definite, .* or give indefinite='allow'"
+LABELS = np.tile(["a", "b"], 20)
+
+
+@pytest.fixture
+def X(counts: Callable[[int, int], Any]) -> Any:
+    """Counts of two classes that differ a little."""
+    X = counts(40, 6)
+    X[::2, :2] += 1
+    return X
+
+
+def test_a_store_flags_its_indefinite_kernels(X: Any, tmp_path: Path) -> None:
+    """By their numbers, in schema 3; a store without any is of schema 2, as before."""
+    kernels = [dhsk.CosineKernel(), EXPANSION, dhsk.ParametrixKernel(0.1)]
+    dhsk.compute_gram(X, kernels, store=tmp_path / "three.gram")
+    dhsk.compute_gram(X, kernels[::2], store=tmp_path / "two.gram")
+    said = [
+        json.loads((tmp_path / name / "zarr.json").read_text())["attributes"]["dhsk"]
+        for name in ("three.gram", "two.gram")
+    ]
+    assert (said[0]["schema"], said[0]["indefinite"]) == (3, [1])
+    assert said[1]["schema"] == 2
+    assert "indefinite" not in said[1]
+    assert GramStore.open(tmp_path / "three.gram").header.indefinite == (1,)
+    assert dhsk.open_gram(tmp_path / "three.gram").verify() == 1
+
+
+def test_cross_validation_refuses_unless_it_is_allowed(X: Any, tmp_path: Path) -> None:
+    """On samples, on a store, and on a kernel derived from cosines."""
+    stored = dhsk.compute_gram(X, EXPANSION, store=tmp_path / "x.gram")
+    cosines = dhsk.compute_gram(X, "cosine")
+    grid: dict[str, Any] = {"C": 1.0, "cv": 2}
+    for given in (X, stored, cosines, cosines.with_kernel(EXPANSION)):
+        with pytest.raises(dhsk.InputError, match=WAY_OUT):
+            dhsk.cross_validate(given, LABELS, kernels=EXPANSION, **grid)
+    with pytest.raises(dhsk.InputError, match=WAY_OUT):
+        dhsk.cross_validate(stored, LABELS, **grid)
+    allowed = dhsk.cross_validate(stored, LABELS, indefinite="allow", refit=True, **grid)
+    assert len(allowed.results_) == 2
+    assert allowed.estimator_parameters_["indefinite"] == "allow"
+    usual = dhsk.cross_validate(X, LABELS, kernels="parametrix", refit=True, **grid)
+    assert "indefinite" not in usual.estimator_parameters_
+    with pytest.raises(dhsk.InputError, match="indefinite must be 'error' or 'allow'"):
+        dhsk.cross_validate(X, LABELS, indefinite="warn", **grid)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [dhsk.HeatSVC, dhsk.HeatOneClassSVM])
+def test_estimators_refuse_it(kind: Any, X: Any) -> None:
+    """HeatSVC and the one-class SVM, of any kernel that is known to be indefinite."""
+    with pytest.raises(dhsk.InputError, match=WAY_OUT):
+        kind(kernel=EXPANSION).fit(X, LABELS)
+    with pytest.raises(dhsk.InputError, match="indefinite must be"):
+        kind(indefinite="warn").fit(X, LABELS)
+    assert kind(kernel=EXPANSION, indefinite="allow").fit(X, LABELS).kernel_ == EXPANSION
+    kind(kernel="parametrix").fit(X, LABELS)
+
+
+def test_a_model_keeps_that_it_was_allowed(X: Any, tmp_path: Path) -> None:
+    """So that it can be fitted again; a usual model has no word of it."""
+    model = dhsk.HeatSVC(kernel=EXPANSION, indefinite="allow").fit(X, LABELS)
+    model.save(tmp_path / "a.dhsk")
+    again = dhsk.HeatSVC.load(tmp_path / "a.dhsk")
+    assert again.indefinite == "allow"
+    assert "indefinite" not in dhsk.HeatSVC().fit(X, LABELS).model_.notes["parameters"]
