@@ -33,7 +33,14 @@ if TYPE_CHECKING:
         TfidfMap,
     )
     from dhsk.execution.cluster import connect
-    from dhsk.gram import GramMatrices, GramMatrix, compute_gram, open_gram, repair_gram
+    from dhsk.gram import (
+        GramMatrices,
+        GramMatrix,
+        GramView,
+        compute_gram,
+        open_gram,
+        repair_gram,
+    )
     from dhsk.kernels import (
         CosineKernel,
         GaussianKernel,
@@ -71,7 +78,9 @@ _HOME = {
         "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "NystromFeatures",
         "NystromSVC", "ProjectiveMap", "TfidfMap",
     ],
-    "gram": ["GramMatrices", "GramMatrix", "compute_gram", "open_gram", "repair_gram"],
+    "gram": [
+        "GramMatrices", "GramMatrix", "GramView", "compute_gram", "open_gram", "repair_gram",
+    ],
     "kernels": [
         "CosineKernel", "GaussianKernel", "HeatKernel", "HyperbolicHeatKernel", "Kernel",
         "LinearKernel", "ParametrixKernel", "PolynomialKernel", "SmoothedKernel",
@@ -91,7 +100,7 @@ _HOME = {
 __all__ = [
     "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning", "CorruptTileError",
     "CosineKernel", "CvResult", "DhskError",
-    "GaussianKernel", "GramMatrices", "GramMatrix", "HeatKernel", "HeatKernelRidge",
+    "GaussianKernel", "GramMatrices", "GramMatrix", "GramView", "HeatKernel", "HeatKernelRidge",
     "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
     "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel",
     "LowRank", "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",

@@ -1,22 +1,18 @@
 """Gram matrices that are read from a store, derived from stored products or computed on demand."""
 
-from collections.abc import Sequence
 from typing import Any
 
-import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator
 
 from dhsk.arrays import Floats, Rows
 from dhsk.caching import cached_value
-from dhsk.errors import IncompleteStoreError, InputError
+from dhsk.errors import IncompleteStoreError
 from dhsk.execution.folder import TemporaryPlace
-from dhsk.gram.array import TiledArray
 from dhsk.gram.derive import check_derivable, check_digits
-from dhsk.gram.gather import gather
 from dhsk.gram.notebook import notebook_html
-from dhsk.gram.passes import diagonal, multiply
+from dhsk.gram.operations import Operations
+from dhsk.gram.passes import diagonal
 from dhsk.gram.storage.indexing import Selector, to_indices
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tiles import TileSource
@@ -25,7 +21,7 @@ from dhsk.kernels.centre import with_all_entries
 from dhsk.objects.places import Place, parse_place
 
 
-class GramMatrix(TiledArray):
+class GramMatrix(Operations):
     """Gram matrix in a store, or computed on demand; it is never in memory as a whole.
 
     `compute_gram` and `open_gram` return it. Products and means run on the workers of the current
@@ -59,8 +55,6 @@ class GramMatrix(TiledArray):
     0.7819
     """
 
-    __array_priority__ = 100  # numpy defers `array @ G` to this class
-
     def __init__(
         self,
         store: GramStore,
@@ -90,11 +84,6 @@ class GramMatrix(TiledArray):
         derived = not self._compute and self._store.index_of(self.kernel) is None
         norms2 = None if not derived or self.kernel.spherical else self._stored_norms2()
         return TileSource(self.path, [self.kernel], compute=self._compute, norms2=norms2)
-
-    @property
-    def T(self) -> "GramMatrix | da.Array":
-        """Transposed matrix: itself if symmetric, else a lazy Dask array."""
-        return self if self.symmetric else self.to_dask().T
 
     @property
     def computed(self) -> bool:
@@ -162,70 +151,13 @@ class GramMatrix(TiledArray):
         norms2 = diagonal(stored, self.tiling).astype(np.float64)
         return (check_digits(self.header, self.kernel, norms2),) * 2
 
-    def _tile(self, i: int, j: int) -> NDArray[Any]:
-        """Tile (i, j) of the kernel values; i <= j if the matrix is symmetric."""
-        (tile,) = self.source(((i, j),))
-        return tile.values
+    def diagonal(self) -> NDArray[Any]:
+        """Diagonal entries, (min(N, M),)."""
+        if self.symmetric and self.kernel.unit_diagonal:
+            return np.ones(self.shape[0], self.dtype)
+        return super().diagonal()
 
-    # Reading
-
-    def __getitem__(self, key: tuple[Selector, Selector] | Selector) -> Any:
-        """Entries by row and column: integers, slices, or one array of indices.
-
-        Parameters
-        ----------
-        key
-            ``G[i]``, ``G[i, j]``, ``G[rows, cols]`` with slices or, on one side, a 1-D array of
-            indices or booleans. For arrays on both sides use `submatrix`.
-
-        Returns
-        -------
-        ndarray or scalar
-            As of a numpy array.
-        """
-        rows, cols = key if isinstance(key, tuple) else (key, slice(None))
-        if np.ndim(rows) == 1 and np.ndim(cols) == 1:
-            raise InputError("index arrays on both sides: use G.submatrix(rows, cols)")
-        block = self.submatrix(rows, cols)
-        if np.ndim(rows) == 0 and not isinstance(rows, slice):
-            block = block[0]
-        if np.ndim(cols) == 0 and not isinstance(cols, slice):
-            block = block[..., 0]
-        return block
-
-    def submatrix(self, rows: Selector, cols: Selector) -> NDArray[Any]:
-        """Entries of all pairs of chosen rows and columns.
-
-        Parameters
-        ----------
-        rows, cols
-            Slices, index arrays (any order, repeats allowed) or boolean arrays.
-
-        Returns
-        -------
-        ndarray
-            (rows, cols), of the matrix's dtype.
-        """
-        return self.submatrices([(rows, cols)], self.dtype)[0]
-
-    def submatrices(
-        self, pairs: Sequence[tuple[Selector, Selector]], dtype: Any = np.float64
-    ) -> list[NDArray[Any]]:
-        """Several submatrices in one pass over the tiles.
-
-        Parameters
-        ----------
-        pairs
-            Rows and columns of each, as for `submatrix`.
-        dtype
-            Type of the results.
-
-        Returns
-        -------
-        list of ndarray
-            Each (rows, cols), C-ordered.
-        """
-        return gather(self._tile, self.tiling, pairs, dtype)
+    # Samples and checksums
 
     def samples(self, rows: Selector = slice(None)) -> Rows:
         """Samples after the map, in the type of the inner products.
@@ -245,80 +177,6 @@ class GramMatrix(TiledArray):
     def staged_rows(self, rows: Selector = slice(None)) -> Rows:
         """Samples as kernels take them: a CSR row may stand for the centre."""
         return self._store.samples.take("rows", to_indices(rows, self.shape[0]))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The whole matrix as a numpy array."""
-        if copy is False:
-            raise ValueError("a Gram matrix on disk cannot become an array without a copy")
-        return self.submatrices([(slice(None), slice(None))], dtype or self.dtype)[0]
-
-    def diagonal(self) -> NDArray[Any]:
-        """Diagonal entries, (min(N, M),)."""
-        if self.symmetric and self.kernel.unit_diagonal:
-            return np.ones(self.shape[0], self.dtype)
-        return diagonal(self.source, self.tiling)
-
-    # Products
-
-    def __matmul__(self, V: NDArray[Any]) -> NDArray[Any]:
-        """Product with a vector (M,) or matrix (M, k), in one pass, memory O((N + M) k)."""
-        return np.asarray(multiply(self.source, self.tiling, V, self.dtype)[0])
-
-    def __rmatmul__(self, V: NDArray[Any]) -> NDArray[Any]:
-        """Product ``V @ G`` of a vector (N,) or matrix (k, N), in one pass."""
-        V = np.asarray(V).T
-        product = multiply(self.source, self.tiling, V, self.dtype, transposed=True)[0]
-        return np.asarray(product.T)
-
-    def mean(self, axis: int | None = None) -> Any:
-        """Mean of all entries, of each column (axis 0) or of each row (axis 1), in one pass.
-
-        Parameters
-        ----------
-        axis
-            As in numpy.
-
-        Returns
-        -------
-        ndarray or float
-            float64; (M,) for axis 0, (N,) for axis 1.
-        """
-        if axis not in (None, 0, 1):
-            raise InputError(f"axis must be None, 0 or 1, but it is {axis!r}")
-        n, m = self.shape
-        if axis == 0:
-            return (np.ones(n) @ self) / n
-        rows = (self @ np.ones(m)) / m
-        return rows if axis == 1 else float(rows.mean())
-
-    def as_linear_operator(self) -> "LinearOperator[Any]":
-        """View for the iterative solvers of SciPy.
-
-        Returns
-        -------
-        LinearOperator
-            Its transpose is itself if the matrix is symmetric.
-        """
-        transpose = self.__matmul__ if self.symmetric else lambda V: self.__rmatmul__(V.T).T
-        return LinearOperator(
-            self.shape,
-            matvec=self.__matmul__,
-            rmatvec=transpose,
-            matmat=self.__matmul__,
-            rmatmat=transpose,
-            dtype=self.dtype,
-        )
-
-    def to_dask(self) -> da.Array:
-        """Lazy Dask array, with one chunk per tile.
-
-        Returns
-        -------
-        dask.array.Array
-            (N, M). Workers read the store, so they must have access to its disk.
-        """
-        meta = np.empty((0, 0), self.dtype)
-        return da.map_blocks(_read_block, self, chunks=self.chunks, dtype=self.dtype, meta=meta)
 
     def verify(self) -> int:
         """Check the checksums of all stored tiles.
@@ -376,11 +234,3 @@ def open_gram(path: str | Place) -> GramMatrix:
         raise IncompleteStoreError(f"{path} holds samples but no tiles: compute it with a store")
     store.check_complete()
     return GramMatrix(store, store.kernels[0])
-
-
-def _read_block(G: GramMatrix, block_id: tuple[int, int] = (0, 0)) -> NDArray[Any]:
-    """One chunk of `GramMatrix.to_dask`."""
-    i, j = block_id
-    if G.symmetric and i > j:
-        return np.ascontiguousarray(G._tile(j, i).T)
-    return G._tile(i, j)

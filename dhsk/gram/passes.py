@@ -12,7 +12,7 @@ from dhsk.execution.tasks import Result
 from dhsk.execution.workers import current_executor
 from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.tiling import Tiling
-from dhsk.gram.tiles import Group, TileSource, extent, within
+from dhsk.gram.tiles import Group, SourceOfTiles, extent, within
 
 _Partial = list[tuple[slice, NDArray[Any]]]
 
@@ -29,7 +29,7 @@ def grouped(tiles: Iterable[tuple[int, int]], edge: int) -> list[Group]:
 
 
 def multiply(
-    source: TileSource, tiling: Tiling, V: ArrayLike, dtype: Any, *, transposed: bool = False
+    source: SourceOfTiles, tiling: Tiling, V: ArrayLike, dtype: Any, *, transposed: bool = False
 ) -> NDArray[Any]:
     """Multiply the matrices of a source with V, (M,) or (M, k), in one pass over the tiles.
 
@@ -38,17 +38,23 @@ def multiply(
     matrices. Raises InputError if the shapes do not match.
     """
     transposed = transposed and not tiling.symmetric
-    vectors, shape = np.asarray(V), (tiling.n_rows, tiling.n_cols)
-    if vectors.ndim not in (1, 2) or len(vectors) != shape[0 if transposed else 1]:
-        raise InputError(f"cannot multiply {shape} by {vectors.shape}")
+    vectors = checked_vectors(tiling, V, transposed=transposed)
     total = np.result_type(dtype, vectors.dtype)
     columns = vectors.reshape(len(vectors), -1).astype(total, copy=False)
     product = _multiply_columns(source, tiling, columns, transposed=transposed)
     return product.reshape(*product.shape[:2], *vectors.shape[1:])
 
 
+def checked_vectors(tiling: Tiling, V: ArrayLike, *, transposed: bool = False) -> NDArray[Any]:
+    """Return V as an array, or raise InputError if a matrix cannot be multiplied by it."""
+    vectors, shape = np.asarray(V), (tiling.n_rows, tiling.n_cols)
+    if vectors.ndim not in (1, 2) or len(vectors) != shape[0 if transposed else 1]:
+        raise InputError(f"cannot multiply {shape} by {vectors.shape}")
+    return vectors
+
+
 def _multiply_columns(
-    source: TileSource, tiling: Tiling, V: NDArray[Any], *, transposed: bool
+    source: SourceOfTiles, tiling: Tiling, V: NDArray[Any], *, transposed: bool
 ) -> NDArray[Any]:
     """Products with V, (M, k), in its type."""
     n_out = tiling.n_cols if transposed else tiling.n_rows
@@ -61,7 +67,7 @@ def _multiply_columns(
             forward = None if transposed else (cols, V[cols])
             mirrored = tiling.symmetric and any(i != j for i, j in group)
             backward = (rows, V[rows]) if transposed or mirrored else None
-            yield source, tiling, group, forward, backward, V.dtype
+            yield source.part(rows, cols), tiling, group, forward, backward, V.dtype
 
     for parts in _run(_multiply_group, tasks()):
         for part, values in parts:
@@ -70,7 +76,7 @@ def _multiply_columns(
 
 
 def _multiply_group(
-    source: TileSource,
+    source: SourceOfTiles,
     tiling: Tiling,
     group: Group,
     forward: tuple[slice, NDArray[Any]] | None,
@@ -114,13 +120,13 @@ def _run(function: Callable[..., Result], tasks: Iterable[tuple[Any, ...]]) -> I
         yield from executor.run(function, tasks, ordered=True)
 
 
-def diagonal(source: TileSource, tiling: Tiling) -> NDArray[Any]:
+def diagonal(source: SourceOfTiles, tiling: Tiling) -> NDArray[Any]:
     """Diagonal entries of the first kernel, (min(N, M),), from the tiles on the diagonal."""
     blocks: Sequence[int] = range(min(tiling.row_blocks, tiling.col_blocks))
     return np.concatenate(list(_run(_diagonal_block, ((source, block) for block in blocks))))
 
 
-def _diagonal_block(source: TileSource, block: int) -> NDArray[Any]:
+def _diagonal_block(source: SourceOfTiles, block: int) -> NDArray[Any]:
     (tile,) = source(((block, block),))
     values: NDArray[Any] = np.diagonal(tile.values).copy()
     return values

@@ -6,7 +6,7 @@ columns of the group once, and uses the same arrays for all its tiles.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,20 @@ class TileValues:
     """(rows, cols); valid until the next one is yielded."""
 
 
+class SourceOfTiles(Protocol):
+    """What passes over tiles read: a `TileSource`, or a view of one."""
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Kernels of the values."""
+
+    def part(self, rows: slice, cols: slice) -> "SourceOfTiles":
+        """Source of the tiles within these rows and columns, with no more data than they need."""
+
+    def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
+        """Yield values; see `TileSource.__call__`."""
+
+
 class TileSource:
     """Source of the tiles of kernels on one store, pickled without data.
 
@@ -72,6 +86,11 @@ class TileSource:
         norms2 = next((s.norms2 for s in sources if s.norms2 is not None), None)
         kernels = [kernel for source in sources for kernel in source.kernels]
         return cls(first.path, kernels, compute=first.compute, norms2=norms2)
+
+    def part(self, rows: slice, cols: slice) -> "TileSource":
+        """Source of the tiles within these rows and columns: this one."""
+        del rows, cols
+        return self
 
     def __call__(self, group: Group, *, in_strips: bool = False) -> Iterator[TileValues]:
         """Yield the values of all kernels for each tile of a group, i <= j if symmetric.

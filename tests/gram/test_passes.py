@@ -29,6 +29,12 @@ class Tiles:
         self.tiling = tiling
         self.asked: Counter[tuple[int, int]] = Counter()
         self._lock = threading.Lock()
+        self.parts: list[tuple[slice, slice]] = []
+
+    def part(self, rows: slice, cols: slice) -> "Tiles":
+        """Give the same tiles, of which tasks ask for those within these rows and columns."""
+        self.parts.append((rows, cols))
+        return self
 
     def __call__(self, group: Group, **_: bool) -> Iterator[TileValues]:
         """Give the tiles of a group, all kernels of a tile before the next."""
