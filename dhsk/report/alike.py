@@ -2,6 +2,7 @@
 
 from dhsk.report.words import count_of
 from dhsk.results.columns import Cell
+from dhsk.results.decision import comparisons
 from dhsk.results.parts import Results
 
 STEPS = 32
@@ -9,15 +10,15 @@ STEPS = 32
 
 
 def cells_alike(results: Results) -> tuple[Cell, ...]:
-    """Return the converged cells whose mean is within one standard error of the highest.
+    """Return the converged cells within one standard error of the best, as the decision has it.
 
-    Empty if the results do not say how the best cell was chosen.
+    It is that of differences paired over the folds. Empty if the results do not say how the best
+    cell was chosen.
     """
-    choice = results.choice
-    if choice is None:
+    if results.choice is None:
         return ()
-    least = choice.highest.mean - choice.standard_error
-    return tuple(cell for cell in results.cells if cell.mean >= least and cell.converged)
+    compared = comparisons(results.summary, results.rows_of, results.repeats)
+    return tuple(one.cell for one in compared if one.within and one.cell.converged)
 
 
 def alike_words(results: Results, low: float, high: float) -> str:
@@ -27,9 +28,9 @@ def alike_words(results: Results, low: float, high: float) -> str:
         return ""
     means = [cell.mean for cell in alike]
     words = (
-        f"The {count_of(len(alike), 'cell')} with a dot lie within one standard error "
-        f"({results.choice.standard_error:.2g}) of the highest mean: these folds cannot tell them "
-        "apart"
+        f"The {count_of(len(alike), 'cell')} with a dot are within one standard error of the "
+        "highest mean, that of differences paired over the folds as in the decision: these folds "
+        "cannot tell them apart"
     )
     apart = max(means) - min(means)
     if apart == 0:

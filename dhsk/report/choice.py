@@ -13,15 +13,18 @@ from dhsk.report.words import (
     count_of,
     duration,
     folds_of,
+    label,
     listed,
     metric,
     named,
     penalty_text,
     score,
     two_digits,
+    unbroken,
     whole,
 )
 from dhsk.results.columns import Cell
+from dhsk.results.decision import Comparison, Decision
 from dhsk.results.parts import HIGHEST, Results
 
 EXACT = (
@@ -76,7 +79,7 @@ def _chosen(results: Results) -> str:
     choice, best = results.choice, results.best
     if choice is None or choice.rule == HIGHEST:
         return "the outlined cell is the best."
-    error = f"one standard error ({choice.standard_error:.2g})"
+    error = f"one standard error ({choice.standard_error:.2g}, not paired)"
     highest = choice.highest
     if highest == best:
         return (
@@ -134,19 +137,68 @@ def search(results: Results) -> Html:
 
 
 def folds(results: Results) -> Html:
-    """Return the score of each fold."""
+    """Return the score of each fold, and paired differences from the best."""
     name = metric(results)
     note = (
-        "The best cell of each family of kernels: a dot for each fold (first fold on top), a line "
-        "at the mean, a band of one standard deviation."
+        "The best of each family of kernels: a dot for each fold (first fold on top), a line at "
+        "the mean, a band of one standard deviation of the dots (beside them mean ± standard "
+        "deviation)."
     )
     if len(results.cells) > 1:
         note += (
-            " Every cell saw the same folds. The best was chosen by these very folds, so its "
+            " All were scored on the same folds. The best was chosen by these very folds, so its "
             f"{name} on new samples tends to be a little lower."
         )
     shown = figure_row([fold_figure.folds(results)])
-    return section(f"{capitalised(name)} by fold", note, shown, anchor="folds")
+    return section(f"{capitalised(name)} by fold", note, shown, *_paired(results), anchor="folds")
+
+
+PAIRED = (
+    "The bands overlap where some folds are harder than others for every kernel, so they do not "
+    "say which kernel is better. The decision compares fold by fold: the best less the other on "
+    "the same fold. Here is the mean of these differences, ± its standard error."
+)
+
+
+def _paired(results: Results) -> list[Html]:
+    """Return what the decision compares; nothing of one family of kernels."""
+    decision = results.decision
+    if len(decision.compared) == 1:
+        return []
+    rows = [
+        (
+            label(one.cell), Keyed(penalty_text(one.cell.C), one.cell.C), score(one.cell.mean),
+            _below(decision, one), _verdict(decision, one),
+        )
+        for one in _rivals(decision)
+    ]  # fmt: skip
+    head = ("kernel", "C", "mean", "below the best", "verdict")
+    shown = table(head, rows, class_="numbers paired sortable")
+    return [tag("p", PAIRED, class_="note"), shown]
+
+
+def _rivals(decision: Decision) -> list[Comparison]:
+    """Return the best cell, then that of each other family, by their means."""
+    best = decision.best
+    others = [one for one in decision.compared if one.cell.kernel != best.kernel]
+    return [Comparison(best, 0.0, 0.0), *sorted(others, key=lambda one: one.difference)]
+
+
+def _below(decision: Decision, one: Comparison) -> object:
+    if one.cell == decision.best:
+        return "–"
+    return Keyed(unbroken(one.words.replace("-", "\N{MINUS SIGN}")), one.difference)
+
+
+def _verdict(decision: Decision, one: Comparison) -> str:
+    """Say what a difference means, by the rule of the decision."""
+    if one.cell == decision.best:
+        return "the best"
+    if one.within:
+        return "as good: within one standard error"
+    if one.standard_error < 5e-5:  # shown as zero
+        return "worse"
+    return f"worse by {one.difference / one.standard_error:.1f} standard errors"
 
 
 def cells(results: Results) -> Html:

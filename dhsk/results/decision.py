@@ -117,10 +117,8 @@ def decide(
     summary: Sequence[Cell], rows_of: Mapping[GridPoint, Sequence[Row]], repeats: int = 1
 ) -> Decision:
     """Compare all cells with the best one; `rows_of` has the rows of each, fold by fold."""
-    rivals = [cell for cell in summary if cell.converged] or list(summary)
-    best = max(rivals, key=lambda cell: cell.mean)
-    scores = np.array([row.score for row in rows_of[best.point]])
-    all_of = [_compared(cell, scores, rows_of[cell.point], repeats) for cell in rivals]
+    all_of = comparisons(summary, rows_of, repeats)
+    best = max(all_of, key=lambda one: one.cell.mean).cell
     within = [one for one in all_of if one.within]
     families: dict[str, Comparison] = {}
     for one in sorted(all_of, key=lambda one: (-one.cell.mean, simplicity(one.cell))):
@@ -129,8 +127,18 @@ def decide(
         best=best,
         simplest=min(within, key=lambda one: simplicity(one.cell)),
         compared=tuple(sorted(families.values(), key=lambda one: _order(one.cell))),
-        n_folds=len(scores),
+        n_folds=len(rows_of[best.point]),
     )
+
+
+def comparisons(
+    summary: Sequence[Cell], rows_of: Mapping[GridPoint, Sequence[Row]], repeats: int = 1
+) -> list[Comparison]:
+    """Compare each cell with the best one, among those that converged if any did."""
+    rivals = [cell for cell in summary if cell.converged] or list(summary)
+    best = max(rivals, key=lambda cell: cell.mean)
+    scores = np.array([row.score for row in rows_of[best.point]])
+    return [_compared(cell, scores, rows_of[cell.point], repeats) for cell in rivals]
 
 
 def simplicity(cell: Cell) -> tuple[float, ...]:

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dhsk.report.words import brief, duration, score
@@ -289,6 +290,10 @@ def scaled_results(results: Any) -> Any:
     highest = next(row for row in data["summary"] if row["label"] == "heat s=4" and row["C"] == 5.0)
     best = next(row for row in data["summary"] if row["label"] == "heat s=1" and row["C"] == 1.5)
     highest["mean"], best["mean"], best["n_support"] = 0.96, 0.958, 321
+    for row in data["rows"]:
+        if (row["label"], row["C"]) in (("heat s=4", 5.0), ("heat s=1", 1.5)):
+            apart = [0.001, -0.003, 0.004, -0.001, -0.001][row["fold"]]
+            row["score"] = 0.96 if row["C"] == 5.0 else 0.958 + 2 * apart
     for row in (*data["summary"], *data["rows"]):
         row["C_scaled"], row["C"] = row["C"], row["C"] / spreads[row["label"]]
     choice = {"rule": "one standard error", "highest": highest, "standard_error": 0.003,
@@ -332,7 +337,7 @@ def test_choice_within_one_standard_error_is_told(results: Any, page_of: Any) ->
     assert "Best: heat kernel at time scale 1, C = 3 (1.5 over the spread)" in text
     assert (
         "the outlined cell has the fewest support vectors of those within one standard error "
-        "(0.003) of the highest mean, 0.960 of heat s=4, C = 1e13 (5 over the spread)."
+        "(0.003, not paired) of the highest mean, 0.960 of heat s=4, C = 1e13 (5 over the spread)."
     ) in text
     assert "The search ended: from 2 on the kernel is linear" in text
     assert "0.5, 1.5, 5 over the spread" in text
@@ -352,8 +357,9 @@ def test_cells_that_cannot_be_told_apart_are_named(results: Any, page_of: Any) -
     """Dots mark them, and words say that they differ by less than a colour can show."""
     data = scaled_results(results)
     page = page_of(data)
-    said = "The 2 cells with a dot lie within one standard error (0.003) of the highest mean"
-    assert f"{said}: these folds cannot tell them apart" in page.text
+    said = "The 2 cells with a dot are within one standard error of the highest mean"
+    paired = "that of differences paired over the folds as in the decision"
+    assert f"{said}, {paired}: these folds cannot tell them apart" in page.text
     assert "Their means differ by 0.002, too little for a colour to show." in page.text
     assert "with a dot" not in page_of(results()).text
 
@@ -370,3 +376,49 @@ def test_code_for_the_best_cell(results: Any, page_of: Any, page: Any) -> None:
     assert "kernel=dhsk.GaussianKernel(2), class_weight='balanced').fit" in text
     assert "dhsk train 'my counts.npz' --labels LABELS --kernel gaussian --sigma 2 --C 10" in text
     assert "--class-weight balanced --folds 5 --seed 7 --out best-cell" in text
+
+
+def scores_by_fold(data: Any, scores: dict[str, list[float]]) -> Any:
+    """Results of one C with these scores of the folds, by kernel."""
+    for row in data["rows"]:
+        row["score"] = scores[row["label"]][row["fold"]]
+    for row in data["summary"]:
+        own = scores[row["label"]]
+        row["mean"], row["std"] = float(np.mean(own)), float(np.std(own))
+    highest = max(data["summary"], key=lambda row: row["mean"])
+    error = highest["std"] / 2
+    choice = {"rule": "highest mean", "highest": highest, "standard_error": error,
+              "within": 2, "left_out": 0}  # fmt: skip
+    return data | {"best": highest, "choice": choice}
+
+
+HARD = [0.5, 0.6, 0.7, 0.8, 0.9]
+"""Folds that differ much: a standard error of 0.07."""
+
+BY_FOLD = {
+    "heat s=1": HARD,
+    "heat s=2": [0.51, 0.59, 0.71, 0.79, 0.89],
+    "cosine": [0.48, 0.59, 0.68, 0.79, 0.88],
+    "linear": [0.1, 0.2, 0.3, 0.4, 0.5],
+}
+"""Paired, the second is 0.002 ± 0.0049 below, the third 0.016 ± 0.0024."""
+
+
+def test_what_the_decision_compares_is_shown(results: Any, page_of: Any) -> None:
+    """Paired differences beside the bands, the best first, and what they mean."""
+    page = page_of(scores_by_fold(results(list(BY_FOLD), C=(1.0,)), BY_FOLD))
+    assert "beside them mean ± standard deviation" in page.text
+    assert "0.700 ± 0.141" in page.text.replace("\N{NO-BREAK SPACE}", " ")
+    shown = page.text.partition("The decision compares fold by fold")[2].partition("Code for")[0]
+    assert "verdict heat s=1 1 0.700 – the best cosine 1 0.684" in shown
+    assert "0.0160 ± 0.0024 worse by 6.5 standard errors linear" in shown
+    assert "0.4000 ± 0.0000 worse" in shown
+    assert "0.0160 ± 0.0024 below the best" in page.text
+    alone = page_of(results(["heat s=1", "heat s=2"]))
+    assert "The decision compares" not in alone.text
+
+
+def test_dots_have_the_standard_error_of_the_decision(results: Any, page_of: Any) -> None:
+    """The cosine kernel is within the error of the mean, but not within that of differences."""
+    page = page_of(scores_by_fold(results(list(BY_FOLD), C=(1.0,)), BY_FOLD))
+    assert "The 2 cells with a dot are within one standard error" in page.text
