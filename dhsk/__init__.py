@@ -60,7 +60,9 @@ if TYPE_CHECKING:
         open_samples,
         projective_map,
         read_labels,
+        spectrum_counts,
     )
+    from dhsk.samples.spectrum import Spectrum
     from dhsk.samples.vectorizer import Vectorizer
     from dhsk.validation.cross_validate import cross_validate
     from dhsk.validation.learning_curve import LearningCurve, learning_curve
@@ -87,9 +89,11 @@ _HOME = {
     ],
     "progress": ["Progress"],
     "results.parts": ["LowRank"],
+    "samples.spectrum": ["Spectrum"],
     "samples.vectorizer": ["Vectorizer"],
     "samples": [
         "hyperspherical_map", "multinomial_map", "open_samples", "projective_map", "read_labels",
+        "spectrum_counts",
     ],
     "validation.cross_validate": ["cross_validate"],
     "validation.learning_curve": ["LearningCurve", "learning_curve"],
@@ -104,10 +108,11 @@ __all__ = [
     "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
     "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel",
     "LowRank", "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
-    "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "StoreError", "StoreMismatchError",
-    "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect", "cross_validate",
+    "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "Spectrum", "StoreError",
+    "StoreMismatchError", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect",
+    "cross_validate",
     "hyperspherical_map", "learning_curve", "multinomial_map", "open_gram", "open_samples",
-    "projective_map", "read_labels", "repair_gram", "representatives",
+    "projective_map", "read_labels", "repair_gram", "representatives", "spectrum_counts",
 ]  # fmt: skip
 
 

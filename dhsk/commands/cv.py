@@ -41,7 +41,7 @@ from dhsk.objects.places import (
 )
 from dhsk.report import write_report
 from dhsk.results.parts import LowRank
-from dhsk.samples import Samples, Vectorizer, ZeroRule, is_gram_store, read_labels, scan
+from dhsk.samples import AnyVectorizer, Samples, ZeroRule, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
 from dhsk.samples.weighted import MapName
 
@@ -174,7 +174,7 @@ class FinalOptions:
     eigenvalues: bool | None
 
     def held_out(
-        self, table: TableOptions, vectorizer: Vectorizer | None
+        self, table: TableOptions, vectorizer: AnyVectorizer | None
     ) -> tuple[Samples, Any] | None:
         """Test samples and their labels; `vectorizer` is that of the other samples."""
         if self.test is None:

@@ -17,7 +17,7 @@ from dhsk.models.files import load_model
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, bytes_below, size_of
-from dhsk.samples import Vectorizer
+from dhsk.samples import AnyVectorizer, Spectrum, vectorizer_of
 from dhsk.units import format_bytes
 
 
@@ -81,7 +81,7 @@ def _gram(path: Place) -> Description:
         *(
             []
             if header.vectorizer is None
-            else [("words", _words(Vectorizer(**header.vectorizer)))]
+            else [_counted(vectorizer_of(header.vectorizer, ()))]
         ),
         *([] if header.zero_rows is None else [("of zeros", _zeros_of(header.zero_rows))]),
         ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
@@ -129,11 +129,14 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (f", ... ({len(names):,})" if len(names) > 5 else "")
 
 
-def _words(vectorizer: Vectorizer) -> str:
-    """How words of texts were counted."""
+def _counted(vectorizer: AnyVectorizer | None) -> tuple[str, str]:
+    """What was counted in texts, and how."""
+    assert vectorizer is not None
+    if isinstance(vectorizer, Spectrum):
+        return "counts", vectorizer.label
     stop = "without English stop words" if vectorizer.stop_words else "all words"
     terms = "" if vectorizer.ngrams == 1 else f", and terms of up to {vectorizer.ngrams} words"
-    return f"of texts: {stop} in {vectorizer.min_df} or more texts{terms}"
+    return "words", f"of texts: {stop} in {vectorizer.min_df} or more texts{terms}"
 
 
 def _features(path: Place) -> Description:
@@ -176,7 +179,7 @@ def _model(path: Place) -> Description:
         ("kernel", model.kernel.label),
         ("samples", f"dim {model.dim:,}, map {model.map_name}"),
         *([] if names is None else [("features", _listed(names))]),
-        *([] if model.vectorizer is None else [("words", _words(model.vectorizer))]),
+        *([] if model.vectorizer is None else [_counted(model.vectorizer)]),
         *own_rows,
         ("C", f"{model.certificates.C:g}"),
         ("converged", _convergence(model)),

@@ -8,8 +8,8 @@ import click
 from dhsk.commands.options import TableOptions
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, check_writable
-from dhsk.samples import Samples, Vectorizer, open_samples
-from dhsk.samples.paths import ARROW, JSONL, TABLES, Origin
+from dhsk.samples import AnyVectorizer, Samples, Vectorizer, open_samples
+from dhsk.samples.paths import ARROW, JSONL, TABLES, TEXT_FILES, Origin
 from dhsk.samples.table import TableSamples
 
 
@@ -18,7 +18,7 @@ def open_samples_of(
     table: TableOptions,
     labels: str | None = None,
     n_features: int | None = None,
-    vectorizer: Vectorizer | None = None,
+    vectorizer: AnyVectorizer | None = None,
 ) -> Samples:
     """Open the samples of a command; say on standard error if a table has no header.
 
@@ -37,8 +37,8 @@ def open_samples_of(
     )
     if samples.vectorizer is None and table.vectorizer != Vectorizer():
         raise click.UsageError(
-            f"--min-df, --ngrams and --stop-words are for texts, but {source} holds numbers: leave "
-            f"them out, or name the texts as {source}:COLUMN"
+            f"{table.of_texts} are for texts, but {source} holds numbers: leave them out, or name "
+            f"the texts as {source}:COLUMN"
         )
     if isinstance(samples, TableSamples) and table.header is None and not samples.has_header:
         click.echo(f"dhsk: {samples.how_begun()}", err=True)
@@ -57,6 +57,8 @@ def label_source(labels: str | None, source: str) -> str:
                 f"{source} holds the samples: name the labels with --labels, as --labels "
                 f"{shlex.quote(f'{origin.path}:NAME')}"
             )
+    if labels is None and source.lower().endswith(TEXT_FILES):
+        raise click.UsageError(f"{source} holds the samples: name the labels with --labels FILE")
     return labels or source
 
 

@@ -91,6 +91,20 @@ class WholeNumbers(click.ParamType):  # type: ignore[type-arg]  # as above
             self.fail(f"{value!r} is not a list of whole numbers such as 100,200,300", param, ctx)
 
 
+class Lengths(click.ParamType):  # type: ignore[type-arg]  # as above
+    """A length such as 6, or the least and the largest such as 1-6."""
+
+    name = "length"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
+        """Parse, or fail with a usage error."""
+        first, dash, last = str(value).partition("-")
+        try:
+            return int(first), int(last if dash else first)
+        except ValueError:
+            self.fail(f"{value!r} is not a length such as 6, or lengths such as 1-6", param, ctx)
+
+
 class SourceParameter(click.ParamType):  # type: ignore[type-arg]  # as above
     """FILE or FILE:KEY; the shell completes files."""
 

@@ -89,8 +89,7 @@ def predict(
         table = replace(table, id_column=usual_id_column(samples, known, table.header))
     if loaded.vectorizer is not None and table.vectorizer != Vectorizer():
         raise click.UsageError(
-            f"--min-df, --ngrams and --stop-words were chosen in training, and {model} has kept "
-            "them: leave them out"
+            f"{table.of_texts} were chosen in training, and {model} has kept them: leave them out"
         )
     opened = open_samples_of(
         samples, table, labels, n_features=loaded.dim, vectorizer=loaded.vectorizer

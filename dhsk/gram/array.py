@@ -8,7 +8,7 @@ import numpy as np
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.tiling import Tiling
-from dhsk.samples import Vectorizer
+from dhsk.samples import AnyVectorizer, vectorizer_of
 
 
 class TiledArray:
@@ -57,9 +57,9 @@ class TiledArray:
         return self._store.feature_names
 
     @property
-    def vectorizer(self) -> Vectorizer | None:
+    def vectorizer(self) -> AnyVectorizer | None:
         """How words were counted, if the samples are texts."""
-        return Vectorizer.of_settings(self._store.header.vectorizer, self.feature_names)
+        return vectorizer_of(self._store.header.vectorizer, self.feature_names)
 
     @property
     def sphere_map(self) -> str:

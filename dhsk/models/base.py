@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Rows
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.samples import SphereMap, Vectorizer, ZeroRows, ZeroRule
+from dhsk.samples import AnyVectorizer, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.weighted import TFIDF, MapName
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class TrainedModel(ABC):
     """Further JSON values of the caller."""
     feature_names: tuple[str, ...] | None = None
     """Names of the features, (dim,)."""
-    vectorizer: Vectorizer | None = None
+    vectorizer: AnyVectorizer | None = None
     """How words of texts are counted, with its vocabulary; None if no texts were given."""
     zero_rows: ZeroRule = "center"
     """Treatment of samples of zeros, "center" or "error"."""

@@ -19,7 +19,7 @@ from dhsk.models.base import Arrays, TrainedModel, require_shapes
 from dhsk.models.exact import SvcModel
 from dhsk.models.low_rank import LowRankModel
 from dhsk.objects.places import Place, opened, parse_place, size_of, written
-from dhsk.samples import Vectorizer, parse_zero_rule
+from dhsk.samples import parse_zero_rule, vectorizer_of
 from dhsk.samples.binary import read_header
 from dhsk.samples.paths import reading
 from dhsk.samples.weighted import TFIDF, fixed_map, parse_map_name
@@ -167,7 +167,7 @@ def _common(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
         "rows": rows,
         "notes": header["notes"],
         "feature_names": names,
-        "vectorizer": Vectorizer.of_settings(header.get("vectorizer"), names),
+        "vectorizer": vectorizer_of(header.get("vectorizer"), names),
         "zero_rows": parse_zero_rule(header.get("zero_rows", "center")),  # earlier files have none
         "n_zero_rows": int(header.get("n_zero_rows", 0)),
     }

@@ -11,13 +11,17 @@ from dhsk.samples.maps import (
 )
 from dhsk.samples.readers import Samples, open_samples
 from dhsk.samples.scan import Scan, scan
+from dhsk.samples.spectrum import AnyVectorizer, Spectrum, vectorizer_of
+from dhsk.samples.substring_counts import spectrum_counts
 from dhsk.samples.vectorizer import Vectorizer
 from dhsk.samples.zarr_folder import is_gram_store
 from dhsk.samples.zeros import ZeroRows, ZeroRule, parse_zero_rule, warn_of_zero_rows
 
 __all__ = [
+    "AnyVectorizer",
     "Samples",
     "Scan",
+    "Spectrum",
     "SphereMap",
     "Vectorizer",
     "ZeroRows",
@@ -33,5 +37,7 @@ __all__ = [
     "projective_map",
     "read_labels",
     "scan",
+    "spectrum_counts",
+    "vectorizer_of",
     "warn_of_zero_rows",
 ]

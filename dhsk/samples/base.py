@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError, SamplesChangedError
+from dhsk.samples.spectrum import AnyVectorizer
 from dhsk.samples.unchanged import SeenRows
-from dhsk.samples.vectorizer import Vectorizer
 
 
 class Samples(ABC):
@@ -31,8 +31,8 @@ class Samples(ABC):
     """Row pointers, (n_samples + 1,), as in CSR; `None` when dense, or not known."""
     feature_names: tuple[str, ...] | None = None
     """Names of the features, (dim,); `None` if the source has none."""
-    vectorizer: Vectorizer | None = None
-    """How words of texts were counted; `None` if the source is no text."""
+    vectorizer: AnyVectorizer | None = None
+    """How words or substrings of texts were counted; `None` if the source is no text."""
 
     def most_entries(self, rows: int) -> float:
         """Largest number of entries of `rows` consecutive samples.

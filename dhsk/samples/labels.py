@@ -12,7 +12,17 @@ from dhsk.samples.binary import archive_keys, choose_key, load_array, load_membe
 from dhsk.samples.dialect import is_number
 from dhsk.samples.documents import folder_labels, json_labels
 from dhsk.samples.h5ad import h5ad_labels
-from dhsk.samples.paths import ARROW, JSONL, SVMLIGHT, TABLES, TEXT_FILES, Origin
+from dhsk.samples.paths import (
+    ARROW,
+    FASTA,
+    FASTQ,
+    JSONL,
+    SVMLIGHT,
+    TABLES,
+    TEXT_FILES,
+    Origin,
+)
+from dhsk.samples.sequences import sequence_labels
 from dhsk.samples.svmlight import svmlight_labels
 from dhsk.samples.table import listed_names, read_columns, read_records
 from dhsk.samples.zarr_folder import zarr_labels
@@ -41,7 +51,9 @@ def read_labels(
         - `.csv`, `.tsv`, `.parquet`, `.feather`: the column `PART` (by default the only one);
         - `.jsonl`: the field `PART`;
         - a folder of text files: the subfolder of each, as in scikit-learn's `load_files`;
-        - `.svm`, `.svmlight`, `.libsvm`: the labels that begin its lines.
+        - `.svm`, `.svmlight`, `.libsvm`: the labels that begin its lines;
+        - `.fasta`, `.fastq` and their like: the description in each header, all after its first
+          word; or what follows ``PART=`` in it, up to a blank or semicolon, or in ``[PART=...]``.
 
         The text formats may be compressed: `.txt.gz`. Labels in text that are all numbers are
         read as numbers.
@@ -204,13 +216,18 @@ def _load(origin: Origin, n_samples: int, header: bool | None) -> NDArray[Any]:
             return arrow_labels(origin)
         case suffix if suffix in JSONL:
             return json_labels(origin)
+        case suffix if suffix in (*FASTA, *FASTQ):
+            return _numbers_or_text(sequence_labels(origin))
         case suffix if suffix in TABLES:
             return _numbers_or_text(_read_column(origin, n_samples, header))
         case suffix if suffix in SVMLIGHT:
             origin.refuse_key("the labels begin its lines")
             return svmlight_labels(origin)
     known = ", ".join(
-        (".npy", ".npz", ".zarr", ".h5ad", *ARROW, *TEXT_FILES, *JSONL, *TABLES, *SVMLIGHT)
+        (
+            *(".npy", ".npz", ".zarr", ".h5ad", *ARROW, *TEXT_FILES, *JSONL, *TABLES, *SVMLIGHT),
+            *(FASTA[0], FASTQ[0]),
+        )
     )
     raise InputError(
         f"{origin.path} is in an unknown format ({origin.suffix or 'no extension'}): "

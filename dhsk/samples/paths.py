@@ -22,6 +22,12 @@ from dhsk.objects.places import Place, is_url
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 JSONL = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 TEXT_FILES = (".txt", ".txt.gz")
+FASTA = tuple(
+    name + end
+    for name in (".fasta", ".fa", ".fna", ".ffn", ".faa", ".frn", ".fas")
+    for end in ("", ".gz")
+)
+FASTQ = (".fastq", ".fastq.gz", ".fq", ".fq.gz")
 ARROW = (".parquet", ".feather")
 MARKET = (".mtx", ".mtx.gz")
 SVMLIGHT = (".svm", ".svm.gz", ".svmlight", ".svmlight.gz", ".libsvm", ".libsvm.gz")
@@ -40,7 +46,7 @@ _UNREADABLE = (
     MemoryError,  # a damaged length
 )
 
-_TEXTS = (*TABLES, *JSONL, *TEXT_FILES)
+_TEXTS = (*TABLES, *JSONL, *TEXT_FILES, *FASTA, *FASTQ)
 
 _ZARR_METADATA = ("zarr.json", ".zarray", ".zgroup")  # of format 3, and 2
 

@@ -14,6 +14,7 @@ from dhsk.samples.arrow import holds_texts, open_arrow
 from dhsk.samples.base import Samples
 from dhsk.samples.binary import open_npy, open_npz
 from dhsk.samples.chunked import open_chunked
+from dhsk.samples.counted import open_spectrum
 from dhsk.samples.documents import (
     TEXT_FIELD,
     Documents,
@@ -25,7 +26,20 @@ from dhsk.samples.documents import (
 from dhsk.samples.h5ad import open_h5ad
 from dhsk.samples.market import matrix_of_folder, open_market
 from dhsk.samples.memory import from_anndata, from_table, is_anndata
-from dhsk.samples.paths import ARROW, JSONL, MARKET, SVMLIGHT, TABLES, Origin, reading
+from dhsk.samples.paths import (
+    ARROW,
+    FASTA,
+    FASTQ,
+    JSONL,
+    MARKET,
+    SVMLIGHT,
+    TABLES,
+    TEXT_FILES,
+    Origin,
+    reading,
+)
+from dhsk.samples.sequences import open_sequences
+from dhsk.samples.spectrum import AnyVectorizer, Spectrum
 from dhsk.samples.svmlight import open_svmlight
 from dhsk.samples.table import open_table
 from dhsk.samples.texts import open_texts
@@ -44,7 +58,7 @@ def open_samples(
     header: bool | None = None,
     id_column: str | None = None,
     n_features: int | None = None,
-    vectorizer: Vectorizer | None = None,
+    vectorizer: AnyVectorizer | None = None,
 ) -> Samples:
     """Open samples; those in files are not read into memory.
 
@@ -73,7 +87,12 @@ def open_samples(
 
         - `.jsonl`: the field `KEY` (by default `text`) of an object a line;
         - `.csv:KEY`, `.tsv:KEY`, `.parquet:KEY`, `.feather:KEY`: the column `KEY`;
-        - a folder: its `.txt` files and those of its subfolders, in the order of their names.
+        - a folder: its `.txt` files and those of its subfolders, in the order of their names;
+
+        or of strings, whose substrings are counted as a `Spectrum` says (that of raw texts too):
+
+        - `.fasta`, `.fa`, `.fna`, `.ffn`, `.faa`, `.frn`, `.fas`, `.fastq`, `.fq`: the records;
+        - `.txt`: the lines.
 
         The text formats may be compressed: `.csv.gz`.
     drop_columns
@@ -83,12 +102,14 @@ def open_samples(
         Whether the first row of a CSV or TSV file names its columns; None to detect it.
     id_column
         Name or number of a column with the names of the samples, which is not a feature. Texts have
-        those of a column or field called `id`, if there is one; in a folder, their paths.
+        those of a column or field called `id`, if there is one; in a folder, their paths; records
+        the first words of their headers.
     n_features
         Number of features of an svmlight file, which does not record it (a test set may lack the
         last features of its training set); other formats ignore it.
     vectorizer
-        How words of raw texts are counted; None for `Vectorizer()`. Other formats ignore it.
+        How words, or with a `Spectrum` substrings, of raw texts are counted; None for
+        `Vectorizer()`. Formats of numbers ignore it.
 
     Returns
     -------
@@ -125,6 +146,10 @@ def open_samples(
             return open_chunked("X", partial(_lent, source))
         return from_table(source, drop_columns, id_column)
     origin = Origin.of(source)
+    if not origin.is_folder and origin.suffix in (*FASTA, *FASTQ, *TEXT_FILES):
+        return _open_strings(
+            origin, vectorizer, (*drop_columns, *([id_column] if id_column else ()))
+        )
     if origin.is_text_folder:
         origin = matrix_of_folder(origin) or origin
     if is_text(origin, None if vectorizer is None else vectorizer.vocabulary, header):
@@ -135,7 +160,7 @@ def open_samples(
             origin = replace(origin, key=TEXT_FIELD)
         found = open_arrow(origin, drop_columns, id_column)
         if isinstance(found, Documents):
-            return open_texts(found, vectorizer or Vectorizer())
+            return _counted(found, vectorizer)
         return found
     named = [*drop_columns, *([] if id_column is None else [id_column])]
     if named and origin.suffix not in TABLES:
@@ -155,7 +180,10 @@ def open_samples(
     if suffix in TABLES:
         return open_table(origin, drop_columns, header, id_column)
     known = ", ".join(
-        (".npy", ".npz", ".zarr", ".h5ad", *ARROW, *MARKET, *SVMLIGHT, *TABLES, *JSONL)
+        (
+            *(".npy", ".npz", ".zarr", ".h5ad", *ARROW, *MARKET, *SVMLIGHT, *TABLES, *JSONL),
+            *(FASTA[0], FASTQ[0], TEXT_FILES[0]),
+        )
     )
     raise InputError(
         f"{origin.path} is in an unknown format ({suffix or 'no extension'}): "
@@ -163,9 +191,30 @@ def open_samples(
     )
 
 
+def _open_strings(
+    origin: Origin, vectorizer: AnyVectorizer | None, named: Sequence[str]
+) -> Samples:
+    """Open a file of strings."""
+    if not isinstance(vectorizer, Spectrum):
+        raise InputError(
+            f"{origin.path} holds strings: say how long the substrings are that are counted, as "
+            "--spectrum 6 (vectorizer=dhsk.Spectrum(6))"
+        )
+    if named:
+        raise InputError(f"{origin.path} has no named columns: leave out {', '.join(named)}")
+    return open_spectrum(open_sequences(origin), vectorizer)
+
+
+def _counted(documents: Documents, vectorizer: AnyVectorizer | None) -> Samples:
+    """Count the words or substrings of raw texts."""
+    if isinstance(vectorizer, Spectrum):
+        return open_spectrum(documents, vectorizer)
+    return open_texts(documents, vectorizer or Vectorizer())
+
+
 def _open_text(
     origin: Origin,
-    vectorizer: Vectorizer | None,
+    vectorizer: AnyVectorizer | None,
     drop_columns: Sequence[str],
     header: bool | None,
     id_column: str | None,
@@ -188,7 +237,7 @@ def _open_text(
             f"{origin.path} is a folder of texts, whose ids are their paths: leave out --id-column "
             f"{id_column}"
         )
-    return open_texts(documents, vectorizer or Vectorizer())
+    return _counted(documents, vectorizer)
 
 
 @contextmanager

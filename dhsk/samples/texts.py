@@ -14,6 +14,7 @@ from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError
 from dhsk.samples.base import Samples, csr_block
 from dhsk.samples.documents import Documents
+from dhsk.samples.spectrum import AnyVectorizer
 from dhsk.samples.spill import Spill
 from dhsk.samples.vectorizer import Vectorizer
 
@@ -42,6 +43,13 @@ class EntryFile:
         self.size += len(terms)
         if len(self._terms) >= _WRITTEN:
             self.flush()
+
+    def append(self, terms: NDArray[Any], counts: NDArray[Any]) -> None:
+        """Write the entries of several texts, after all that were written."""
+        pairs = np.empty(len(terms), _PAIR)
+        pairs["term"], pairs["count"] = terms, counts
+        self._spill.append(pairs)
+        self.size += len(terms)
 
     def flush(self) -> None:
         """Write what was added."""
@@ -73,7 +81,7 @@ class TextSamples(Samples):
     nnz: int
     indptr: NDArray[np.int64] = field(repr=False)
     feature_names: tuple[str, ...] = field(repr=False)
-    vectorizer: Vectorizer = field(repr=False)
+    vectorizer: AnyVectorizer = field(repr=False)
     documents: Documents = field(repr=False)
     entries: EntryFile = field(repr=False)
     starts: NDArray[np.int64] = field(repr=False)
@@ -120,7 +128,7 @@ def open_texts(documents: Documents, vectorizer: Vectorizer) -> TextSamples:
     if vectorizer.vocabulary is None:
         terms, columns = _vocabulary(documents, vectorizer, number_of, entries)
         vectorizer = replace(vectorizer, vocabulary=terms)
-        indptr = _pointers(entries, starts, columns)
+        indptr = row_pointers(entries, starts, columns)
     else:
         terms, columns = vectorizer.vocabulary, np.arange(len(number_of), dtype=np.int32)
         indptr = starts
@@ -173,7 +181,7 @@ def _vocabulary(
     return tuple(terms), columns
 
 
-def _pointers(
+def row_pointers(
     entries: EntryFile, starts: NDArray[np.int64], columns: NDArray[np.int32]
 ) -> NDArray[np.int64]:
     """Row pointers without the entries of terms that are left out."""

@@ -53,7 +53,7 @@ class Header:
     zero_rows: tuple[int, ...] | None = None
     """All-zero samples that became the centre of the positive orthant; None if there were none."""
     vectorizer: dict[str, Any] | None = None
-    """`Vectorizer.settings` of texts, whose vocabulary is the features' names; None for others."""
+    """Settings of the texts' vectorizer, whose vocabulary is the features' names; else None."""
 
     indefinite: tuple[int, ...] | None = None
     """Numbers of the kernels that are known not to be positive semi-definite; None for none."""

@@ -1,0 +1,286 @@
+"""Samples of strings: counts of their substrings, in a temporary file."""
+
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.errors import InputError
+from dhsk.samples.documents import Documents
+from dhsk.samples.sequences import Sequences
+from dhsk.samples.spectrum import Spectrum
+from dhsk.samples.substrings import Letters, SubstringTable
+from dhsk.samples.texts import EntryFile, TextSamples, row_pointers
+
+_BATCH: Final = 2**19
+"""Number of substrings that are counted together."""
+
+_CHARACTERS: Final = 0x110000
+"""Number of characters of Unicode."""
+
+
+@dataclass(frozen=True)
+class Strings(Documents):
+    """Strings in memory."""
+
+    strings: Iterable[str]
+    source = "the strings"
+
+    def texts(self) -> Iterator[str]:
+        """Yield the strings; InputError for what is none."""
+        for row, text in enumerate(self.strings):
+            if not isinstance(text, str):
+                raise InputError(
+                    f"{self.place(row)} is no string but of type {type(text).__name__}"
+                )
+            yield text
+
+    def ids(self) -> None:
+        """They have no names."""
+        return
+
+
+# Letters
+
+
+class _Alphabet(ABC):
+    """Numbers of letters, from 1 on; 0 for one that is not counted."""
+
+    learns = True
+    """Whether new letters get a number."""
+
+    @abstractmethod
+    def numbers(self, text: str) -> Letters:
+        """Numbers of the letters of a text."""
+
+    @abstractmethod
+    def ranks(self) -> NDArray[np.uint64]:
+        """Place of each letter in the order of all, from 1 on; 0 for 0."""
+
+    @abstractmethod
+    def terms(self, columns: Iterable[NDArray[np.uint64]], n: int, width: int) -> list[str]:
+        """The n substrings with some letters; each column has those at one place, 0 for none."""
+
+
+class _Characters(_Alphabet):
+    """Each character is a letter; or only A, C, G and T, in upper and lower case."""
+
+    def __init__(self, *, dna: bool) -> None:
+        self._number = np.zeros(_CHARACTERS, np.int32)
+        self._points = np.zeros(1, np.uint32)
+        if dna:
+            self._learn(np.frombuffer(b"ACGT", np.uint8))
+            self._number[np.frombuffer(b"acgt", np.uint8)] = range(1, 5)
+            self.learns = False
+
+    def _learn(self, points: NDArray[Any]) -> None:
+        self._number[points] = np.arange(len(points)) + len(self._points)
+        self._points = np.concatenate([self._points, points.astype(np.uint32)])
+
+    def numbers(self, text: str) -> Letters:
+        """Numbers of the characters of a text."""
+        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        found: Letters = self._number[points]
+        if self.learns and not found.all():
+            self._learn(np.unique(points[found == 0]))
+            found = self._number[points]
+        return found
+
+    def ranks(self) -> NDArray[np.uint64]:
+        """Characters are in the order of Unicode."""
+        return np.argsort(np.argsort(self._points)).astype(np.uint64)
+
+    def terms(self, columns: Iterable[NDArray[np.uint64]], n: int, width: int) -> list[str]:
+        """The n substrings with some characters."""
+        points = np.zeros((n, width), np.uint32)
+        for k, column in enumerate(columns):
+            points[:, k] = self._points[column]
+        found: list[str] = points.view(f"U{width}")[:, 0].tolist()
+        return found
+
+
+class _Tokens(_Alphabet):
+    """Each run of characters without blanks is a letter."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {}
+
+    def numbers(self, text: str) -> Letters:
+        """Numbers of the tokens of a text."""
+        tokens, number = text.split(), self._number
+        if self.learns:
+            for token in tokens:
+                number.setdefault(token, len(number) + 1)
+        return np.array([number.get(token, 0) for token in tokens], np.int32)
+
+    def ranks(self) -> NDArray[np.uint64]:
+        """Tokens are in the order of their characters."""
+        ranks = np.zeros(len(self._number) + 1, np.uint64)
+        ranks[[self._number[token] for token in sorted(self._number)]] = np.arange(1, len(ranks))
+        return ranks
+
+    def terms(self, columns: Iterable[NDArray[np.uint64]], n: int, width: int) -> list[str]:
+        """The n substrings with some tokens, joined by blanks."""
+        del width
+        tokens, found = ["", *self._number], [""] * n
+        for column in columns:
+            for row, letter in enumerate(column.tolist()):
+                if letter:
+                    found[row] = f"{found[row]} {tokens[letter]}" if found[row] else tokens[letter]
+        return found
+
+
+# Counting
+
+
+def open_spectrum(documents: Documents, spectrum: Spectrum) -> TextSamples:
+    """Count the substrings of all strings, which reads them once.
+
+    Without a vocabulary it is learnt. Takes the memory of the distinct substrings and of a batch.
+    Raises `InputError` if a string cannot be read, there is none, or no substring is left.
+    """
+    low, high = spectrum.range
+    tokens = spectrum.letters == "tokens"
+    alphabet = _Tokens() if tokens else _Characters(dna=spectrum.letters == "dna")
+    table = SubstringTable(low, high, canonical=spectrum.canonical)
+    known = spectrum.vocabulary
+    if known is not None:
+        _know(table, alphabet, spectrum, known)
+    entries, starts = _count(documents, spectrum, table, alphabet)
+    if len(starts) == 1:
+        raise InputError(f"{documents.source} is empty: it has no strings")
+    if known is None:
+        known, columns = _vocabulary(documents.source, spectrum, table, alphabet, entries)
+        spectrum = replace(spectrum, vocabulary=known)
+    else:
+        columns = np.arange(len(known), dtype=np.int32)
+    indptr = row_pointers(entries, starts, columns)
+    shape = len(starts) - 1, len(known)
+    return TextSamples(
+        documents.source, shape, int(indptr[-1]), indptr, known, spectrum, documents, entries,
+        starts, columns,
+    )  # fmt: skip
+
+
+def _count(
+    documents: Documents, spectrum: Spectrum, table: SubstringTable, alphabet: _Alphabet
+) -> tuple[EntryFile, NDArray[np.int64]]:
+    """Entries of all strings, and where those of each begin and end."""
+    low, high = spectrum.range
+    size = max(1, _BATCH // (high - low + 1))
+    by_token = spectrum.letters == "tokens"
+    batches = _token_batches if by_token else _character_batches
+    entries, starts = EntryFile(), array("q", [0])
+    for letters, ends in batches(documents, alphabet, size):
+        found = table.add(letters, ends)
+        starts.extend((found.ends + entries.size).tolist())
+        entries.append(found.numbers, found.counts)
+    return entries, np.array(starts, np.int64)
+
+
+def _pieces(documents: Documents) -> Iterator[tuple[str, bool]]:
+    if isinstance(documents, Sequences):
+        return documents.pieces()
+    return ((text, True) for text in documents.texts())
+
+
+_Batch = tuple[Letters, NDArray[np.int64]]
+
+
+def _character_batches(documents: Documents, alphabet: _Alphabet, size: int) -> Iterator[_Batch]:
+    """Yield letters of strings, some at a time, and where strings end in them."""
+    parts, ends, n, row = list[str](), array("q"), 0, 0
+
+    def batch() -> _Batch:
+        text = "".join(parts)
+        found = np.array(ends, np.int64)
+        if "\0" in text:
+            place = documents.place(row + int(np.searchsorted(found, text.index("\0"), "right")))
+            raise InputError(
+                f"{place} holds NUL characters, as binary files do: leave it out, or save it as "
+                "text"
+            )
+        return alphabet.numbers(text), found
+
+    for piece, last in _pieces(documents):
+        for first in range(0, len(piece), size):
+            parts.append(piece[first : first + size])
+            n += len(parts[-1])
+            if n >= size:
+                yield batch()
+                row += len(ends)
+                parts, ends, n = [], array("q"), 0
+        if last:
+            ends.append(n)
+    if len(ends):
+        yield batch()
+
+
+def _token_batches(documents: Documents, alphabet: _Alphabet, size: int) -> Iterator[_Batch]:
+    """Yield tokens of strings, some at a time, and where strings end in them."""
+    parts, ends, n = list[Letters](), array("q"), 0
+    for text in documents.texts():
+        parts.append(alphabet.numbers(text))
+        n += len(parts[-1])
+        ends.append(n)
+        if n >= size:
+            yield np.concatenate(parts), np.array(ends, np.int64)
+            parts, ends, n = [], array("q"), 0
+    if len(ends):
+        yield np.concatenate(parts), np.array(ends, np.int64)
+
+
+def _know(
+    table: SubstringTable, alphabet: _Alphabet, spectrum: Spectrum, known: Sequence[str]
+) -> None:
+    """Number the substrings of a vocabulary in their order; InputError if one cannot be."""
+    if not known:
+        raise InputError("the vocabulary has no substrings")
+    low, high = spectrum.range
+    parts = [alphabet.numbers(term) for term in known]
+    alphabet.learns = False
+    for term, letters in zip(known, parts, strict=True):
+        if not (low <= len(letters) <= high and letters.all()):
+            raise InputError(f"{term!r} in the vocabulary is none of the {spectrum.label}")
+    if not table.know(np.concatenate(parts), np.cumsum([len(letters) for letters in parts])):
+        raise InputError("a substring is in the vocabulary more than once")
+
+
+def _vocabulary(
+    source: str, spectrum: Spectrum, table: SubstringTable, alphabet: _Alphabet, entries: EntryFile
+) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Substrings in enough strings, in their order, and the column of each number."""
+    frequency = np.zeros(table.size, np.int64)
+    for part in entries.parts():
+        frequency += np.bincount(part["term"], minlength=table.size)
+    kept = np.flatnonzero(frequency >= spectrum.min_df)
+    if not len(kept):
+        raise InputError(
+            f"{source} has no {spectrum.label}: "
+            + (
+                "give a smaller --min-df (min_df)"
+                if table.size
+                else "give a smaller --spectrum (length), or other --letters (letters)"
+            )
+        )
+    kept = kept[_order(table, alphabet.ranks(), kept)]
+    columns = np.full(table.size, -1, np.int32)
+    columns[kept] = np.arange(len(kept))
+    letters = (table.letter(k)[kept] for k in range(table.high))
+    return tuple(alphabet.terms(letters, len(kept), table.high)), columns
+
+
+def _order(
+    table: SubstringTable, ranks: NDArray[np.uint64], kept: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Positions of some substrings in the order of their letters, shorter ones first."""
+    bits, keys = np.uint64(table.bits), list[NDArray[np.uint64]]()
+    for k in range(table.high):
+        if k % (64 // table.bits) == 0:
+            keys.append(np.zeros(len(kept), np.uint64))
+        keys[-1] = keys[-1] << bits | ranks[table.letter(k)[kept]]
+    return np.lexsort(keys[::-1])

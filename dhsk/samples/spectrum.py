@@ -1,0 +1,130 @@
+"""What counts as a feature of a string: its substrings of some lengths."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from dhsk.errors import InputError
+from dhsk.samples.vectorizer import Vectorizer
+
+LetterKind = Literal["any", "dna", "tokens"]
+
+LONGEST: Final = 64
+"""Most letters of a substring that is a feature."""
+
+_KIND: Final = "spectrum"
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    r"""How strings become counts of their substrings, one feature a substring.
+
+    Of a string of m letters there are m - l + 1 substrings of length l, overlapping ones too; one
+    that is shorter than l has none, a row of zeros. Features are in the order of their letters.
+
+    Parameters
+    ----------
+    length
+        Number of letters of a substring, the l-spectrum. Or the least and the largest number:
+        (0, L) is the full spectrum up to L, in which the empty substring of length 0 is in m + 1
+        places; (1, L) leaves that out.
+    letters
+        What a letter is. "any" is each character as it is. "dna" is A, C, G and T in upper or lower
+        case, and no substring with another letter, such as N, is counted. "tokens" is a run of
+        characters without blanks, such as a word.
+    canonical
+        Whether a substring and its reverse complement are one feature, the first of both in the
+        alphabet. Letters are then "dna".
+    min_df
+        Least number of strings with a substring: rarer ones are left out.
+    vocabulary
+        Substrings that are counted, one a feature; others are ignored. None to learn them from the
+        strings. Of tokens, with a blank between two.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from pathlib import Path
+    >>> _ = Path("reads.fasta").write_text(">r1\nACAGCAGTA\n>r2\nAGCAAGCGAG\n")
+    >>> samples = dhsk.open_samples("reads.fasta", vectorizer=dhsk.Spectrum(3))
+    >>> samples.shape
+    (2, 11)
+    >>> samples.feature_names[:4]
+    ('AAG', 'ACA', 'AGC', 'AGT')
+
+    References
+    ----------
+    Zaki and Meira, "Data Mining and Analysis", section 5.4.
+    """
+
+    length: int | tuple[int, int]
+    letters: LetterKind = "any"
+    canonical: bool = False
+    min_df: int = 1
+    vocabulary: tuple[str, ...] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        given: Any = self.length
+        pair = tuple(given) if isinstance(given, tuple | list) else (given, given)
+        if len(pair) != 2 or not all(map(_is_whole, pair)) or pair[0] > pair[1]:
+            raise InputError(
+                f"length must be a whole number, or a pair of the least and the largest, got {given!r}"
+            )
+        if pair[0] < 0 or not 1 <= pair[1] <= LONGEST:
+            raise InputError(f"substrings must have 1 to {LONGEST} letters, got length {given!r}")
+        object.__setattr__(self, "length", pair[0] if pair[0] == pair[1] else pair)
+        if self.letters not in get_args(LetterKind):
+            raise InputError(
+                f"letters must be one of {', '.join(get_args(LetterKind))}, got {self.letters!r}"
+            )
+        if not isinstance(self.canonical, bool):
+            raise InputError(f"canonical must be True or False, got {self.canonical!r}")
+        if self.canonical and self.letters == "tokens":
+            raise InputError("tokens have no reverse complement: leave out canonical")
+        if self.canonical:
+            object.__setattr__(self, "letters", "dna")
+        if not _is_whole(self.min_df) or self.min_df < 1:
+            raise InputError(f"min_df must be a whole number of at least 1, got {self.min_df!r}")
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Least and largest length."""
+        return self.length if isinstance(self.length, tuple) else (self.length, self.length)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """JSON values of all but the vocabulary."""
+        return {
+            "kind": _KIND, "length": list(self.range), "letters": self.letters,
+            "canonical": self.canonical, "min_df": self.min_df,
+        }  # fmt: skip
+
+    @property
+    def label(self) -> str:
+        """What is counted, in words."""
+        low, high = self.range
+        what = {"any": "letters", "dna": "bases A, C, G, T", "tokens": "tokens"}[self.letters]
+        turned = ", with their reverse complements" if self.canonical else ""
+        rare = "" if self.min_df == 1 else f", in {self.min_df} or more strings"
+        length = f"{high}" if low == high else f"{low} to {high}"
+        return f"substrings of {length} {what}{turned}{rare}"
+
+
+AnyVectorizer: TypeAlias = Vectorizer | Spectrum
+"""How raw texts become counts: of words, or of substrings."""
+
+
+def vectorizer_of(
+    settings: Mapping[str, Any] | None, vocabulary: Sequence[str] | None
+) -> AnyVectorizer | None:
+    """Vectorizer of the result of `settings` and its terms; None without settings or terms."""
+    if settings is None or vocabulary is None:
+        return None
+    if settings.get("kind") != _KIND:
+        return Vectorizer.of_settings(settings, vocabulary)
+    own = {name: value for name, value in settings.items() if name != "kind"}
+    return Spectrum(tuple(own.pop("length")), **own, vocabulary=tuple(vocabulary))
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
