@@ -17,16 +17,15 @@ from dhsk.commands.inputs import label_source, open_samples_of, refuse_bare_colu
 from dhsk.commands.options import (
     KERNELS,
     ClusterOptions,
-    TableOptions,
     cluster_options,
     gathered,
     make_kernels,
     map_option,
     ranks_options,
-    table_options,
     zero_rows_option,
 )
 from dhsk.commands.parameters import Names, Numbers, NumbersOrAuto, PlaceParameter, Seed
+from dhsk.commands.table_options import TableOptions, table_options
 from dhsk.errors import StoreMismatchError
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.kernels.base import Indefinite

@@ -13,16 +13,15 @@ from dhsk.commands.options import (
     KernelOptions,
     MapOptions,
     StoreOptions,
-    TableOptions,
     TileOptions,
     cluster_options,
     kernel_options,
     map_options,
     store_options,
-    table_options,
     tile_options,
 )
 from dhsk.commands.outcome import Outcome
+from dhsk.commands.table_options import TableOptions, table_options
 from dhsk.execution.workers import resources_of
 from dhsk.gram import GramMatrix, compute_gram
 from dhsk.gram.prepare import check_kernels

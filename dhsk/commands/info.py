@@ -78,11 +78,7 @@ def _gram(path: Place) -> Description:
             f"fingerprint {'+'.join(header.fingerprints)}",
         ),
         *([] if header.feature_names is None else [("features", _names_of(store))]),
-        *(
-            []
-            if header.vectorizer is None
-            else [_counted(vectorizer_of(header.vectorizer, ()))]
-        ),
+        *([] if header.vectorizer is None else [_of_texts(vectorizer_of(header.vectorizer, ()))]),
         *([] if header.zero_rows is None else [("of zeros", _zeros_of(header.zero_rows))]),
         ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
         ("on disk", format_bytes(size)),
@@ -129,7 +125,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (f", ... ({len(names):,})" if len(names) > 5 else "")
 
 
-def _counted(vectorizer: AnyVectorizer | None) -> tuple[str, str]:
+def _of_texts(vectorizer: AnyVectorizer | None) -> tuple[str, str]:
     """What was counted in texts, and how."""
     assert vectorizer is not None
     if isinstance(vectorizer, Spectrum):
@@ -179,7 +175,7 @@ def _model(path: Place) -> Description:
         ("kernel", model.kernel.label),
         ("samples", f"dim {model.dim:,}, map {model.map_name}"),
         *([] if names is None else [("features", _listed(names))]),
-        *([] if model.vectorizer is None else [_counted(model.vectorizer)]),
+        *([] if model.vectorizer is None else [_of_texts(model.vectorizer)]),
         *own_rows,
         ("C", f"{model.certificates.C:g}"),
         ("converged", _convergence(model)),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dhsk.commands.options import TableOptions
+from dhsk.commands.table_options import TableOptions
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, check_writable
 from dhsk.samples import AnyVectorizer, Samples, Vectorizer, open_samples

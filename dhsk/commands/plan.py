@@ -10,11 +10,9 @@ from dhsk.commands.console import hint, print_pairs, say, say_json
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     KernelOptions,
-    TableOptions,
     TileOptions,
     gathered,
     kernel_options,
-    table_options,
     tile_options,
 )
 from dhsk.commands.parameters import PathParameter
@@ -26,6 +24,7 @@ from dhsk.commands.plan_training import (
     time_training,
     training_options,
 )
+from dhsk.commands.table_options import TableOptions, table_options
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources

@@ -16,12 +16,11 @@ from dhsk.commands.console import say
 from dhsk.commands.inputs import check_out, open_samples_of, own_label_column
 from dhsk.commands.options import (
     ClusterOptions,
-    TableOptions,
     cluster_options,
     gathered,
-    table_options,
 )
 from dhsk.commands.parameters import PlaceParameter
+from dhsk.commands.table_options import TableOptions, table_options
 from dhsk.errors import InputError
 from dhsk.execution.options import RunOptions
 from dhsk.objects.places import Place, written

@@ -17,16 +17,15 @@ from dhsk.commands.options import (
     KernelOptions,
     MapOptions,
     RankOptions,
-    TableOptions,
     cluster_options,
     gathered,
     kernel_options,
     learnt_map_options,
     rank_options,
-    table_options,
 )
 from dhsk.commands.outcome import TreeMemory, peak_resident
 from dhsk.commands.parameters import PlaceParameter, Seed
+from dhsk.commands.table_options import TableOptions, table_options
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples, read_labels
 from dhsk.units import format_bytes, human_seconds

@@ -10,8 +10,9 @@ from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected
 from dhsk.commands.console import say
 from dhsk.commands.inputs import open_samples_of
-from dhsk.commands.options import ClusterOptions, TableOptions, cluster_options, table_options
+from dhsk.commands.options import ClusterOptions, cluster_options
 from dhsk.commands.parameters import PlaceParameter
+from dhsk.commands.table_options import TableOptions, table_options
 from dhsk.errors import CorruptTileError, InputError
 from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage.store import GramStore

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,29 +19,10 @@ from dhsk.samples.texts import EntryFile, TextSamples, row_pointers
 _BATCH: Final = 2**19
 """Number of substrings that are counted together."""
 
+_PAIRS: Final = str.maketrans("ACGT", "TGCA")
+
 _CHARACTERS: Final = 0x110000
 """Number of characters of Unicode."""
-
-
-@dataclass(frozen=True)
-class Strings(Documents):
-    """Strings in memory."""
-
-    strings: Iterable[str]
-    source = "the strings"
-
-    def texts(self) -> Iterator[str]:
-        """Yield the strings; InputError for what is none."""
-        for row, text in enumerate(self.strings):
-            if not isinstance(text, str):
-                raise InputError(
-                    f"{self.place(row)} is no string but of type {type(text).__name__}"
-                )
-            yield text
-
-    def ids(self) -> None:
-        """They have no names."""
-        return
 
 
 # Letters
@@ -56,6 +37,11 @@ class _Alphabet(ABC):
     @abstractmethod
     def numbers(self, text: str) -> Letters:
         """Numbers of the letters of a text."""
+
+    def strings(self, terms: Sequence[str]) -> tuple[Letters, NDArray[np.int64]]:
+        """Numbers of the letters of several texts, and how many each has."""
+        parts = [self.numbers(term) for term in terms]
+        return np.concatenate(parts), np.array([len(part) for part in parts], np.int64)
 
     @abstractmethod
     def ranks(self) -> NDArray[np.uint64]:
@@ -89,6 +75,10 @@ class _Characters(_Alphabet):
             self._learn(np.unique(points[found == 0]))
             found = self._number[points]
         return found
+
+    def strings(self, terms: Sequence[str]) -> tuple[Letters, NDArray[np.int64]]:
+        """Numbers of the characters of several texts, and how many each has."""
+        return self.numbers("".join(terms)), np.array([len(term) for term in terms], np.int64)
 
     def ranks(self) -> NDArray[np.uint64]:
         """Characters are in the order of Unicode."""
@@ -241,13 +231,23 @@ def _know(
     if not known:
         raise InputError("the vocabulary has no substrings")
     low, high = spectrum.range
-    parts = [alphabet.numbers(term) for term in known]
+    letters, lengths = alphabet.strings(known)
     alphabet.learns = False
-    for term, letters in zip(known, parts, strict=True):
-        if not (low <= len(letters) <= high and letters.all()):
-            raise InputError(f"{term!r} in the vocabulary is none of the {spectrum.label}")
-    if not table.know(np.concatenate(parts), np.cumsum([len(letters) for letters in parts])):
+    ends = np.cumsum(lengths)
+    fit = (lengths >= low) & (lengths <= high)
+    fit[np.searchsorted(ends, np.flatnonzero(letters == 0), "right")] = False
+    if spectrum.canonical:
+        fit &= np.array([_turned(term) >= term.upper() for term in known])
+    if not fit.all():
+        term = known[int(np.argmin(fit))]
+        raise InputError(f"{term!r} in the vocabulary is none of the {spectrum.label}")
+    if not table.know(letters, ends):
         raise InputError("a substring is in the vocabulary more than once")
+
+
+def _turned(term: str) -> str:
+    """The reverse complement of a string of DNA."""
+    return term.upper().translate(_PAIRS)[::-1]
 
 
 def _vocabulary(

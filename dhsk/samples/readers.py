@@ -1,11 +1,11 @@
 """Samples from any source: an array, a sparse matrix or a file."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from numpy.typing import ArrayLike
 
@@ -14,7 +14,6 @@ from dhsk.samples.arrow import holds_texts, open_arrow
 from dhsk.samples.base import Samples
 from dhsk.samples.binary import open_npy, open_npz
 from dhsk.samples.chunked import open_chunked
-from dhsk.samples.counted import open_spectrum
 from dhsk.samples.documents import (
     TEXT_FIELD,
     Documents,
@@ -38,7 +37,7 @@ from dhsk.samples.paths import (
     Origin,
     reading,
 )
-from dhsk.samples.sequences import open_sequences
+from dhsk.samples.sequences import Strings, open_sequences
 from dhsk.samples.spectrum import AnyVectorizer, Spectrum
 from dhsk.samples.svmlight import open_svmlight
 from dhsk.samples.table import open_table
@@ -67,8 +66,8 @@ def open_samples(
     source
         An array, (n_samples, ...), whose trailing axes are flattened; a scipy sparse matrix; a
         zarr or Dask array, (n_samples, n_features), read by chunks; `Samples`, returned unchanged;
-        an AnnData object, whose `X` is read; or a path or ``s3://BUCKET/NAME``, `FILE` or
-        `FILE:KEY`:
+        an AnnData object, whose `X` is read; with a `Spectrum`, strings; or a path or
+        ``s3://BUCKET/NAME``, `FILE` or `FILE:KEY`:
 
         - `.npy`: an array;
         - `.npz`: the array `KEY` (by default the only one, or `X`), or a CSR matrix as
@@ -144,6 +143,8 @@ def open_samples(
             return from_anndata(source)
         if hasattr(source, "chunks") and hasattr(source, "shape"):
             return open_chunked("X", partial(_lent, source))
+        if isinstance(vectorizer, Spectrum) and _begins_with_string(source):
+            return _counted(Strings(cast("Iterable[str]", source)), vectorizer)
         return from_table(source, drop_columns, id_column)
     origin = Origin.of(source)
     if not origin.is_folder and origin.suffix in (*FASTA, *FASTQ, *TEXT_FILES):
@@ -202,12 +203,14 @@ def _open_strings(
         )
     if named:
         raise InputError(f"{origin.path} has no named columns: leave out {', '.join(named)}")
-    return open_spectrum(open_sequences(origin), vectorizer)
+    return _counted(open_sequences(origin), vectorizer)
 
 
 def _counted(documents: Documents, vectorizer: AnyVectorizer | None) -> Samples:
     """Count the words or substrings of raw texts."""
     if isinstance(vectorizer, Spectrum):
+        from dhsk.samples.counted import open_spectrum  # numba is loaded when it is needed
+
         return open_spectrum(documents, vectorizer)
     return open_texts(documents, vectorizer or Vectorizer())
 
@@ -238,6 +241,11 @@ def _open_text(
             f"{id_column}"
         )
     return _counted(documents, vectorizer)
+
+
+def _begins_with_string(source: Any) -> bool:
+    """Whether the first of several things is a string."""
+    return hasattr(source, "__iter__") and isinstance(next(iter(source), None), str)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
-"""Strings in files: records of FASTA and FASTQ, and lines of text."""
+"""Strings in memory and in files: records of FASTA and FASTQ, and lines of text."""
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn, TextIO
 
@@ -35,6 +35,27 @@ class Sequences(Documents):
     @abstractmethod
     def pieces(self) -> Iterator[tuple[str, bool]]:
         """Yield pieces of the strings, and whether one ends its string."""
+
+
+@dataclass(frozen=True)
+class Strings(Documents):
+    """Strings in memory."""
+
+    strings: Iterable[str]
+    source = "the strings"
+
+    def texts(self) -> Iterator[str]:
+        """Yield the strings; InputError for what is none."""
+        for row, text in enumerate(self.strings):
+            if not isinstance(text, str):
+                raise InputError(
+                    f"{self.place(row)} is no string but of type {type(text).__name__}"
+                )
+            yield text
+
+    def ids(self) -> None:
+        """They have no names."""
+        return
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,8 @@ class Spectrum:
         pair = tuple(given) if isinstance(given, tuple | list) else (given, given)
         if len(pair) != 2 or not all(map(_is_whole, pair)) or pair[0] > pair[1]:
             raise InputError(
-                f"length must be a whole number, or a pair of the least and the largest, got {given!r}"
+                "length must be a whole number, or a pair of the least and the largest, got "
+                f"{given!r}"
             )
         if pair[0] < 0 or not 1 <= pair[1] <= LONGEST:
             raise InputError(f"substrings must have 1 to {LONGEST} letters, got length {given!r}")

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dhsk.errors import InputError
-from dhsk.samples.counted import Strings, open_spectrum
 from dhsk.samples.readers import open_samples
+from dhsk.samples.sequences import Strings
 from dhsk.samples.spectrum import LetterKind, Spectrum
 from dhsk.samples.texts import TextSamples
 
@@ -93,6 +93,8 @@ def spectrum_counts(
                 f"{Path(source).name}:NAME"
             )
     else:
+        from dhsk.samples.counted import open_spectrum  # numba is loaded when it is needed
+
         samples = open_spectrum(Strings(source), spectrum)
     return _whole(samples), np.array(samples.feature_names)
 
@@ -107,6 +109,7 @@ def _whole(samples: TextSamples) -> Any:
         end = done + int(kept.sum())
         data[done:end], columns[done:end] = pairs["count"][kept], own[kept]
         done = end
-    counts = csr_array((data, columns, samples.indptr.astype(index)), shape=samples.shape)
+    parts: Any = data, columns, samples.indptr.astype(index)
+    counts: Any = csr_array(parts, shape=samples.shape)
     counts.sort_indices()
     return counts

@@ -1,0 +1,131 @@
+"""Options of how samples are read: tables, and what is counted in texts."""
+
+import shlex
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import click
+
+from dhsk.commands.options import gathered
+from dhsk.commands.parameters import Lengths
+from dhsk.samples import AnyVectorizer, Spectrum, Vectorizer
+from dhsk.samples.spectrum import LetterKind
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How CSV and TSV files are read, and how words or substrings of texts are counted."""
+
+    drop_columns: tuple[str, ...]
+    """Columns that are not features."""
+    header: bool | None
+    """Whether the first row names the columns; None to find out."""
+    id_column: str | None
+    """Column of the samples' ids."""
+    min_df: int
+    ngrams: int
+    stop_words: Literal["english"] | None
+    spectrum: tuple[int, int] | None
+    """Least and largest length of the substrings that are counted in place of words."""
+    letters: LetterKind | None
+    canonical: bool
+
+    @property
+    def vectorizer(self) -> AnyVectorizer:
+        """How words, or with --spectrum substrings, of texts are counted."""
+        own = {"--letters": self.letters is not None, "--canonical": self.canonical}
+        if self.spectrum is None:
+            lone = next((name for name, given in own.items() if given), None)
+            if lone is not None:
+                raise click.UsageError(f"{lone} is for --spectrum: give --spectrum too")
+            return Vectorizer(self.min_df, self.ngrams, self.stop_words)
+        if self.ngrams != 1 or self.stop_words is not None:
+            raise click.UsageError(
+                "--ngrams and --stop-words are for words, but --spectrum counts substrings: leave "
+                "out one of them; --letters tokens counts runs of words"
+            )
+        return Spectrum(self.spectrum, self.letters or "any", self.canonical, self.min_df)
+
+    @property
+    def of_texts(self) -> str:
+        """The options that are for texts, in messages."""
+        if self.spectrum is not None:
+            return "--spectrum and its options"
+        return "--min-df, --ngrams and --stop-words"
+
+    @property
+    def words(self) -> str:
+        """These options on a command line, with a blank before each."""
+        named = [("--drop-column", name) for name in self.drop_columns]
+        if self.id_column is not None:
+            named.append(("--id-column", self.id_column))
+        for name in ("min_df", "ngrams", "stop_words"):
+            value = getattr(self, name)
+            if value != getattr(Vectorizer(), name):
+                named.append((f"--{name.replace('_', '-')}", str(value)))
+        if self.spectrum is not None:
+            named.append(("--spectrum", "-".join(map(str, dict.fromkeys(self.spectrum)))))
+        if self.letters is not None:
+            named.append(("--letters", self.letters))
+        how = {None: "", True: " --header", False: " --no-header"}[self.header]
+        how += " --canonical" if self.canonical else ""
+        return "".join(f" {option} {shlex.quote(name)}" for option, name in named) + how
+
+
+table_options = gathered(
+    "table",
+    TableOptions,
+    click.option(
+        "--drop-column",
+        "drop_columns",
+        multiple=True,
+        metavar="NAME",
+        help="CSV column that is not a feature; may be repeated.",
+    ),
+    click.option(
+        "--id-column",
+        "--id",
+        "id_column",
+        metavar="NAME",
+        help="CSV column, or field of .jsonl, that names the samples, not a feature.",
+    ),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first row of CSV files names the columns. [default: found out]",
+    ),
+    click.option(
+        "--min-df",
+        type=click.IntRange(1),
+        default=1,
+        help="Of texts: leave out words that are in fewer texts.",
+    ),
+    click.option(
+        "--ngrams",
+        type=click.IntRange(1),
+        default=1,
+        help="Of texts: count terms of up to this many neighbouring words.",
+    ),
+    click.option(
+        "--stop-words",
+        type=click.Choice(["english"]),
+        help="Of texts: leave out frequent words such as 'the'.",
+    ),
+    click.option(
+        "--spectrum",
+        type=Lengths(),
+        help="Of strings (.fasta, .fastq, lines of .txt) and texts: count substrings of this many "
+        "letters, such as 6, or 1-6 for all lengths from 1 to 6.",
+    ),
+    click.option(
+        "--letters",
+        type=click.Choice(get_args(LetterKind)),
+        help="With --spectrum: any character is a letter, or A, C, G and T alone, or tokens "
+        "between blanks. [default: any]",
+    ),
+    click.option(
+        "--canonical",
+        is_flag=True,
+        help="With --spectrum: count a DNA substring and its reverse complement as one.",
+    ),
+)
