@@ -12,29 +12,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
-from dhsk.estimators.base import HeatEstimator
+from dhsk.estimators.regression import KernelRegression, Rank
 from dhsk.estimators.renamed import RENAMED, former_attribute, parameter
-from dhsk.execution.limits import own_room
-from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
-from dhsk.models.gram_source import GramSource
 from dhsk.models.problem import sample_factors
-from dhsk.models.sources import RowsSource
-from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
-from dhsk.samples.weighted import fixed_map
+from dhsk.objects.places import Place
+from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.ridge import RidgeSolution, solve_ridge
-from dhsk.solvers.smo import padded
-from dhsk.solvers.sources import ArraySource, Source
 
 
-class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]
+class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # type: ignore[misc]
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
-    Conjugate gradients solve (K + alpha I) b = y for all targets together; `residual_` certifies
-    the solution. A matrix that fits in memory is computed once. Otherwise each pass computes it
-    again, or reads it from a store.
+    Preconditioned conjugate gradients solve (K + alpha I) b = y for all targets together;
+    `residual_` certifies the solution. A matrix that fits in memory is computed once. Otherwise
+    each pass computes it again, or reads it from a store.
 
     Parameters
     ----------
@@ -68,6 +62,14 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         samples as long as it is open. Clones share it, and it is not pickled.
     store
         Folder for the matrix, which is computed if it is not yet there, and read in each pass.
+    preconditioner_rank
+        Columns of the low-rank approximation of the matrix that preconditions the iteration [2]_;
+        0 for none. "auto" takes about as many as cost four passes over the matrix and fit in a
+        quarter of the memory that is left, and none for fewer than 1,000 samples. Where fewer
+        columns approximate the matrix to within alpha, there are fewer.
+    journal
+        Folder or ``s3://`` prefix for checkpoints. The same fit resumes after an interruption, and
+        ends with the same bits; a finished fit removes them. None for no checkpoints.
     max_passes
         Former name of `max_iter`.
 
@@ -83,6 +85,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         Largest relative residual of all targets.
     n_iter_
         Number of iterations.
+    rank_
+        Columns of the preconditioner's approximation; 0 for none.
     converged_
         Whether the residual of every target is at most `tol`.
     n_features_in_, feature_names_in_
@@ -92,6 +96,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
     ----------
     .. [1] C. Saunders, A. Gammerman and V. Vovk, "Ridge regression learning algorithm in dual
        variables", ICML 1998.
+    .. [2] Z. Frangella, J. A. Tropp and M. Udell, "Randomized Nyström preconditioning", SIAM J.
+       Matrix Anal. Appl. 44 (2023).
 
     Examples
     --------
@@ -117,6 +123,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         memory: int | str | None = None,
         client: Client | None = None,
         store: str | Path | None = None,
+        preconditioner_rank: Rank = "auto",
+        journal: str | Place | None = None,
         max_passes: int | str = RENAMED,
     ) -> None:
         self.alpha = alpha
@@ -130,6 +138,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         self.memory = memory
         self.client = client
         self.store = store
+        self.preconditioner_rank = preconditioner_rank
+        self.journal = journal
         self.max_passes = max_passes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -157,20 +167,21 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
             The mapped samples need more memory, or the matrix more disk space, than there is.
         """
         self._check("alpha", "tol")
+        self._check_rank()
         max_iter = whole_parameter("max_iter", parameter(self, "max_iter", "max_passes"), 2)
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
         targets = np.asarray(y, dtype=np.float64)[used]
-        self._rows = self._map_to_fit(X)[used]
+        self._rows = rows = self._map_to_fit(X)[used]
+        columns, shift = targets.reshape(len(targets), -1), float(self.alpha) / weights[used]
         with self.client.as_current() if self.client else nullcontext():
+            source = self._source(self._samples(X[used]), rows, self.kernel_)
+            means = self._means(rows, self.kernel_, source, shift, columns, float(self.tol))
             solution = solve_ridge(
-                self._source(self._samples(X[used])),
-                targets.reshape(len(targets), -1),
-                float(self.alpha) / weights[used],
-                tol=self.tol,
-                max_passes=max_iter,
+                source, columns, shift, tol=self.tol, max_passes=max_iter, means=means
             )
+        self.rank_ = means.rank
         self.dual_coef_ = solution.coef.reshape(targets.shape)
         self.residual_ = float(solution.residual.max())
         self.n_iter_, self.converged_ = solution.passes, bool(solution.converged.all())
@@ -203,27 +214,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         """Samples of a weight above 0, mapped to the sphere, (N, dim)."""
         check_is_fitted(self)
         return with_all_entries(self._rows)
-
-    def _source(self, samples: Samples) -> Source:
-        """The matrix, in memory if it fits and there is no store, else computed or read."""
-        rows, n = RowsSource(self._rows, self.kernel_), self._rows.shape[0]
-        fits = n * padded(n) * rows.dtype.itemsize <= own_room(self._bytes())
-        if self.store is None and fits:
-            return ArraySource(rows.block(np.arange(n))[:, :n])
-        if self.store is None and self.client is None:
-            return rows
-        gram = compute_gram(
-            samples,
-            self.kernel_,
-            sphere_map=fixed_map(self.sphere_map),
-            zero_rows=ZeroRows(self.zero_rows),  # the warning was given when the rows were mapped
-            store=self.store,
-            dtype=self._fitted_map.dtype,
-            product_dtype=self._fitted_map.dtype,
-            memory=self.memory,
-            client=self.client,
-        )
-        return GramSource(gram)
 
     def _complaint(self, solution: RidgeSolution) -> str:
         """Text of the warning that targets did not converge, with advice."""

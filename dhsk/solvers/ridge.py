@@ -1,19 +1,39 @@
 """Kernel ridge regression by conjugate gradients; every pass over the matrix serves all targets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices
+from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.solvers.conjugate_gradients import (
+    ConjugateGradients,
+    Preconditioner,
+    SolveCheckpoint,
+)
 from dhsk.solvers.sources import Source
 
 _RESTARTS: Final = 3
 """Restarts from a recomputed residual: rounding errors accumulate in it over many steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """What a solve may use besides the matrix."""
+
+    preconditioner: Preconditioner | None = None
+    """Approximation of K + D; None for D."""
+    checkpoint: SolveCheckpoint = field(default_factory=SolveCheckpoint)
+    """Where a killed solve resumes."""
+
+    @property
+    def rank(self) -> int:
+        """Columns of the preconditioner."""
+        return 0 if self.preconditioner is None else self.preconditioner.rank
 
 
 @dataclass(frozen=True)
@@ -41,11 +61,13 @@ def solve_ridge(
     tol: float,
     max_passes: int,
     progress: OnProgress | None = None,
+    means: Means | None = None,
 ) -> RidgeSolution:
     """Solve (K + D) B = Y; each pass over K serves all columns of Y that have not converged.
 
-    The method is conjugate gradients [1]_ with D as preconditioner: unequal sample weights cost no
-    more passes than repeated samples would.
+    The method is preconditioned conjugate gradients [1]_. The preconditioner is D if there is no
+    other: unequal sample weights cost no more passes than repeated samples would. A low-rank
+    approximation of K plus D takes far fewer passes where the eigenvalues of K decay [2]_.
 
     Parameters
     ----------
@@ -61,6 +83,8 @@ def solve_ridge(
         Upper bound on the products with K, at least 2.
     progress
         Called with a `Progress` after every pass.
+    means
+        Preconditioner and checkpoint.
 
     Raises
     ------
@@ -71,22 +95,46 @@ def solve_ridge(
     ----------
     .. [1] M. R. Hestenes and E. Stiefel, "Methods of conjugate gradients for solving linear
        systems", J. Res. Nat. Bur. Standards 49 (1952), section 3.
+    .. [2] Z. Frangella, J. A. Tropp and M. Udell, "Randomized Nyström preconditioning", SIAM J.
+       Matrix Anal. Appl. 44 (2023), arXiv 2110.02820.
     """
     positive_parameter("tol", tol)
     whole_parameter("max_passes", max_passes, 2)
     shift = _check_shapes(source, Y, np.asarray(alpha, dtype=np.float64))
     _, exponents = np.frexp(np.abs(Y).max(axis=0))  # scaled exactly, so that no square overflows
-    run = _Run(source, np.ldexp(Y, -exponents), shift, max_passes, progress or ignore)
-    for _ in range(1 + _RESTARTS):
-        left = np.flatnonzero((run.residual() > tol) & ~run.indefinite)
-        if not left.size or run.passes + 2 > max_passes:
-            break
-        run.descend(left, tol)
-        run.renew()
-    run.report(Progress("passes", run.passes, run.passes))
+    means = means or Means()
+    report = progress or ignore
+
+    def multiply(V: Floats) -> Floats:
+        product = source.product(V) + shift * V
+        report(Progress("passes", run.passes, max_passes))
+        return product
+
+    run = ConjugateGradients(multiply, np.ldexp(Y, -exponents), shift, means.preconditioner)
+    means.checkpoint.resume(run)
+    _descend(run, tol, max_passes, means.checkpoint)
+    means.checkpoint.drop()
+    report(Progress("passes", run.passes, run.passes))
     residual = run.residual()
     coef = np.ldexp(run.B, exponents)
     return RidgeSolution(coef, residual, residual <= tol, run.indefinite, run.passes)
+
+
+def _descend(
+    run: ConjugateGradients, tol: float, max_passes: int, checkpoint: SolveCheckpoint
+) -> None:
+    """Descend until recomputed residuals are at most tol; the last pass recomputes them."""
+    while True:
+        if run.recomputed:
+            left = np.flatnonzero((run.residual() > tol) & ~run.indefinite)
+            if not left.size or run.passes + 2 > max_passes or run.descents > _RESTARTS:
+                return
+            run.start(left)
+        while run.active.size and run.passes + 1 < max_passes:
+            run.step(tol)
+            checkpoint.keep(run)
+        run.renew()
+        checkpoint.keep(run)
 
 
 def _check_shapes(source: Source, Y: Floats, alpha: Floats) -> Floats:
@@ -101,57 +149,3 @@ def _check_shapes(source: Source, Y: Floats, alpha: Floats) -> Floats:
             f"alpha must be finite and above 0, but it is {alpha.reshape(-1)[wrong[0]]}"
         )
     return np.broadcast_to(alpha, source.n)[:, None]
-
-
-class _Run:
-    """State of all columns: solutions B, residuals R, and the number of passes."""
-
-    def __init__(
-        self, source: Source, Y: Floats, shift: Floats, max_passes: int, report: OnProgress
-    ) -> None:
-        self.B, self.R = np.zeros(Y.shape), Y.copy()
-        self.indefinite = np.zeros(Y.shape[1], np.bool_)
-        self.passes = 0
-        self.report = report
-        self._source, self._Y, self._shift = source, Y, shift
-        self._max_passes = max_passes
-        self._size2 = _dots(Y, Y / shift)
-
-    def residual(self) -> Floats:
-        """Relative residuals, (k,); 0 if the right-hand side is 0."""
-        rest2 = _dots(self.R, self.R / self._shift)
-        return np.sqrt(np.divide(rest2, self._size2, out=rest2, where=self._size2 > 0))
-
-    def renew(self) -> None:
-        """Recompute the residuals."""
-        self.R = self._Y - self._multiply(self.B)
-
-    def descend(self, columns: Indices, tol: float) -> None:
-        """Iterate in some columns until each stops; leave one pass for `renew`."""
-        P = self.R[:, columns] / self._shift
-        rest2 = _dots(self.R[:, columns], P)
-        while columns.size and self.passes + 1 < self._max_passes:
-            AP = self._multiply(P)
-            curvature = _dots(P, AP)
-            fine = curvature > 0  # NaN is not
-            self.indefinite[columns[~fine]] = True
-            step = np.divide(rest2, curvature, out=np.zeros(len(rest2)), where=fine)
-            self.B[:, columns] += step * P
-            self.R[:, columns] -= step * AP
-            Z = self.R[:, columns] / self._shift
-            before, rest2 = rest2, _dots(self.R[:, columns], Z)
-            open_ = fine & (rest2 > tol**2 * self._size2[columns])
-            P = (Z + rest2 / before * P)[:, open_]
-            columns, rest2 = columns[open_], rest2[open_]
-
-    def _multiply(self, V: Floats) -> Floats:
-        """(K + D) V, one pass."""
-        product = self._source.product(V) + self._shift * V
-        self.passes += 1
-        self.report(Progress("passes", self.passes, self._max_passes))
-        return product
-
-
-def _dots(X: Floats, Y: Floats) -> Floats:
-    """Inner products of the columns of X with those of Y, (k,)."""
-    return np.asarray(np.einsum("ij,ij->j", X, Y))

@@ -19,6 +19,7 @@ from dhsk.estimators.ridge import HeatKernelRidge
 from dhsk.execution.workers import current_client
 from dhsk.models import sources
 from dhsk.models.gram_source import GramSource
+from dhsk.solvers.sources import ArraySource
 
 TIGHT = 1e-13
 """Tolerance at which fits in another order of sums agree to `SAME`."""
@@ -35,7 +36,7 @@ def data(counts: Callable[[int, int], Any], rng: np.random.Generator) -> tuple[A
 @pytest.fixture
 def no_room(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Call it for matrices that do not fit; a limit is for the whole process, far above theirs."""
-    return lambda: monkeypatch.setattr("dhsk.estimators.ridge.own_room", lambda _: 1000)
+    return lambda: monkeypatch.setattr("dhsk.estimators.regression.own_room", lambda _: 1000)
 
 
 def oracle(model: HeatKernelRidge, X: Any, y: Any, new: Any, weights: Any = None) -> Any:
@@ -132,7 +133,7 @@ def test_workers_compute_what_does_not_fit(
             clients.append(current_client())
             return super().product(V)
 
-    monkeypatch.setattr("dhsk.estimators.ridge.GramSource", Recorder)
+    monkeypatch.setattr("dhsk.estimators.regression.GramSource", Recorder)
     with Client(
         processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
     ) as own:
@@ -195,6 +196,8 @@ def test_other_kernels_take_their_own_map(data: Any) -> None:
         ({"alpha": 0.0}, "alpha must be above 0, but it is 0.0"),
         ({"alpha": "1"}, "alpha must be a finite number"),
         ({"tol": -1e-3}, "tol must be above 0"),
+        ({"preconditioner_rank": -1}, "preconditioner_rank must be a whole number, at least 0"),
+        ({"preconditioner_rank": "full"}, "must be \"auto\" or a number, but it is 'full'"),
         ({"max_iter": 1}, "max_iter must be a whole number, at least 2"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', but it is 'float16'"),
         ({"memory": "much"}, "memory must be a positive size"),
@@ -273,3 +276,55 @@ def test_bad_weights_are_refused(data: Any, weights: Any, match: str) -> None:
     """Weights are one a sample, none below 0, some above."""
     with pytest.raises(InputError, match=match):
         HeatKernelRidge().fit(data[0], data[1], weights)
+
+
+@pytest.mark.parametrize("fits", [False, True])
+def test_the_preconditioner_saves_passes_and_changes_nothing(
+    counts: Callable[[int, int], Any],
+    rng: np.random.Generator,
+    fits: bool,
+    no_room: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By default from 1,000 samples on: less than half the passes, the same coefficients."""
+    X, y = counts(1000, 15), rng.normal(size=(1000, 2))
+    if not fits:
+        no_room()
+        monkeypatch.setattr("dhsk.estimators.regression.usual_rank", lambda *_, **__: 200)
+    plain = HeatKernelRidge(0.1, preconditioner_rank=0).fit(X, y)
+    usual = HeatKernelRidge(0.1).fit(X, y)
+    given = HeatKernelRidge(0.1, preconditioner_rank=100).fit(X, y)
+    assert plain.rank_ == 0
+    assert given.rank_ == 100
+    assert usual.rank_ > 16
+    assert max(usual.n_iter_, given.n_iter_) < plain.n_iter_ / 2
+    for model in (usual, given):
+        assert 0 < model.residual_ <= model.tol
+        bound = 2 * error_bound(model, y)
+        np.testing.assert_allclose(model.dual_coef_, plain.dual_coef_, atol=bound)
+
+
+def test_an_interrupted_fit_resumes_to_the_same_bits(
+    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the folder of the journal, which is empty after the fit."""
+    X, y, weights = data
+    model = HeatKernelRidge(0.01, journal=tmp_path / "journal", preconditioner_rank=10)
+    whole = HeatKernelRidge(0.01, preconditioner_rank=10).fit(X, y, weights)
+    product, done = ArraySource.product, []
+
+    def counted(self: Any, V: Any) -> Any:
+        done.append(V.shape)
+        if len(done) == 6:
+            raise KeyboardInterrupt
+        return product(self, V)
+
+    monkeypatch.setattr(ArraySource, "product", counted)
+    monkeypatch.setattr("dhsk.estimators.regression.QUIET", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y, weights)
+    assert len(list((tmp_path / "journal").glob("ridge-*.npz"))) == 1
+    model.fit(X, y, weights)
+    assert np.array_equal(model.dual_coef_, whole.dual_coef_)
+    assert model.n_iter_ == whole.n_iter_ == len(done) - 1
+    assert not list((tmp_path / "journal").glob("*"))

@@ -1,6 +1,7 @@
 """Ridge systems by conjugate gradients: right, in few passes, and honest when they fail."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 
 import dhsk
 from dhsk.errors import InputError
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.progress import Progress
-from dhsk.solvers.ridge import solve_ridge
+from dhsk.solvers.conjugate_gradients import SolveCheckpoint
+from dhsk.solvers.ridge import Means, solve_ridge
 from dhsk.solvers.sources import ArraySource
 
 ROUNDING = 1e-13
@@ -184,3 +187,85 @@ def test_bad_input_is_refused(K: Any, options: dict[str, Any], match: str) -> No
     with pytest.raises(InputError, match=match):
         solve_ridge(source, **(good | options))
     assert not source.columns
+
+
+class Exact:
+    """A matrix and its inverse."""
+
+    rank = 150
+
+    def __init__(self, P: Any) -> None:
+        self.inverse = np.linalg.inv(P)
+
+    def solve(self, R: Any) -> Any:
+        """Apply the inverse."""
+        return self.inverse @ R
+
+
+def test_a_preconditioner_saves_passes(K: Any, rng: np.random.Generator) -> None:
+    """The exact inverse needs one step, and every certificate is that of the system itself."""
+    Y, A = rng.normal(size=(150, 2)), K + 0.01 * np.eye(150)
+    means = Means(Exact(A))
+    found = solve_ridge(ArraySource(K), Y, 0.01, tol=1e-8, max_passes=100, means=means)
+    assert found.passes == 2
+    assert found.converged.all()
+    np.testing.assert_allclose(found.coef, np.linalg.solve(A, Y), rtol=1e-8)
+    np.testing.assert_allclose(found.residual, residuals(K, Y, 0.01, found.coef), atol=ROUNDING)
+    few = Recorder(K)
+    rough = Means(Exact(A + 0.01 * np.diag(rng.uniform(size=150))))  # eigenvalues 0.5 to 1
+    found = solve_ridge(few, Y, 0.01, tol=1e-8, max_passes=100, means=rough)
+    assert found.converged.all()
+    assert 5 < found.passes == len(few.columns) < 20
+
+
+class Killed(Recorder):
+    """A matrix whose products end after some."""
+
+    def __init__(self, K: Any, after: int, wrong: int = -1) -> None:
+        super().__init__(K, wrong)
+        self.after = after
+
+    def product(self, V: Any) -> Any:
+        """Product with V."""
+        if len(self.columns) == self.after:
+            raise KeyboardInterrupt
+        return super().product(V)
+
+
+@pytest.mark.parametrize("preconditioned", [False, True])
+def test_a_killed_solve_resumes_to_the_same_bits(
+    K: Any, rng: np.random.Generator, tmp_path: Path, preconditioned: bool
+) -> None:
+    """After any product, even in later descents; only the product that was lost is repeated."""
+    Y, A = rng.normal(size=(150, 3)), K + np.eye(150)
+    preconditioner = Exact(A + np.diag(rng.uniform(size=150))) if preconditioned else None
+
+    def solve(source: Any, folder: Path | None) -> Any:
+        means = Means(preconditioner, SolveCheckpoint(Checkpoint(folder), "one", quiet=0.0))
+        return solve_ridge(source, Y, 1.0, tol=1e-5, max_passes=1000, means=means)
+
+    clean = Recorder(K, wrong=3)  # so that there is a second descent
+    whole = solve(clean, None)
+    assert whole.converged.all()
+    for after in range(len(clean.columns)):
+        folder = tmp_path / str(after)
+        with pytest.raises(KeyboardInterrupt):
+            solve(Killed(K, after, wrong=3), folder)
+        rest = Recorder(K, wrong=3 - after)
+        resumed = solve(rest, folder)
+        assert len(rest.columns) == len(clean.columns) - after
+        assert resumed.passes == whole.passes
+        assert np.array_equal(resumed.coef, whole.coef)
+        assert not list(folder.glob("*"))
+
+
+def test_another_system_is_not_resumed(K: Any, rng: np.random.Generator, tmp_path: Path) -> None:
+    """A state of other shapes is passed over."""
+    checkpoint = SolveCheckpoint(Checkpoint(tmp_path), "one")
+    means = Means(checkpoint=checkpoint)
+    with pytest.raises(KeyboardInterrupt):
+        solve_ridge(Killed(K, 4), np.ones((150, 1)), 0.1, tol=1e-9, max_passes=99, means=means)
+    assert list(tmp_path.glob("one.npz"))
+    Y = rng.normal(size=(150, 2))
+    found = solve_ridge(ArraySource(K), Y, 0.1, tol=1e-9, max_passes=1000, means=means)
+    assert found.converged.all()

@@ -1,0 +1,105 @@
+"""What regressions share: the system of kernel matrix and diagonal, and means to solve it."""
+
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from distributed import Client
+
+from dhsk.arrays import Floats, Rows
+from dhsk.errors import InputError
+from dhsk.estimators.base import HeatEstimator
+from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.execution.limits import core_count, own_room
+from dhsk.gram.compute import compute_gram
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import whole_parameter
+from dhsk.models.gram_source import GramSource
+from dhsk.models.sources import RowsSource
+from dhsk.nystrom.preconditioner import LowRankPreconditioner, precondition, usual_rank
+from dhsk.objects.places import Place, parse_place
+from dhsk.samples import Samples, ZeroRows
+from dhsk.samples.weighted import fixed_map
+from dhsk.solvers.conjugate_gradients import SolveCheckpoint
+from dhsk.solvers.ridge import Means
+from dhsk.solvers.smo import padded
+from dhsk.solvers.sources import ArraySource, Source
+
+FACTOR_SHARE: Final = 4
+"""Divisor of the memory that is left: the share of the factor of a preconditioner, at most."""
+
+PREFIX: Final = "ridge-"
+"""Begins the names of checkpoint files."""
+
+QUIET: Final = 20.0
+"""Time between two entries of a checkpoint, as a multiple of the time that one takes to write."""
+
+Rank = int | Literal["auto"]
+
+
+class KernelRegression(HeatEstimator):
+    """Base of regressions on a kernel matrix, which is solved for by conjugate gradients."""
+
+    preconditioner_rank: Rank
+    store: str | Path | None
+    journal: str | Place | None
+    client: Client | None
+
+    def _check_rank(self) -> None:
+        """Check the rank of the preconditioner."""
+        rank = self.preconditioner_rank
+        if isinstance(rank, str):
+            if rank != "auto":
+                raise InputError(
+                    f'preconditioner_rank must be "auto" or a number, but it is {rank!r}'
+                )
+        else:
+            whole_parameter("preconditioner_rank", rank, 0)
+
+    def _source(self, samples: Samples, rows: Rows, kernel: Kernel) -> Source:
+        """The matrix, in memory if it fits and there is no store, else computed or read."""
+        n = rows.shape[0]
+        source = RowsSource(rows, kernel, threads=core_count())
+        fits = n * padded(n) * rows.dtype.itemsize <= own_room(self._bytes())
+        if self.store is None and fits:
+            return ArraySource(source.block(np.arange(n))[:, :n])
+        if self.store is None and self.client is None:
+            return source
+        gram = compute_gram(
+            samples,
+            kernel,
+            sphere_map=fixed_map(self.sphere_map),
+            zero_rows=ZeroRows(self.zero_rows),  # the warning was given when the rows were mapped
+            store=self.store,
+            dtype=self._fitted_map.dtype,
+            product_dtype=self._fitted_map.dtype,
+            memory=self.memory,
+            client=self.client,
+        )
+        return GramSource(gram)
+
+    def _preconditioner(
+        self, rows: Rows, kernel: Kernel, source: Source, shift: Floats
+    ) -> LowRankPreconditioner | None:
+        """Preconditioner of the matrix plus a diagonal, if there is to be one."""
+        rank = 0 if kernel.positive_semidefinite is False else self.preconditioner_rank
+        if isinstance(rank, str):
+            n, dim = rows.shape
+            entries = dim if isinstance(rows, np.ndarray) else -(-rows.nnz // n)
+            room = own_room(self._bytes()) // FACTOR_SHARE
+            computed = not isinstance(source, ArraySource)
+            rank = usual_rank(n, entries, rows.dtype.itemsize, room, computed=computed)
+        return precondition(rows, kernel, shift, rank, core_count()) if rank else None
+
+    def _means(
+        self, rows: Rows, kernel: Kernel, source: Source, shift: Floats, *others: Any
+    ) -> Means:
+        """Preconditioner, and the checkpoint of a system with these and other arguments."""
+        preconditioner = self._preconditioner(rows, kernel, source, shift)
+        if self.journal is None:
+            return Means(preconditioner)
+        rank = Means(preconditioner).rank
+        parts = [rows] if isinstance(rows, np.ndarray) else [rows.data, rows.indices, rows.indptr]
+        name = digest_of(kernel.to_spec(), type(source).__name__, rank, *parts, shift, *others)
+        entries = Checkpoint(parse_place("journal", self.journal), PREFIX)
+        return Means(preconditioner, SolveCheckpoint(entries, name, QUIET))
