@@ -10,6 +10,7 @@ from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError
 from dhsk.execution.folder import TemporaryPlace
 from dhsk.gram.derive import check_derivable, check_digits
+from dhsk.gram.held_tiles import HeldTiles
 from dhsk.gram.notebook import notebook_html
 from dhsk.gram.operations import Operations
 from dhsk.gram.passes import diagonal
@@ -89,6 +90,17 @@ class GramMatrix(Operations):
     def computed(self) -> bool:
         """Whether tiles are computed on demand."""
         return self._compute
+
+    @property
+    def description(self) -> Any:
+        """JSON value that tells the bits of this matrix from those of another."""
+        return [self.header.to_json(), self.kernel.to_spec(), self._compute]
+
+    def with_tiles_held(self, room: int) -> "GramMatrix":
+        """Return the same matrix for several passes, keeping tiles in so many bytes of memory."""
+        held = GramMatrix(self._store, self.kernel, compute=self._compute, folder=self._folder)
+        held.__dict__["source"] = HeldTiles(self.source, self.tiling, self.dtype.itemsize, room)
+        return held
 
     def __repr__(self) -> str:
         """One line with shape, type, kernel and path."""

@@ -1,7 +1,7 @@
 """Operations on the features behind a Gram matrix, and its centred and normalised views."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,15 +10,15 @@ from dhsk.arrays import Floats
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
 from dhsk.gram.passes import checked_vectors
+from dhsk.gram.spectra import Spectra
 from dhsk.gram.storage.store import GramStore
-from dhsk.gram.tiled import TiledMatrix
 from dhsk.gram.views import ViewSource, centred, multiply_by_products, subtract_sums
 
 ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
 """Bound on the relative error of the few additions in an entry of a centred matrix."""
 
 
-class Operations(TiledMatrix):
+class Operations(Spectra):
     """Operations of `GramMatrix` and of its views."""
 
     def centered(self) -> "GramView":
@@ -132,6 +132,18 @@ class GramView(Operations):
     def __repr__(self) -> str:
         """What it is a view of."""
         return f"<{self.name} view of {self.base!r}>"
+
+    @property
+    def description(self) -> Any:
+        """JSON value that tells the bits of this view from those of another."""
+        return [self.name, self.base.description]
+
+    def with_tiles_held(self, room: int) -> Self:
+        """Return this view of the matrix with its tiles in memory."""
+        view = type(self)(self.base.with_tiles_held(room))
+        if "_margin" in self.__dict__:
+            view._margin = self._margin
+        return view
 
     @property
     def _store(self) -> GramStore:  # type: ignore[override]  # read only

@@ -14,6 +14,7 @@ from dhsk.execution.workers import executor_of, leave_slot
 from dhsk.gram.memory import csr_entry_bytes, task_bytes
 from dhsk.gram.passes import grouped
 from dhsk.gram.plan import GROUPS_PER_THREAD, GramPlan
+from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.parts import TilePart, forget_parts, share_of
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.tiling import Tiling
@@ -123,17 +124,22 @@ def _words_of(_source: TileSource, group: Group) -> str:
 def _memory_of(source: TileSource, group: Group) -> int:
     """Bytes that the task of a group takes, by the mean of its samples."""
     header = GramStore.open(source.path).header
+    rows = extent(header.tiling, group)[0]
+    return bytes_of_task(header, rows.stop - rows.start)
+
+
+def bytes_of_task(header: Header, rows: int) -> int:
+    """Bytes of a task that computes tiles of so many rows, by the mean of the samples."""
     item, product = (np.dtype(kind).itemsize for kind in (header.dtype, header.product_dtype))
     nnz = header.nnz[0]
     entries = None if nnz is None else nnz / header.n_rows
     each = csr_entry_bytes(header.product_dtype)
     row = header.dim * product if entries is None else entries * each
-    rows = extent(header.tiling, group)[0]
     return task_bytes(
         header.tile,
         header.dim,
         row * header.tile,
-        row * (rows.stop - rows.start),
+        row * rows,
         entries,
         product,
         item if header.layout == "full" or item != product else 0,

@@ -33,6 +33,15 @@ class TiledMatrix(TiledArray):
         """Transposed matrix: itself if symmetric, else a lazy Dask array."""
         return self if self.symmetric else self.to_dask().T
 
+    @property
+    def description(self) -> Any:
+        """JSON value that tells the bits of this matrix from those of another."""
+        raise NotImplementedError
+
+    def with_tiles_held(self, room: int) -> Self:
+        """Return this matrix for several passes, keeping tiles in so many bytes of memory."""
+        raise NotImplementedError
+
     # Reading
 
     def _tile(self, i: int, j: int) -> NDArray[Any]:

@@ -18,6 +18,9 @@ SMALL: Final = 1000
 MOST_BLOCKS: Final = 24
 """Blocks of a basis at most. Then the space is restarted with its best vectors."""
 
+BASIS_BYTES: Final = 2 << 30
+"""Memory of a basis at most, if no limit is given."""
+
 FEWEST_BLOCKS: Final = 5
 """Blocks of a basis at least, so that a restarted space grows before it is restarted again."""
 
@@ -58,10 +61,10 @@ def block_width(k: int) -> int:
 
 
 def most_blocks(n: int, k: int, room: int | None = None) -> int:
-    """Blocks of the largest basis in so many bytes."""
+    """Blocks of the largest basis in so many bytes, `BASIS_BYTES` by default."""
     width = block_width(k)
     # Besides the basis, four blocks: a product, its orthogonal part, and two on their way.
-    fitting = MOST_BLOCKS if room is None else room // (8 * n * width) - 4
+    fitting = (BASIS_BYTES if room is None else room) // (8 * n * width) - 4
     return max(FEWEST_BLOCKS, min(fitting, MOST_BLOCKS))
 
 

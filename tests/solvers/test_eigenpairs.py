@@ -134,7 +134,8 @@ def test_a_wide_gap_takes_few_passes() -> None:
 
 def test_blocks_fit_the_memory() -> None:
     """Between the fewest that can be restarted and the most that are of use."""
-    assert most_blocks(10**6, 20) == 24
+    assert most_blocks(10**5, 20) == 24
+    assert most_blocks(10**6, 20) == 4 + FEWEST_BLOCKS - 4
     assert most_blocks(10**6, 20, 8 * 10**6 * 30 * 14) == 10
     assert most_blocks(10**6, 20, 0) == FEWEST_BLOCKS
     assert is_small(100, 1)

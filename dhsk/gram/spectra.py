@@ -1,0 +1,174 @@
+"""Leading eigenpairs of Gram matrices and their views."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dhsk.arrays import Floats
+from dhsk.errors import InputError
+from dhsk.execution.memory import MemoryNeed
+from dhsk.gram.many_passes import many_products
+from dhsk.gram.tiled import TiledMatrix
+from dhsk.kernels.base import positive_parameter, whole_parameter
+from dhsk.objects.places import Place
+from dhsk.solvers.eigenpairs import (
+    MAX_PASSES,
+    Eigenpairs,
+    Multiply,
+    block_width,
+    eigenpairs_bytes,
+    is_small,
+    leading_eigenpairs,
+    most_blocks,
+)
+from dhsk.units import parse_bytes
+
+BASIS_SHARE = 4
+"""Divisor of the memory that the user allows: the share of the Krylov basis."""
+
+
+@dataclass(frozen=True)
+class EigenOptions:
+    """Accuracy and resources of an eigendecomposition, see `Spectra.eigh`."""
+
+    tol: float = 1e-6
+    seed: int = 0
+    max_passes: int = MAX_PASSES
+    memory: int | str | None = None
+    journal: str | Place | None = None
+
+    def blocks(self, n: int, k: int) -> int:
+        """Blocks of the basis: by the arguments only, as results depend on it."""
+        limit = None if self.memory is None else parse_bytes(self.memory) // BASIS_SHARE
+        return most_blocks(n, k, limit)
+
+
+class Spectra(TiledMatrix):
+    """Eigenpairs of `GramMatrix` and its views."""
+
+    def eigh(
+        self,
+        k: int,
+        *,
+        tol: float = 1e-6,
+        seed: int = 0,
+        max_passes: int = MAX_PASSES,
+        memory: int | str | None = None,
+        journal: str | Place | None = None,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Compute the k largest eigenvalues with their eigenvectors, in few passes.
+
+        A block Krylov space [1]_ with full orthogonalisation: each pass multiplies the matrix with
+        about 1.5 k vectors, on the workers of the current Dask client or on threads. On threads,
+        tiles stay in memory as far as they fit. Results are the same bits on all of them. Matrices
+        of at most 1,000 rows are decomposed as a whole.
+
+        Parameters
+        ----------
+        k
+            Number of eigenpairs.
+        tol
+            Upper bound on the residuals. An eigenvalue is off by at most its residual times the
+            largest one. An eigenvector is off by that divided by the gap to the next eigenvalues.
+        seed
+            Seed of the first vectors.
+        max_passes
+            Most passes over the matrix.
+        memory
+            Upper bound on the memory of this process: a number of bytes, or a string like "2GB".
+            None for half of the free memory.
+        journal
+            Folder or ``s3://`` prefix for a checkpoint of every pass. The same call resumes after
+            an interruption, with the same bits; remove the folder when the result is saved.
+
+        Returns
+        -------
+        values
+            Eigenvalues, descending, (k,).
+        vectors
+            Orthonormal eigenvectors in columns, (N, k); the largest entry of each is positive.
+        residuals
+            Certificate, (k,): norms of ``G v - value v`` from a new pass, divided by the largest
+            absolute eigenvalue found.
+
+        Raises
+        ------
+        InputError
+            The matrix is rectangular, or a parameter is invalid.
+        BudgetError
+            The vectors need more memory than there is.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Residuals exceed `tol`.
+
+        References
+        ----------
+        .. [1] C. Musco and C. Musco, "Randomized block Krylov methods for stronger and faster
+           approximate singular value decomposition", NeurIPS 28 (2015).
+
+        Examples
+        --------
+        >>> import dhsk
+        >>> from sklearn.datasets import load_digits
+        >>> X, y = load_digits(return_X_y=True)
+        >>> G = dhsk.compute_gram(X, "heat")
+        >>> values, vectors, residuals = G.centered().eigh(3)
+        >>> values.round(2), vectors.shape, residuals.max() < 1e-6
+        (array([54.37, 52.86, 45.62]), (1797, 3), True)
+        """
+        found = eigenpairs_of(self, k, EigenOptions(tol, seed, max_passes, memory, journal))
+        return found.values, found.vectors, found.residuals
+
+
+def eigenpairs_of(
+    G: TiledMatrix,
+    k: int,
+    options: EigenOptions,
+    operator: Callable[[Multiply], Multiply] | None = None,
+) -> Eigenpairs:
+    """Leading eigenpairs of a symmetric matrix, or of an operator made of its products.
+
+    `operator` receives the products with G; it may multiply at once, and returns products that are
+    symmetric too. Raises and warns as `Spectra.eigh`.
+    """
+    if not G.symmetric:
+        raise InputError(
+            f"only a matrix of samples with themselves has eigenvectors, but this one is "
+            f"{G.shape[0]} x {G.shape[1]}: compute it without Y"
+        )
+    n, k = G.shape[0], whole_parameter("k", k, 1)
+    positive_parameter("tol", options.tol)
+    whole_parameter("max_passes", options.max_passes, 2)
+    blocks = options.blocks(n, k)
+    parts = {"vectors": eigenpairs_bytes(n, k, blocks)}
+    need = MemoryNeed(f"computing {k:,} eigenpairs of {n:,} samples", parts)
+    # Small matrices are multiplied by the identity.
+    width = n if is_small(n, k) else block_width(k)
+    with many_products(G, need, width, options.memory, options.journal) as products:
+        found = leading_eigenpairs(
+            products if operator is None else operator(products),
+            n,
+            k,
+            tol=options.tol,
+            seed=options.seed,
+            max_passes=options.max_passes,
+            blocks=blocks,
+        )
+    if not found.converged:
+        _warn(found)
+    return found
+
+
+def _warn(found: Eigenpairs) -> None:
+    from sklearn.exceptions import ConvergenceWarning  # loading it takes a second
+
+    open_ = int((found.residuals > found.tol).sum())
+    warnings.warn(
+        f"{open_} of {len(found.values)} eigenpairs did not converge: relative residual "
+        f"{found.residuals.max():.3g} after {found.passes} passes, tol={found.tol:g}; raise "
+        "max_passes or tol",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
