@@ -1,0 +1,148 @@
+"""Leading eigenpairs of a matrix that is computed anew, against ARPACK on the matrix in memory.
+
+Run as ``python tests/benchmarks/spectra.py [--n 20000] [--k 20] [--memory 3GB] [--samples ...]``.
+The two run in processes of their own, one after the other, and the peak of each is that of the
+whole process. ARPACK gets the centred matrix in float64, which takes n^2 * 8 bytes; the time to
+make it does not count. Both are held to residuals of `--tol` relative to the largest eigenvalue.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dhsk
+
+DIM, TOPICS = 393, 30
+
+
+def mixtures(n: int) -> NDArray[np.float64]:
+    """Counts of words in made-up texts, each of a few topics."""
+    rng = np.random.default_rng(0)
+    common = rng.gamma(0.3, 1.0, DIM)
+    topics = rng.dirichlet(np.full(DIM, 0.05), TOPICS)
+    shares = rng.dirichlet(np.full(TOPICS, 0.1), n)
+    words = 0.5 * common / common.sum() + 0.5 * shares @ topics
+    lengths = rng.integers(60, 300, (n, 1))
+    X: NDArray[np.float64] = rng.poisson(words * lengths).astype(np.float64)
+    X[X.sum(axis=1) == 0, 0] = 1.0
+    return X
+
+
+def noise(n: int) -> NDArray[np.float64]:
+    """Counts without structure: no eigenvalue stands out."""
+    rng = np.random.default_rng(0)
+    X: NDArray[np.float64] = rng.poisson(rng.gamma(0.5, 1.0, DIM), (n, DIM)).astype(np.float64)
+    X[X.sum(axis=1) == 0, 0] = 1.0
+    return X
+
+
+SAMPLES = {"mixtures": mixtures, "noise": noise}
+
+
+def peak_gb() -> float:
+    """Largest resident memory of this process so far, in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def ours(options: argparse.Namespace) -> dict[str, Any]:
+    """Eigenpairs of the centred view; nothing is stored but the samples."""
+    X = SAMPLES[options.samples](options.n)
+    G = dhsk.compute_gram(X, "heat", memory=options.memory)
+    del X
+    calls = 0
+    multiply = dhsk.GramMatrix.__matmul__
+
+    def counted(self: Any, V: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return multiply(self, V)
+
+    dhsk.GramMatrix.__matmul__ = counted  # type: ignore[method-assign]
+    start = time.perf_counter()
+    values, _, residuals = G.centered().eigh(options.k, tol=options.tol, memory=options.memory)
+    seconds = time.perf_counter() - start
+    return {
+        "seconds": seconds,
+        "products": calls,
+        "residual": float(residuals.max()),
+        "values": values.tolist(),
+        "peak_gb": peak_gb(),
+    }
+
+
+def arpack(options: argparse.Namespace) -> dict[str, Any]:
+    """The same of the matrix in memory."""
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    X = SAMPLES[options.samples](options.n)
+    K = np.empty((options.n, options.n))
+    G = dhsk.compute_gram(X, "heat")
+    for i, j in G.tiling.tiles():
+        rows, cols = G.tiling.rows(i), G.tiling.cols(j)
+        K[rows, cols] = G[rows, cols]
+        K[cols, rows] = K[rows, cols].T
+    means = K.mean(axis=0)
+    K -= means
+    K -= (means - means.mean())[:, None]
+    calls = 0
+
+    def product(v: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return K @ v
+
+    start = time.perf_counter()
+    operator = LinearOperator(K.shape, matvec=product, dtype=K.dtype)
+    values, vectors = eigsh(operator, options.k, which="LA", tol=options.tol)
+    seconds = time.perf_counter() - start
+    lacking = np.linalg.norm(K @ vectors - vectors * values, axis=0)
+    return {
+        "seconds": seconds,
+        "products": calls,
+        "residual": float(lacking.max() / values.max()),
+        "values": values[::-1].tolist(),
+        "peak_gb": peak_gb(),
+    }
+
+
+METHODS = {"ours": ours, "arpack": arpack}
+
+
+def main() -> None:
+    """Run both, and print one line each and the ratio."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=20_000)
+    parser.add_argument("--k", type=int, default=20)
+    parser.add_argument("--tol", type=float, default=1e-6)
+    parser.add_argument("--memory", default="3GB")
+    parser.add_argument("--samples", choices=SAMPLES, default="mixtures")
+    parser.add_argument("--method", choices=METHODS, help="run one of them in this process")
+    options = parser.parse_args()
+    if options.method:
+        print(json.dumps(METHODS[options.method](options)))
+        return
+    found = {}
+    for method in METHODS:
+        command = [sys.executable, __file__, *sys.argv[1:], "--method", method]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        found[method] = json.loads(said.splitlines()[-1])
+        print(
+            "{:6} {seconds:6.1f} s, {products} products, residual {residual:.1e}, "
+            "peak {peak_gb:.2f} GB".format(method, **found[method]),
+            flush=True,
+        )
+    values = [np.array(found[method]["values"]) for method in METHODS]
+    difference = np.abs(values[0] - values[1]).max() / values[1][0]
+    ratio = found["ours"]["seconds"] / found["arpack"]["seconds"]
+    print(f"ratio {ratio:.2f}, largest difference of eigenvalues {difference:.1e}")
+
+
+if __name__ == "__main__":
+    main()
