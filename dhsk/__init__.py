@@ -23,8 +23,10 @@ if TYPE_CHECKING:
         ZeroRowsWarning,
     )
     from dhsk.estimators import (
+        HeatKernelPCA,
         HeatKernelRidge,
         HeatOneClassSVM,
+        HeatSpectralClustering,
         HeatSVC,
         HypersphericalMap,
         NystromFeatures,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
         open_gram,
         repair_gram,
     )
+    from dhsk.gram.embeddings import diffusion_map, empirical_map, mercer_map
     from dhsk.kernels import (
         CosineKernel,
         GaussianKernel,
@@ -77,12 +80,14 @@ _HOME = {
         "StoreError", "StoreMismatchError", "ZeroRowsWarning",
     ],
     "estimators": [
-        "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HypersphericalMap", "NystromFeatures",
+        "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
+        "HypersphericalMap", "NystromFeatures",
         "NystromSVC", "ProjectiveMap", "TfidfMap",
     ],
     "gram": [
         "GramMatrices", "GramMatrix", "GramView", "compute_gram", "open_gram", "repair_gram",
     ],
+    "gram.embeddings": ["diffusion_map", "empirical_map", "mercer_map"],
     "kernels": [
         "CosineKernel", "GaussianKernel", "HeatKernel", "HyperbolicHeatKernel", "Kernel",
         "LinearKernel", "ParametrixKernel", "PolynomialKernel", "SmoothedKernel",
@@ -103,16 +108,16 @@ _HOME = {
 
 __all__ = [
     "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning", "CorruptTileError",
-    "CosineKernel", "CvResult", "DhskError",
-    "GaussianKernel", "GramMatrices", "GramMatrix", "GramView", "HeatKernel", "HeatKernelRidge",
-    "HeatOneClassSVM", "HeatSVC", "HyperbolicHeatKernel", "HypersphericalMap",
-    "IncompleteStoreError", "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel",
-    "LowRank", "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
+    "CosineKernel", "CvResult", "DhskError", "GaussianKernel", "GramMatrices", "GramMatrix",
+    "GramView", "HeatKernel", "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC",
+    "HeatSpectralClustering", "HyperbolicHeatKernel", "HypersphericalMap", "IncompleteStoreError",
+    "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel", "LowRank",
+    "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
     "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "Spectrum", "StoreError",
     "StoreMismatchError", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect",
-    "cross_validate",
-    "hyperspherical_map", "learning_curve", "multinomial_map", "open_gram", "open_samples",
-    "projective_map", "read_labels", "repair_gram", "representatives", "spectrum_counts",
+    "cross_validate", "diffusion_map", "empirical_map", "hyperspherical_map", "learning_curve",
+    "mercer_map", "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
+    "repair_gram", "representatives", "spectrum_counts",
 ]  # fmt: skip
 
 

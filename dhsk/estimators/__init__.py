@@ -1,16 +1,20 @@
 """Estimators and transformers with scikit-learn's contract."""
 
+from dhsk.estimators.kernel_pca import HeatKernelPCA
 from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap, TfidfMap
 from dhsk.estimators.nystrom import NystromFeatures
 from dhsk.estimators.nystrom_svc import NystromSVC
 from dhsk.estimators.one_class import HeatOneClassSVM
 from dhsk.estimators.ridge import HeatKernelRidge
+from dhsk.estimators.spectral_clustering import HeatSpectralClustering
 from dhsk.estimators.svc import HeatSVC
 
 __all__ = [
+    "HeatKernelPCA",
     "HeatKernelRidge",
     "HeatOneClassSVM",
     "HeatSVC",
+    "HeatSpectralClustering",
     "HypersphericalMap",
     "NystromFeatures",
     "NystromSVC",

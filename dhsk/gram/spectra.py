@@ -118,7 +118,9 @@ class Spectra(TiledMatrix):
         >>> values.round(2), vectors.shape, residuals.max() < 1e-6
         (array([54.37, 52.86, 45.62]), (1797, 3), True)
         """
+        seed = whole_parameter("seed", seed, 0)
         found = eigenpairs_of(self, k, EigenOptions(tol, seed, max_passes, memory, journal))
+        warn_unless_converged(found)
         return found.values, found.vectors, found.residuals
 
 
@@ -131,7 +133,7 @@ def eigenpairs_of(
     """Leading eigenpairs of a symmetric matrix, or of an operator made of its products.
 
     `operator` receives the products with G; it may multiply at once, and returns products that are
-    symmetric too. Raises and warns as `Spectra.eigh`.
+    symmetric too. Raises as `Spectra.eigh`.
     """
     if not G.symmetric:
         raise InputError(
@@ -147,7 +149,7 @@ def eigenpairs_of(
     # Small matrices are multiplied by the identity.
     width = n if is_small(n, k) else block_width(k)
     with many_products(G, need, width, options.memory, options.journal) as products:
-        found = leading_eigenpairs(
+        return leading_eigenpairs(
             products if operator is None else operator(products),
             n,
             k,
@@ -156,12 +158,12 @@ def eigenpairs_of(
             max_passes=options.max_passes,
             blocks=blocks,
         )
-    if not found.converged:
-        _warn(found)
-    return found
 
 
-def _warn(found: Eigenpairs) -> None:
+def warn_unless_converged(found: Eigenpairs) -> None:
+    """Warn the caller of the calling function, with numbers, where residuals exceed the bound."""
+    if found.converged:
+        return
     from sklearn.exceptions import ConvergenceWarning  # loading it takes a second
 
     open_ = int((found.residuals > found.tol).sum())
@@ -170,5 +172,5 @@ def _warn(found: Eigenpairs) -> None:
         f"{found.residuals.max():.3g} after {found.passes} passes, tol={found.tol:g}; raise "
         "max_passes or tol",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=3,
     )

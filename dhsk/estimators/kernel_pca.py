@@ -1,0 +1,225 @@
+"""Kernel principal component analysis on Gram matrices that may be larger than memory."""
+
+from typing import Any, Self
+
+import numpy as np
+from distributed import Client
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dhsk.arrays import Floats, Rows
+from dhsk.estimators.spectral import SpectralEstimator
+from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.spectra import warn_unless_converged
+from dhsk.gram.views import centred
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import whole_parameter
+from dhsk.kernels.centre import with_all_entries
+from dhsk.objects.places import Place
+from dhsk.samples import SphereMap, ZeroRule
+from dhsk.solvers.eigenpairs import MAX_PASSES, Multiply
+
+SMALLEST = 1e-12
+"""Eigenvalues below this share of the largest one are taken for 0, as in scikit-learn."""
+
+
+class HeatKernelPCA(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    SpectralEstimator,
+):
+    """Kernel PCA, by default with the exact heat kernel on the hypersphere.
+
+    Components, signs and scores are those of `sklearn.decomposition.KernelPCA`. Leading eigenpairs
+    of the centred kernel matrix come from a block Krylov space in few passes over the matrix, which
+    is never in memory as a whole, and `residuals_` certifies them.
+
+    Parameters
+    ----------
+    n_components
+        Number of components; at most the number of samples are found.
+    time_scale
+        Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
+    sphere_map
+        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
+        counts), "projective" (division by the length) or "identity". None for the kernel's
+        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
+    zero_rows
+        What to do with samples that are all zero, which have no image on the sphere. "center" maps
+        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
+        their number. "error" raises an error that names the first.
+    kernel
+        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
+    tol
+        Upper bound on the residuals of the eigenpairs, relative to the largest eigenvalue.
+    max_iter
+        Largest number of iterations, each one pass over the matrix. The fit warns if they are not
+        enough.
+    dtype
+        Type of mapped rows, inner products and matrix, "float64" or "float32"; sums are in
+        float64.
+    memory
+        Upper bound on the memory of this process, or of all workers of `client`: a number of
+        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
+    client
+        Dask client whose workers compute the matrix, and transform many samples as long as it is
+        open. Clones share it, and it is not pickled.
+    store
+        Folder for the matrix, which is computed if it is not yet there, and read in each pass.
+    journal
+        Folder for a checkpoint of each pass: the same fit resumes there after an interruption.
+    random_state
+        Seed of the first vectors.
+
+    Attributes
+    ----------
+    eigenvalues_
+        Eigenvalues of the centred kernel matrix, descending, (k,).
+    eigenvectors_
+        Their eigenvectors in columns, (N, k).
+    residuals_
+        Residual of each eigenpair, relative to the largest eigenvalue, from a new pass.
+    X_fit_
+        Samples, mapped to the sphere, (N, dim).
+    kernel_
+        The kernel.
+    n_iter_
+        Number of iterations.
+    converged_
+        Whether the residuals are at most `tol`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    .. [1] B. Schölkopf, A. Smola and K.-R. Müller, "Nonlinear component analysis as a kernel
+       eigenvalue problem", Neural Computation 10 (1998).
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> pca = dhsk.HeatKernelPCA(2).fit(X[:1000])
+    >>> pca.eigenvalues_.round(1)
+    array([32.2, 28.2])
+    >>> pca.transform(X[1000:]).shape
+    (797, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        time_scale: float = 1.0,
+        sphere_map: SphereMap | None = None,
+        *,
+        zero_rows: ZeroRule = "center",
+        kernel: Kernel | str | None = None,
+        tol: float = 1e-8,
+        max_iter: int = MAX_PASSES,
+        dtype: str = "float64",
+        memory: int | str | None = None,
+        client: Client | None = None,
+        store: str | Place | None = None,
+        journal: str | Place | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.time_scale = time_scale
+        self.sphere_map = sphere_map
+        self.zero_rows = zero_rows
+        self.kernel = kernel
+        self.tol = tol
+        self.max_iter = max_iter
+        self.dtype = dtype
+        self.memory = memory
+        self.client = client
+        self.store = store
+        self.journal = journal
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim), dense or sparse.
+        y
+            Ignored.
+
+        Returns
+        -------
+        HeatKernelPCA
+            The fitted transformer.
+
+        Raises
+        ------
+        InputError
+            A parameter or a row is invalid; the message names the row.
+        BudgetError
+            The mapped samples, or the eigenvectors, need more memory than there is.
+        """
+        del y
+        k = whole_parameter("n_components", self.n_components, 1)
+        self._check("tol")
+        X = self._validated(X)
+        n = X.shape[0]
+        self._rows = self._map_to_fit(X)
+        means = np.empty(n)
+
+        def operator(_: GramMatrix, products: Multiply) -> Multiply:
+            means[:] = products(np.ones(n)) / n
+            return lambda V: centred(products(centred(V)))
+
+        found = self._eigenpairs(X, min(k, n), operator)
+        warn_unless_converged(found)
+        values = found.values
+        self.eigenvalues_ = np.where(values > SMALLEST * max(values[0], 0.0), values, 0.0)
+        self.eigenvectors_ = found.vectors
+        with np.errstate(divide="ignore"):
+            roots = np.where(self.eigenvalues_ > 0, self.eigenvalues_**-0.5, 0.0)
+        self._coef = self.eigenvectors_ * roots
+        self._coef -= self._coef.mean(axis=0)  # so that means of new rows drop out
+        self._offset = means @ self._coef
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+        """Fit to samples, and return their scores, (N, k), from the eigenvectors.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim), dense or sparse.
+        y
+            Ignored.
+        """
+        self.fit(X, y)
+        scores: Floats = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+        return scores
+
+    def transform(self, X: Any) -> Floats:
+        """Scores of samples on the components, (M, k).
+
+        Parameters
+        ----------
+        X
+            Samples by row, (M, dim), dense or sparse.
+
+        Raises
+        ------
+        InputError
+            A row is invalid; the message names it.
+        """
+        check_is_fitted(self)
+        return self._sums(X, self._rows, self._coef) - self._offset
+
+    @property
+    def X_fit_(self) -> Rows:  # scikit-learn's name
+        """Samples of the fit, mapped to the sphere, (N, dim)."""
+        check_is_fitted(self)
+        return with_all_entries(self._rows)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)

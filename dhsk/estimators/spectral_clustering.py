@@ -1,0 +1,225 @@
+"""Spectral clustering with Gram matrices that may be larger than memory."""
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from distributed import Client
+from scipy.linalg import qr, svd
+from sklearn.base import ClusterMixin
+from sklearn.cluster import KMeans
+
+from dhsk.arrays import Floats, Indices
+from dhsk.errors import InputError
+from dhsk.estimators.spectral import SpectralEstimator
+from dhsk.execution.settings import one_blas_thread
+from dhsk.gram.embeddings import checked_degrees
+from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.spectra import warn_unless_converged
+from dhsk.kernels import Kernel
+from dhsk.kernels.base import whole_parameter
+from dhsk.objects.places import Place
+from dhsk.samples import SphereMap, ZeroRule
+from dhsk.solvers.eigenpairs import MAX_PASSES, Multiply
+
+ASSIGN = ("kmeans", "cluster_qr")
+"""Ways from eigenvectors to labels."""
+
+
+class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
+    """Spectral clustering, by default with the exact heat kernel on the hypersphere.
+
+    The embedding is that of `sklearn.cluster.SpectralClustering` with a precomputed affinity:
+    leading eigenvectors of D^(-1/2) K D^(-1/2) divided by the square roots of the degrees D, the
+    row sums of K. As there, the affinity of a sample with itself does not count. The kernel matrix
+    is never in memory as a whole, and `residuals_` certifies the eigenvectors.
+
+    Parameters
+    ----------
+    n_clusters
+        Number of clusters, and of eigenvectors.
+    time_scale
+        Diffusion time in units of log(dim)/dim; not used if `kernel` is given. A shorter time makes
+        the affinity more local.
+    sphere_map
+        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
+        counts), "projective" (division by the length) or "identity". None for the kernel's
+        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
+    zero_rows
+        What to do with samples that are all zero, which have no image on the sphere. "center" maps
+        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
+        their number. "error" raises an error that names the first.
+    kernel
+        A kernel of dhsk without negative values; None for the heat kernel at `time_scale`; or a
+        name as for `HeatSVC`.
+    assign_labels
+        "kmeans" for scikit-learn's `KMeans` on the embedding, or "cluster_qr" for a pivoted QR
+        factorization of the eigenvectors [2]_, which has no parameters and no random start.
+    n_init
+        Number of starts of `KMeans`.
+    tol
+        Upper bound on the residuals of the eigenvectors; the largest eigenvalue is 1.
+    max_iter
+        Largest number of iterations, each one pass over the matrix. The fit warns if they are not
+        enough.
+    dtype
+        Type of mapped rows, inner products and matrix, "float64" or "float32"; sums are in
+        float64.
+    memory
+        Upper bound on the memory of this process, or of all workers of `client`: a number of
+        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
+    client
+        Dask client whose workers compute the matrix. Clones share it, and it is not pickled.
+    store
+        Folder for the matrix, which is computed if it is not yet there, and read in each pass.
+    journal
+        Folder for a checkpoint of each pass: the same fit resumes there after an interruption.
+    random_state
+        Seed of the first vectors and of `KMeans`.
+
+    Attributes
+    ----------
+    labels_
+        Cluster of each sample, (N,).
+    eigenvalues_
+        Leading eigenvalues of D^(-1/2) K D^(-1/2), descending, (n_clusters,). The first one is 1,
+        and a gap after the last one speaks for this number of clusters.
+    embedding_
+        Coordinates of the samples, (N, n_clusters).
+    residuals_
+        Residual of each eigenpair, from a new pass.
+    kernel_
+        The kernel.
+    n_iter_
+        Number of iterations of the eigenvectors.
+    converged_
+        Whether the residuals are at most `tol`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    .. [1] A. Ng, M. Jordan and Y. Weiss, "On spectral clustering: analysis and an algorithm",
+       NIPS 14 (2001).
+    .. [2] A. Damle, V. Minden and L. Ying, "Simple, direct and efficient multi-way spectral
+       clustering", Information and Inference 8 (2019).
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clustering = dhsk.HeatSpectralClustering(10, time_scale=0.3).fit(X)
+    >>> round(adjusted_rand_score(y, clustering.labels_), 2)
+    0.8
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        time_scale: float = 1.0,
+        sphere_map: SphereMap | None = None,
+        *,
+        zero_rows: ZeroRule = "center",
+        kernel: Kernel | str | None = None,
+        assign_labels: str = "kmeans",
+        n_init: int = 10,
+        tol: float = 1e-6,
+        max_iter: int = MAX_PASSES,
+        dtype: str = "float64",
+        memory: int | str | None = None,
+        client: Client | None = None,
+        store: str | Place | None = None,
+        journal: str | Place | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.time_scale = time_scale
+        self.sphere_map = sphere_map
+        self.zero_rows = zero_rows
+        self.kernel = kernel
+        self.assign_labels = assign_labels
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.dtype = dtype
+        self.memory = memory
+        self.client = client
+        self.store = store
+        self.journal = journal
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster samples.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim), dense or sparse.
+        y
+            Ignored.
+
+        Returns
+        -------
+        HeatSpectralClustering
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            A parameter or a row is invalid, or a sample has no affinity with others; the message
+            names the row.
+        BudgetError
+            The eigenvectors need more memory than there is.
+        """
+        del y
+        k = whole_parameter("n_clusters", self.n_clusters, 1)
+        n_init = whole_parameter("n_init", self.n_init, 1)
+        if self.assign_labels not in ASSIGN:
+            raise InputError(
+                f"assign_labels must be {' or '.join(map(repr, ASSIGN))}, not "
+                f"{self.assign_labels!r}"
+            )
+        self._check("tol")
+        X = self._validated(X, ensure_min_samples=2)
+        n = X.shape[0]
+        if k > n:
+            raise InputError(f"n_clusters={k} is above the number of samples, n_samples={n}")
+        self._map_to_fit(X)
+        roots = np.empty(n)
+        found = self._eigenpairs(X, k, partial(self._laplacian, roots))
+        warn_unless_converged(found)
+        self.eigenvalues_ = found.values
+        self.embedding_ = found.vectors / roots[:, None]
+        if self.assign_labels == "kmeans":
+            means = KMeans(k, n_init=n_init, random_state=self.random_state)
+            with one_blas_thread():
+                self.labels_ = means.fit(self.embedding_).labels_
+        else:
+            self.labels_ = cluster_qr(self.embedding_)
+        return self
+
+    def _laplacian(self, roots: Floats, G: GramMatrix, products: Multiply) -> Multiply:
+        """Products with D^(-1/2) (K - diag K) D^(-1/2); the square roots of D go to `roots`."""
+        own = G.diagonal().astype(np.float64)
+        roots[:] = np.sqrt(checked_degrees(products(np.ones(len(own))) - own))
+        scale, diagonal = 1 / roots[:, None], own[:, None]
+
+        def multiply(V: Floats) -> Floats:
+            scaled = scale * V
+            return scale * (products(scaled) - diagonal * scaled)
+
+        return multiply
+
+
+def cluster_qr(vectors: Floats) -> Indices:
+    """Labels by a pivoted QR factorization of eigenvectors, (N, k), see `HeatSpectralClustering`.
+
+    The pivots are k samples that represent the clusters; a rotation then takes each of them to an
+    axis, and every sample belongs to its largest coordinate.
+    """
+    pivots = qr(vectors.T, pivoting=True, mode="r")[1][: vectors.shape[1]]
+    left, _, right = svd(vectors[pivots].T)
+    labels: Indices = np.abs(vectors @ (left @ right)).argmax(axis=1)
+    return labels

@@ -1,0 +1,241 @@
+"""Coordinates of samples from a Gram matrix: diffusion maps, Mercer's and the empirical map."""
+
+from typing import Final
+
+import numpy as np
+
+from dhsk.arrays import Floats
+from dhsk.errors import InputError
+from dhsk.execution.limits import own_room
+from dhsk.execution.memory import MemoryNeed
+from dhsk.execution.workers import computing
+from dhsk.gram.spectra import EigenOptions, eigenpairs_of, warn_unless_converged
+from dhsk.gram.tiled import TiledMatrix
+from dhsk.kernels.base import real_parameter, whole_parameter
+from dhsk.objects.places import Place
+from dhsk.solvers.eigenpairs import Multiply
+from dhsk.units import parse_bytes
+
+RANK: Final = float(np.finfo(np.float64).eps)
+"""Eigenvalues below this times N times the largest one are rounding."""
+
+
+def diffusion_map(
+    G: TiledMatrix,
+    n_components: int,
+    steps: float = 1,
+    alpha: float = 1.0,
+    *,
+    tol: float = 1e-6,
+    memory: int | str | None = None,
+    journal: str | Place | None = None,
+) -> Floats:
+    """Diffusion map: coordinates whose distances are diffusion distances.
+
+    With q the row sums of K, K / (q q')^alpha is divided by its row sums d to the transition matrix
+    P of a random walk. Of its eigenvalues 1 >= l_1 >= ... and right eigenvectors psi, of norm 1
+    weighted by d / sum(d), coordinate j of sample i is ``l_j**steps * psi_j(i)``; the constant
+    psi_0 is left out. The squared distance of two samples is then the chi-squared distance of where
+    two walks are that start there, after as many steps, up to the coordinates left out.
+
+    Parameters
+    ----------
+    G
+        Symmetric `GramMatrix` of a kernel without negative values, such as the heat kernel.
+    n_components
+        Number of coordinates.
+    steps
+        Number of steps of the walk, at least 0.
+    alpha
+        Exponent of the density by which the kernel is divided: 0 for the normalised graph
+        Laplacian, 0.5 for Fokker-Planck, 1 for the Laplace-Beltrami operator, which does not depend
+        on how densely the samples lie.
+    tol, memory, journal
+        As for `GramMatrix.eigh`.
+
+    Returns
+    -------
+    ndarray
+        Coordinates, (N, n_components), the slowest first.
+
+    Raises
+    ------
+    InputError
+        The matrix is rectangular, or a row sum is not positive.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Residuals exceed `tol`.
+
+    References
+    ----------
+    .. [1] R. Coifman and S. Lafon, "Diffusion maps", Applied and Computational Harmonic Analysis 21
+       (2006).
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> G = dhsk.compute_gram(X, dhsk.HeatKernel.at_scale(64, time_scale=0.4))
+    >>> coordinates = dhsk.diffusion_map(G, 2)
+    >>> coordinates.shape
+    (1797, 2)
+    """
+    n, k = G.shape[0], whole_parameter("n_components", n_components, 1)
+    if k >= n:
+        raise InputError(f"n_components must be below the number of samples, {n:,}, not {k:,}")
+    if real_parameter("steps", steps) < 0:
+        raise InputError(f"steps must be at least 0, but it is {steps!r}")
+    power = real_parameter("alpha", alpha)
+    roots = np.ones(n)
+
+    def operator(products: Multiply) -> Multiply:
+        weights = checked_degrees(products(np.ones(n))) ** -power
+        degrees = checked_degrees(weights * products(weights))
+        roots[:] = np.sqrt(degrees)
+        scale = (weights / roots)[:, None]
+        return lambda V: scale * products(scale * V)
+
+    found = eigenpairs_of(G, k + 1, EigenOptions(tol, memory=memory, journal=journal), operator)
+    warn_unless_converged(found)
+    stationary = roots / np.linalg.norm(roots)
+    psi = found.vectors[:, 1:] / stationary[:, None]
+    coordinates: Floats = psi * np.maximum(found.values[1:], 0.0) ** steps
+    return coordinates
+
+
+def checked_degrees(degrees: Floats) -> Floats:
+    """Row sums of a kernel; InputError unless all are positive."""
+    wrong = np.flatnonzero(~(degrees > 0))
+    if wrong.size:
+        raise InputError(
+            f"the kernel values of sample {wrong[0]} (counted from 0) sum to "
+            f"{degrees[wrong[0]]:.3g}, which must be positive, and so for {wrong.size} of "
+            f"{len(degrees)} samples: leave them out, or choose a kernel without negative values "
+            "or a longer time"
+        )
+    return degrees
+
+
+def mercer_map(
+    G: TiledMatrix,
+    n_components: int,
+    *,
+    tol: float = 1e-6,
+    memory: int | str | None = None,
+    journal: str | Place | None = None,
+) -> Floats:
+    """Mercer kernel map: eigenvectors times the square roots of their eigenvalues.
+
+    Inner products of the coordinates of all N components are the kernel values; those of the
+    leading ones are the best approximation of their rank. Of a centred view they are the scores of
+    kernel principal component analysis.
+
+    Parameters
+    ----------
+    G
+        Symmetric `GramMatrix` or view.
+    n_components
+        Number of coordinates, at most N.
+    tol, memory, journal
+        As for `GramMatrix.eigh`.
+
+    Returns
+    -------
+    ndarray
+        Coordinates, (N, n_components), by descending eigenvalue; 0 where that is not positive.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Residuals exceed `tol`.
+
+    References
+    ----------
+    .. [1] M. Zaki and W. Meira, "Data Mining and Analysis", Cambridge University Press (2014),
+       section 5.1.2.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> X = np.array([[5.9, 3.0], [6.9, 3.1], [6.6, 2.9]])
+    >>> G = dhsk.compute_gram(X, "linear")
+    >>> coordinates = dhsk.mercer_map(G, 2)
+    >>> np.allclose(coordinates @ coordinates.T, G[:, :])
+    True
+    """
+    k = whole_parameter("n_components", n_components, 1)
+    found = eigenpairs_of(G, k, EigenOptions(tol, memory=memory, journal=journal))
+    warn_unless_converged(found)
+    coordinates: Floats = found.vectors * np.sqrt(np.maximum(found.values, 0.0))
+    return coordinates
+
+
+def empirical_map(
+    G: TiledMatrix, values: Floats | None = None, *, memory: int | str | None = None
+) -> Floats:
+    """Empirical kernel map: K^(-1/2) times the kernel values with the samples of G.
+
+    Inner products of the images of the samples of G are their kernel values. The matrix is
+    decomposed in memory, so it is for some thousands of samples. Where it is singular, the inverse
+    is the pseudo-inverse.
+
+    Parameters
+    ----------
+    G
+        Symmetric `GramMatrix`, (N, N), positive semi-definite.
+    values
+        Kernel values of other samples with those of G, (M, N); None for those of G.
+    memory
+        Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
+        for half of the free memory.
+
+    Returns
+    -------
+    ndarray
+        Coordinates, (M, N) or (N, N).
+
+    Raises
+    ------
+    InputError
+        The matrix is rectangular, or `values` does not have N columns.
+    BudgetError
+        The matrix does not fit the memory.
+
+    References
+    ----------
+    .. [1] M. Zaki and W. Meira, "Data Mining and Analysis", Cambridge University Press (2014),
+       section 5.1.1.
+
+    Examples
+    --------
+    >>> import numpy as np, dhsk
+    >>> X = np.array([[5.9, 3.0], [6.9, 3.1]])
+    >>> G = dhsk.compute_gram(X, "linear")
+    >>> dhsk.empirical_map(G).round(3)
+    array([[4.569, 4.793],
+           [4.793, 5.852]])
+    """
+    n = G.shape[0]
+    limit = None if memory is None else parse_bytes(memory)
+    if not G.symmetric or (values is not None and np.ndim(values) != 2):
+        raise InputError(
+            f"the empirical map needs a symmetric matrix, not {G.shape}, and values of two axes"
+        )
+    if values is not None and np.shape(values)[1] != n:
+        raise InputError(f"values must have {n} columns, but they have {np.shape(values)[1]}")
+    need = MemoryNeed(f"the empirical map of {n:,} samples", {"matrices": 4 * 8 * n * n})
+    need.check(own_room(limit), "give more memory, or use mercer_map")
+    with computing():
+        K = G.submatrices([(slice(None), slice(None))])[0]
+        eigenvalues, U = np.linalg.eigh((K + K.T) / 2)
+        kept = eigenvalues > RANK * n * eigenvalues[-1]
+        roots = np.sqrt(eigenvalues[kept])
+        leading = U[:, kept]
+        if values is None:
+            whole: Floats = (leading * roots) @ leading.T
+            return whole
+        others: Floats = ((np.asarray(values, np.float64) @ leading) / roots) @ leading.T
+        return others
