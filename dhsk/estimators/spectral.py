@@ -3,20 +3,27 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 from sklearn.utils import check_random_state
 
-from dhsk.arrays import Floats
+from dhsk.arrays import Floats, Rows
 from dhsk.estimators.base import HeatEstimator
+from dhsk.execution.settings import one_blas_thread
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.spectra import EigenOptions, eigenpairs_of
-from dhsk.kernels.base import whole_parameter
+from dhsk.kernels.base import positive_parameter, whole_parameter
+from dhsk.models.sources import RowsSource
 from dhsk.objects.places import Place
 from dhsk.samples import ZeroRows
 from dhsk.samples.weighted import fixed_map
-from dhsk.solvers.eigenpairs import Eigenpairs, Multiply
+from dhsk.solvers import eigenpairs
+from dhsk.solvers.eigenpairs import Eigenpairs, Multiply, leading_eigenpairs
+
+Operator: TypeAlias = Callable[[Callable[[], Floats], Multiply], Multiply]
+"""Makes products of a method of those with the kernel matrix; the first gives its diagonal."""
 
 
 class SpectralEstimator(HeatEstimator):
@@ -29,29 +36,41 @@ class SpectralEstimator(HeatEstimator):
     random_state: Any
     residuals_: Floats
 
-    def _eigenpairs(
-        self, X: Any, k: int, operator: Callable[[GramMatrix, Multiply], Multiply]
-    ) -> Eigenpairs:
-        """Leading eigenpairs, and the attributes that certify them; the rows are mapped.
-
-        The operator is made of the matrix and of a function that multiplies it.
-        """
+    def _eigenpairs(self, X: Any, rows: Rows, k: int, operator: Operator) -> Eigenpairs:
+        """Leading eigenpairs for samples and their mapped rows, and what certifies them."""
         max_iter = whole_parameter("max_iter", self.max_iter, 2)
+        positive_parameter("tol", self.tol)
         seed = check_random_state(self.random_state).randint(2**31)
-        with self.client.as_current() if self.client else nullcontext():
-            gram = compute_gram(
-                self._samples(X),
-                self.kernel_,
-                sphere_map=fixed_map(self.sphere_map),
-                zero_rows=ZeroRows(self.zero_rows),  # the warning was given by the map
-                store=self.store,
-                dtype=self._fitted_map.dtype,
-                product_dtype=self._fitted_map.dtype,
-                memory=self.memory,
-                client=self.client,
-            )
-            options = EigenOptions(self.tol, seed, max_iter, self.memory, self.journal)
-            found = eigenpairs_of(gram, k, options, partial(operator, gram))
+        options = EigenOptions(self.tol, seed, max_iter, self.memory, self.journal)
+        if self.store is None and rows.shape[0] <= eigenpairs.SMALL:
+            found = self._of_few(rows, k, operator)
+        else:
+            with self.client.as_current() if self.client else nullcontext():
+                gram = self._gram(X)
+                found = eigenpairs_of(gram, k, options, partial(operator, gram.diagonal))
         self.residuals_, self.n_iter_ = found.residuals, found.passes
         self.converged_ = found.converged
         return found
+
+    def _of_few(self, rows: Rows, k: int, operator: Operator) -> Eigenpairs:
+        """Eigenpairs of a small matrix in memory, where tiles would take ten times as long."""
+        n = rows.shape[0]
+        with one_blas_thread():
+            block = RowsSource(rows, self.kernel_).block(np.arange(n))[:, :n]
+            K = block.astype(np.float64, copy=False)
+            products = operator(lambda: np.diagonal(K), K.__matmul__)
+            return leading_eigenpairs(products, n, k, tol=self.tol)
+
+    def _gram(self, X: Any) -> GramMatrix:
+        """The kernel matrix, computed on demand, or in the store."""
+        return compute_gram(
+            self._samples(X),
+            self.kernel_,
+            sphere_map=fixed_map(self.sphere_map),
+            zero_rows=ZeroRows(self.zero_rows),  # the warning was given when the rows were mapped
+            store=self.store,
+            dtype=self._fitted_map.dtype,
+            product_dtype=self._fitted_map.dtype,
+            memory=self.memory,
+            client=self.client,
+        )

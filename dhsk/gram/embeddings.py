@@ -215,8 +215,8 @@ def empirical_map(
     >>> X = np.array([[5.9, 3.0], [6.9, 3.1]])
     >>> G = dhsk.compute_gram(X, "linear")
     >>> dhsk.empirical_map(G).round(3)
-    array([[4.569, 4.793],
-           [4.793, 5.852]])
+    array([[4.492, 4.861],
+           [4.861, 5.796]])
     """
     n = G.shape[0]
     limit = None if memory is None else parse_bytes(memory)
