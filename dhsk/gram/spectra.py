@@ -115,7 +115,7 @@ class Spectra(TiledMatrix):
         >>> X, y = load_digits(return_X_y=True)
         >>> G = dhsk.compute_gram(X, "heat")
         >>> values, vectors, residuals = G.centered().eigh(3)
-        >>> values.round(2), vectors.shape, residuals.max() < 1e-6
+        >>> values.round(2), vectors.shape, float(residuals.max()) < 1e-6
         (array([54.37, 52.86, 45.62]), (1797, 3), True)
         """
         seed = whole_parameter("seed", seed, 0)
