@@ -7,7 +7,7 @@ from dhsk.errors import InputError
 from dhsk.kernels.base import Kernel
 from dhsk.kernels.euclidean import CosineKernel, LinearKernel, PolynomialKernel
 from dhsk.kernels.gaussian import GaussianKernel
-from dhsk.kernels.heat import TIME_SCALES, HeatKernel, time_at_scale
+from dhsk.kernels.heat import TIME_SCALES, HeatKernel, HeatTimeDerivative, time_at_scale
 from dhsk.kernels.hyperbolic import HyperbolicHeatKernel
 from dhsk.kernels.parametrix import ParametrixKernel
 from dhsk.kernels.rows import as_rows, inner_product, require_unit_rows, squared_norms
@@ -28,6 +28,7 @@ __all__ = [
     "CosineKernel",
     "GaussianKernel",
     "HeatKernel",
+    "HeatTimeDerivative",
     "HyperbolicHeatKernel",
     "Kernel",
     "LinearKernel",
@@ -65,6 +66,7 @@ _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
         SmoothedKernel,
         StretchedKernel,
         StretchedGaussianKernel,
+        HeatTimeDerivative,
     )
 }
 

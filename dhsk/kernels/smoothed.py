@@ -60,6 +60,7 @@ class SmoothedKernel(WrappedKernel, RowKernel):
                 f"only kernels of a cosine, such as heat and parametrix, take smoothed counts:"
                 f" {self.kernel!r} is not one"
             )
+        super().__post_init__()
         object.__setattr__(self, "alpha", real_parameter("alpha", self.alpha))
         if self.alpha < 0:
             raise InputError(f"alpha must be 0 or above, but it is {self.alpha!r}")
@@ -88,6 +89,8 @@ class SmoothedKernel(WrappedKernel, RowKernel):
         """Kernel values of all pairs of rows of counts, (a, b), a new array."""
         values = smoothed_cosines(rows, columns, self.alpha)
         set_cosines_of_equal_rows(values, rows, columns)
+        if columns is rows and not self.unit_diagonal:  # a unit diagonal is set in the values
+            np.fill_diagonal(values, 1.0)
         norms2 = np.ones(rows.shape[0]), np.ones(columns.shape[0])
         kernel_values: Floats = self.kernel.of_product(values, *norms2)
         return kernel_values

@@ -16,7 +16,7 @@ from dhsk.kernels.rows import RowsLike, inner_product, require_unit_rows, square
 
 
 class SphericalKernel(Kernel):
-    """A kernel of the cosine of two unit rows, with K(x, x) = 1."""
+    """A function of the cosine of two unit rows; kernels have K(x, x) = 1."""
 
     spherical: ClassVar[bool] = True
     unit_diagonal: ClassVar[bool] = True
@@ -37,6 +37,8 @@ class SphericalKernel(Kernel):
         """Cosines of checked rows, (a, b), exactly 1 for equal rows; in `out` if given."""
         cosines = inner_product(rows, columns, out)
         set_cosines_of_equal_rows(cosines, rows, columns)
+        if columns is rows and not self.unit_diagonal:  # a unit diagonal is set in the values
+            np.fill_diagonal(cosines, 1.0)
         return cosines
 
     def of_distinct_rows(self, rows: Rows, columns: Rows) -> Floats:
@@ -173,6 +175,10 @@ class WrappedKernel(Kernel):
     """Base of kernels made of a spherical kernel, with the same number of features."""
 
     kernel: SphericalKernel
+
+    def __post_init__(self) -> None:
+        # On the object, not the class: what is made of a derivative in time has no unit diagonal.
+        object.__setattr__(self, "unit_diagonal", self.kernel.unit_diagonal)
 
     @property
     def dim(self) -> int | None:

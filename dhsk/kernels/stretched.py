@@ -42,6 +42,7 @@ class StretchedKernel(WrappedKernel, SphericalKernel):
     spread: float
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "spread", positive_parameter("spread", self.spread))
 
     @property

@@ -233,6 +233,35 @@ def test_stored_cosines_serve_every_time(tmp_path: Path, counts: Any, dtype: str
         np.testing.assert_array_equal(derived.diagonal(), np.ones(N))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_derivative_in_time_is_derived_and_computed(
+    tmp_path: Path, counts: Any, dtype: str
+) -> None:
+    """dK/dt comes from stored cosines, on demand and from a store of its own; 0 for equal rows."""
+    X = counts(N, DIM)
+    X[7] = X[40]
+    derivative = KERNEL.time_derivative()
+    exact = derivative(dhsk.hyperspherical_map(X))
+    cosines = dhsk.compute_gram(
+        X, dhsk.CosineKernel(), store=tmp_path / "c", tile=TILE, dtype=dtype
+    )
+    demand = dhsk.compute_gram(X, KERNEL, tile=TILE, dtype=dtype)
+    dhsk.compute_gram(X, derivative, store=tmp_path / "d", tile=TILE, dtype=dtype)
+    stored = dhsk.open_gram(tmp_path / "d")
+    assert stored.kernel == derivative
+    tolerance = 40 * np.finfo(dtype).eps * derivative.largest  # |d/dc dK/dt| is below 40 of it
+    for G in (cosines.with_kernel(derivative), demand.with_kernel(derivative), stored):
+        values = G[:, :]
+        np.testing.assert_allclose(values, exact, rtol=0, atol=tolerance)
+        np.testing.assert_array_equal(G.diagonal(), np.zeros(N))
+        np.testing.assert_array_equal(np.diagonal(values), np.zeros(N))
+        assert values[7, 40] == values[40, 7] == 0.0
+        np.testing.assert_array_equal(values, values.T)
+    both = dhsk.compute_gram(X, [derivative, KERNEL], tile=TILE, dtype=dtype)
+    np.testing.assert_array_equal(np.diagonal(both[0][:, :]), np.zeros(N))
+    np.testing.assert_array_equal(np.diagonal(both[1][:, :]), np.ones(N))
+
+
 def test_stored_products_serve_distances(tmp_path: Path, counts: Any) -> None:
     """Gaussian and polynomial kernels come from plain inner products."""
     X = counts(N, DIM)

@@ -11,7 +11,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
-from dhsk.kernels.certified.evaluate import DOUBLE, EXPM1_ERROR, SINGLE, Reals
+from dhsk.kernels.certified.evaluate import DOUBLE, EXPM1_ERROR, SINGLE, Arithmetic, Reals
 from dhsk.kernels.certified.exponent import ONE, Local, largest_value
 
 Candidate: TypeAlias = tuple[float, NDArray[Any], NDArray[Any]]
@@ -58,29 +58,109 @@ def proven_bound(
     u_j are `factors`. The quotient of the polynomials `exact` stands for h: with the coefficients
     that `rounded` has, or with those before rounding if `coefficient_roundings` is 1 and not 0.
     """
-    _, p, q = rounded
-    tiny = np.finfo(p.dtype).tiny
-    if q.min() < tiny or (np.abs(p[p != 0.0]) < tiny).any():
+    if not _is_normal(rounded):
         return ErrorBound(math.inf, math.inf)
-    arithmetic = DOUBLE if p.dtype == np.float64 else SINGLE
-    left = locals_[0].piece.left
+    arithmetic = _arithmetic(rounded)
     relative = absolute = difference = 0.0
-    fixed = arithmetic.exp2_error + 3 * len(factors) * arithmetic.unit
     for local in locals_:
-        missed, missed_of_h = _approximation_error(local, *exact, left)
-        points = np.linspace(local.piece.left, local.piece.right, _CELLS + 1)
-        d, h = (ONE - points) / ONE, _exponent(local, points)
-        roundings = _roundings(local, points, left, h, rounded, coefficient_roundings)
-        error = np.expm1((missed + _LN2 * d[:-1] * arithmetic.unit * roundings) * _SLACK) + fixed
-        fall = minus_log(local, factors, points)
-        # Twice too large, values from 1e-291 down come out below 1e-290, as promised.
-        promised = (fall[1:] < _UNRESOLVED) | (error > 1.0)
-        relative = max(relative, float((error * promised).max()) * _SLACK)
-        absolute = max(absolute, float((error * np.exp(-fall[1:])).max()) * _SLACK)
-        in_exponent = (missed_of_h + arithmetic.unit * roundings) / h[1:]
-        difference = max(difference, float(in_exponent.max()) * _SLACK)
+        cells = _cells(local, exact, rounded, factors, coefficient_roundings, locals_[0].piece.left)
+        relative = max(relative, float((cells.error * cells.promised).max()) * _SLACK)
+        absolute = max(absolute, float((cells.error * np.exp(-cells.fall[1:])).max()) * _SLACK)
+        difference = max(difference, float(cells.in_exponent.max()) * _SLACK)
     difference += EXPM1_ERROR + 3 * (len(factors) + 1) * arithmetic.unit
     return ErrorBound(absolute, relative, difference)
+
+
+def proven_derivative_bound(
+    locals_: Sequence[Local],
+    rates: Sequence[Local],
+    kernel: Candidate,
+    factors: tuple[float, ...],
+    rate: Candidate,
+) -> ErrorBound:
+    """Bound the error of dK/dt = K (1-c) R, under `ctx.workprec(WORK_BITS)`.
+
+    `locals_` are h on neighbouring intervals up to c = 1, without the part of the factors, and
+    `rates` are R on the same intervals; `kernel` and `rate` have the coefficients of their forms.
+    That of R has no A. Relative errors of products add up: those of K, of R, whose rounding is that
+    of an exponent without A (with a rounding to spare, for the sum with A), and of the product. R
+    falls and K R grows with c, so the ends of a cell bound all in it. Below the left end, K and R
+    stay what they are there, and dK/dt is at most 2/(1-c) of what it is there (see `rate`).
+    """
+    if not (_is_normal(kernel) and _is_normal(rate)):
+        return ErrorBound(math.inf, math.inf)
+    left, unit = locals_[0].piece.left, _arithmetic(rate).unit
+    relative = absolute = 0.0
+    for local, rate_local in zip(locals_, rates, strict=True):
+        cells = _cells(local, as_exact(kernel), kernel, factors, 0, left)
+        points, of_rate = cells.points, _exponent(rate_local, cells.points)
+        _, missed = _approximation_error(rate_local, *as_exact(rate), left)
+        roundings = _roundings(rate_local, points, left, of_rate, rate, 0)
+        in_rate = (missed + unit * roundings) / of_rate[1:]
+        error = np.expm1((np.log1p(cells.error) + np.log1p(in_rate) + unit) * _SLACK)
+        relative = max(relative, float((error * cells.promised).max()) * _SLACK)
+        d = (ONE - points) / ONE
+        largest = np.exp(-cells.fall[1:]) * of_rate[1:] * d[:-1]
+        absolute = max(absolute, float((error * largest).max()) * _SLACK)
+        if points[0] == left > -ONE:
+            at_left = float(np.exp(-cells.fall[0]) * of_rate[0]) * (1.0 + float(error[0]))
+            absolute = max(absolute, 2.0 * at_left * _SLACK)
+    return ErrorBound(absolute, relative)
+
+
+def as_exact(candidate: Candidate) -> tuple[arb_poly, arb_poly]:
+    """P + A Q and Q of a form, with the coefficients that it has."""
+    offset, p, q = candidate
+    numerator, denominator = (arb_poly([arb(a) for a in part.tolist()]) for part in (p, q))
+    return numerator + arb(offset) * denominator, denominator
+
+
+def _is_normal(rounded: Candidate) -> bool:
+    """Whether the coefficients of Q are positive, and none of Q or P subnormal."""
+    _, p, q = rounded
+    tiny = np.finfo(p.dtype).tiny
+    return bool(q.min() >= tiny and (np.abs(p[p != 0.0]) >= tiny).all())
+
+
+def _arithmetic(rounded: Candidate) -> Arithmetic:
+    return DOUBLE if rounded[1].dtype == np.float64 else SINGLE
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Errors of a form on the cells of a piece: each bounds all between two points."""
+
+    points: Floats
+    fall: Floats
+    """-log K at the points."""
+    error: Floats
+    """Relative error of K."""
+    in_exponent: Floats
+    """Relative error of h."""
+    promised: NDArray[np.bool_]
+    """Whether a relative error is promised."""
+
+
+def _cells(
+    local: Local,
+    exact: tuple[arb_poly, arb_poly],
+    rounded: Candidate,
+    factors: tuple[float, ...],
+    coefficient_roundings: int,
+    left: int,
+) -> _Cells:
+    arithmetic = _arithmetic(rounded)
+    missed, missed_of_h = _approximation_error(local, *exact, left)
+    points = np.linspace(local.piece.left, local.piece.right, _CELLS + 1)
+    d, h = (ONE - points) / ONE, _exponent(local, points)
+    roundings = _roundings(local, points, left, h, rounded, coefficient_roundings)
+    fixed = arithmetic.exp2_error + 3 * len(factors) * arithmetic.unit
+    error = np.expm1((missed + _LN2 * d[:-1] * arithmetic.unit * roundings) * _SLACK) + fixed
+    fall = minus_log(local, factors, points)
+    # Twice too large, values from 1e-291 down come out below 1e-290, as promised.
+    promised = (fall[1:] < _UNRESOLVED) | (error > 1.0)
+    in_exponent = (missed_of_h + arithmetic.unit * roundings) / h[1:]
+    return _Cells(points, fall, error, in_exponent, promised)
 
 
 def _roundings(

@@ -106,13 +106,35 @@ def _kernel_values(
 ) -> Vector:
     """K at a block of cosines, from the numbers of a form in the order of `compiled_pass`."""
     floor, lowest, left, offset = islice(form, 4)
-    p, q, slopes, starts = (list(islice(form, size)) for size in (*sizes, sizes[-1]))
+    counts = (*sizes[:3], sizes[2])
+    p, q, slopes, starts = (list(islice(form, size)) for size in counts)
     y, _, rest, shifted = _exponent(c, left, offset, p, q, arithmetic, constant)
     power = polynomial([constant(e) for e in arithmetic.exp2.tolist()], rest)
     for slope, start in zip(slopes, starts, strict=True):
         power = power * y.times_plus(slope, start)
     value = power.times_power_of_2(shifted, arithmetic.mantissa_bits)
     return value.where(floor < value, value.where(value < lowest, lowest))
+
+
+def _time_derivatives(
+    c: Vector,
+    form: Iterator[Vector],
+    sizes: Sequence[int],
+    arithmetic: Arithmetic,
+    constant: Callable[[float], Vector],
+) -> Vector:
+    """dK/dt = K (1-c) R at a block of cosines; the coefficients of R end the form."""
+    left, offset = islice(form, 2)
+    p_size, q_size, factors, *rate_sizes = sizes
+    counts = (p_size, q_size, factors, factors, *rate_sizes)
+    p, q, slopes, starts, rate_p, rate_q = (list(islice(form, size)) for size in counts)
+    y, d, rest, shifted = _exponent(c, left, offset, p, q, arithmetic, constant)
+    power = polynomial([constant(e) for e in arithmetic.exp2.tolist()], rest)
+    for slope, start in zip(slopes, starts, strict=True):
+        power = power * y.times_plus(slope, start)
+    value = power.times_power_of_2(shifted, arithmetic.mantissa_bits)
+    # 0 - d, which is +0 at c = 1 where -d would be -0.
+    return value * (_quotient(rate_p, rate_q, y, constant(1.0)) * (constant(0.0) - d))
 
 
 def _differences(
@@ -127,7 +149,7 @@ def _differences(
     Nothing cancels: 2^E - 1 and, of factors 1 - u_j d, their product less 1 are both below 0.
     """
     scale, shift, left, offset = islice(form, 4)
-    p, q, slopes = (list(islice(form, size)) for size in sizes)
+    p, q, slopes = (list(islice(form, size)) for size in sizes[:3])
     _, d, rest, shifted = _exponent(c, left, offset, p, q, arithmetic, constant)
     one = constant(1.0)
     whole = one.times_power_of_2(shifted, arithmetic.mantissa_bits)
@@ -155,12 +177,21 @@ def _exponent(
     c = left.where(c < left, c)
     c = c.where(c < one, one)
     y, d = c - left, c - one
-    quotient = polynomial(p, y)
-    if q:
-        quotient = quotient / polynomial([*q, one], y)
-    exponent = d * (quotient + offset)
+    exponent = d * (_quotient(p, q, y, one) + offset)
     shifted = exponent + shifter
     return y, d, exponent - (shifted - shifter), shifted
+
+
+def _quotient(p: Sequence[Vector], q: Sequence[Vector], y: Vector, one: Vector) -> Vector:
+    """P/Q; `q` is without the leading coefficient 1, and empty for Q = 1."""
+    value = polynomial(p, y)
+    return value / polynomial([*q, one], y) if q else value
+
+
+_FORMULAS: Final = _kernel_values, _differences, _time_derivatives
+
+VALUES, LESS_ONE, TIME_DERIVATIVE = range(3)
+"""What a compiled pass computes: K, scale (K - 1) + shift, or dK/dt."""
 
 
 def _type_block(
@@ -172,12 +203,14 @@ def _type_block(
     p: Any,
     q: Any,
     factors: Any,
-    less_one: Any,
+    what: Any,
+    rate_p: Any,
+    rate_q: Any,
 ) -> Any:
     """Values at a block of cosines from `start` on, rounded to the type of `out`."""
     assert cosines.layout == out.layout == form.layout == "C"
-    sizes = [size.literal_value for size in (p, q, factors)]
-    formula = _differences if less_one.literal_value else _kernel_values
+    sizes = [size.literal_value for size in (p, q, factors, rate_p, rate_q)]
+    formula = _FORMULAS[what.literal_value]
     arithmetic = DOUBLE if cosines.dtype == types.float64 else SINGLE
 
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
@@ -195,21 +228,24 @@ def _type_block(
         code.store(formula(c, form_entries, sizes, arithmetic, constant), target, args[2])
         return context.get_dummy_value()
 
-    return types.void(cosines, out, start, form, p, q, factors, less_one), generate
+    return types.void(cosines, out, start, form, p, q, factors, what, rate_p, rate_q), generate
 
 
 _block: Any = intrinsic(prefer_literal=True)(_type_block)
 
 
 @cache
-def compiled_pass(p: int, q: int, factors: int, less_one: int = 0) -> _Pass:
+def compiled_pass(
+    p: int, q: int, factors: int, what: int = VALUES, rate_p: int = 0, rate_q: int = 0
+) -> _Pass:
     """Compiled loop for `p` coefficients of P, `q` of Q beside its leading 1, and some factors.
 
     Its arguments: cosines (1-D, contiguous); where the values go, of the same shape and any type,
     the same array too; and as one array, of the type of the cosines, the scalars floor, lowest,
     left and offset, P, Q without its last coefficient, which is 1, and the factors' slopes and
-    starts. With `less_one` set to 1 the values are scale (K - 1) + shift, for float64 cosines, and
-    scale and shift take the places of floor and lowest.
+    starts. If `what` is `LESS_ONE`, the values are scale (K - 1) + shift, for float64 cosines, and
+    scale and shift take the places of floor and lowest. If it is `TIME_DERIVATIVE`, these two are
+    left out, and `rate_p` and `rate_q` coefficients of R = P/Q follow.
     """
 
     @numba.njit(error_model="numpy", nogil=True, cache=True)
@@ -217,13 +253,13 @@ def compiled_pass(p: int, q: int, factors: int, less_one: int = 0) -> _Pass:
         entries = _BLOCK_BYTES // cosines.itemsize
         whole = cosines.size - cosines.size % entries
         for i in range(0, whole, entries):
-            _block(cosines, out, i, form, p, q, factors, less_one)
+            _block(cosines, out, i, form, p, q, factors, what, rate_p, rate_q)
         if whole < cosines.size:
             rest = np.ones(entries, cosines.dtype)
             for i in range(whole, cosines.size):
                 rest[i - whole] = cosines[i]
             values = np.empty(entries, out.dtype)
-            _block(rest, values, 0, form, p, q, factors, less_one)
+            _block(rest, values, 0, form, p, q, factors, what, rate_p, rate_q)
             for i in range(whole, cosines.size):
                 out[i] = values[i - whole]
 

@@ -27,6 +27,7 @@ order 0 (its terms fall like exp(-l² t)), whence Hadamard's product.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -112,6 +113,7 @@ class Local:
         return Local(replace(whole, left=left, right=right), polynomial, self.remainder)
 
 
+@lru_cache(maxsize=2)  # the kernel and its derivative take the same, one after the other
 def heat_exponent(dim: int, time: float) -> Exponent:
     """Compute h by interpolation on pieces, in ball arithmetic.
 
@@ -245,17 +247,24 @@ def with_factors(piece: Piece, factors: tuple[float, ...]) -> Local:
         value + _log2_factors(factors, node)
         for node, value in zip(piece.nodes, piece.values, strict=True)
     ]
-    half, middle = arb(piece.right - piece.left) / 2, arb(piece.right + piece.left) / 2
-    places = [(node - middle) / half for node in piece.nodes]
-    polynomial = arb_poly.interpolate(places, values)
-    # |h^{(N)}|/N! <= S_{N+1}/((N+1) log 2) and the node polynomial; a factor adds its own 1/(c-z).
-    size, left = len(places), arb(piece.left) / ONE
+    # |h^{(N)}|/N! <= S_{N+1}/((N+1) log 2); a factor adds its own 1/(c-z).
+    size, left = len(values), arb(piece.left) / ONE
     own = arb(piece.slope) / arb(piece.distance) ** size
     for factor in factors:
         own += (1 / arb(factor) - 1 + left) ** -(size + 1)
-    node_bound = arb(largest_value(arb_poly.from_roots(places))) * (half / ONE) ** size
-    remainder = own * node_bound / ((size + 1) * arb.const_log2())
-    return Local(piece, polynomial, float(remainder.upper()))
+    return interpolated(piece, values, own / ((size + 1) * arb.const_log2()))
+
+
+def interpolated(piece: Piece, values: Sequence[arb], derivative: arb) -> Local:
+    """Interpolate a function given at the N nodes of a piece.
+
+    `derivative` is an upper bound of |f^(N)|/N! on the piece, and proves the remainder.
+    """
+    half, middle = arb(piece.right - piece.left) / 2, arb(piece.right + piece.left) / 2
+    places = [(node - middle) / half for node in piece.nodes]
+    polynomial = arb_poly.interpolate(places, list(values))
+    node_bound = arb(largest_value(arb_poly.from_roots(places))) * (half / ONE) ** len(places)
+    return Local(piece, polynomial, float((derivative * node_bound).upper()))
 
 
 def _log2_factors(factors: tuple[float, ...], node: int) -> arb:

@@ -8,7 +8,7 @@ import numpy as np
 from dhsk.arrays import Floats
 from dhsk.caching import cached_value
 from dhsk.kernels.certified.certify import ErrorBound
-from dhsk.kernels.certified.evaluate import Reals, compiled_pass
+from dhsk.kernels.certified.evaluate import LESS_ONE, TIME_DERIVATIVE, Reals, compiled_pass
 
 RELATIVE_BOUND: Final = 1e-12
 """Largest proven relative error in float64 of a kernel that is not refused."""
@@ -41,21 +41,48 @@ class Form:
         coefficients and no NaN; values outside [-1, 1] are clipped. `out` is rounded if it is of
         another type.
         """
-        run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size)
-        run(cosines, out, self._packed)
+        compiled_pass(*self.sizes)(cosines, out, self.packed)
 
     def apply_less_one(self, cosines: Floats, out: Reals, scale: float, shift: float) -> None:
         """Write scale (K - 1) + shift to `out`, in one pass; K - 1 to full relative precision.
 
         The arrays are as for `apply`, the cosines float64.
         """
-        run = compiled_pass(self.numerator.size, self.denominator.size - 1, self.slopes.size, 1)
-        run(cosines, out, np.concatenate([[scale, shift], self._packed[2:]]))
+        run = compiled_pass(*self.sizes, LESS_ONE)
+        run(cosines, out, np.concatenate([[scale, shift], self.packed[2:]]))
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Number of coefficients of P, of Q beside its leading 1, and of factors."""
+        return self.numerator.size, self.denominator.size - 1, self.slopes.size
 
     @cached_value
-    def _packed(self) -> Reals:
+    def packed(self) -> Reals:
+        """The numbers of the form in the order of `compiled_pass`."""
         number = self.numerator.dtype.type
         lowest = LOWEST if number is np.float64 else 0.0
         scalars = np.array([lowest * (1 + RELATIVE_BOUND), lowest, self.left, self.offset], number)
         polynomials = self.numerator, self.denominator[:-1]
         return np.concatenate([scalars, *polynomials, self.slopes, self.starts])
+
+
+@dataclass(frozen=True, eq=False)
+class TimeDerivativeForm:
+    """dK/dt = K (1-c) R for one floating-point type, ready to evaluate."""
+
+    kernel: Form
+    """K, of the same left end."""
+    numerator: Reals
+    denominator: Reals
+    """Coefficients of R = P/Q; the last of Q is 1, so Q = 1 has that one alone."""
+    error: ErrorBound
+
+    def apply(self, cosines: Reals, out: Reals) -> None:
+        """Write dK/dt at cosines to `out`, in one pass; the arrays are as for `Form.apply`."""
+        rate_sizes = self.numerator.size, self.denominator.size - 1
+        run = compiled_pass(*self.kernel.sizes, TIME_DERIVATIVE, *rate_sizes)
+        run(cosines, out, self._packed)
+
+    @cached_value
+    def _packed(self) -> Reals:
+        return np.concatenate([self.kernel.packed[2:], self.numerator, self.denominator[:-1]])

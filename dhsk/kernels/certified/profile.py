@@ -24,16 +24,22 @@ loses 4 to 8 digits here); the exponent in theta needs arccos.
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
-from flint import arb, arb_poly, ctx
+from flint import arb, ctx
 
 from dhsk.errors import AccuracyError
-from dhsk.kernels.certified.certify import Candidate, ErrorBound, minus_log, proven_bound
+from dhsk.kernels.certified.certify import (
+    Candidate,
+    ErrorBound,
+    as_exact,
+    minus_log,
+    proven_bound,
+)
 from dhsk.kernels.certified.exponent import (
     ONE,
     WORK_BITS,
@@ -55,11 +61,11 @@ DIFFERENCE_BOUND: Final = 1e-12
 
 _LOWEST_SINGLE_BITS: Final = 40.0  # in float32 the kernel is held constant below about 2^-40
 
-_Shape: TypeAlias = tuple[int, int, int]
+Shape: TypeAlias = tuple[int, int, int]
 """Number of coefficients of P and of Q (1 stands for Q = 1), and of factors."""
 
 
-def _cost(shape: _Shape) -> float:
+def cost(shape: Shape) -> float:
     """Nanoseconds an entry, as measured (module docstring)."""
     p, q, factors = shape
     division = 0.034 * q + 0.11 if q > 1 else 0.0
@@ -70,7 +76,7 @@ def _cost(shape: _Shape) -> float:
 _SHAPES: Final = sorted(
     [(size, 1, 0) for size in range(4, 17)]
     + [(size, size, factors) for size in (4, 6, 8, 10, 12, *range(13, 29)) for factors in range(5)],
-    key=_cost,
+    key=cost,
 )
 _SHAPES_SINGLE: Final = tuple(shape for shape in _SHAPES if shape[2] == 0 and shape[0] <= 12)
 _NO_ZERO_NEAR: Final = 0.25  # distance of the next zero from which factors do not pay
@@ -81,7 +87,9 @@ _POLYNOMIALS_FROM: Final = 0.5  # and over the interval's length, up to which po
 _FINEST: Final = 1.5, 1.0, 1e-16, 0.0
 _FINE: Final = 1.8, 1.0, 3e-15, 0.0
 _COARSE: Final = math.inf, 0.15, 1e-13, 0.5  # larger errors, and most where K is small
-_HOPELESS: Final = 10.0  # an error expected to be so many times too large is not looked at
+HOPELESS: Final = 10.0
+"""An error expected to be so many times too large is not looked at."""
+
 _SEEN_ERROR_SINGLE: Final = 4e-8  # of log K in float32, weighed
 _LIGHTEST_SINGLE: Final = 2.0**-18
 
@@ -89,7 +97,7 @@ _Number = TypeVar("_Number", bound=np.floating[Any])
 
 _Factored: TypeAlias = tuple[tuple[float, ...], tuple[Local, ...], float]
 
-_building = threading.Lock()  # flint's precision belongs to the process, not to the thread
+building = threading.Lock()  # flint's precision belongs to the process, not to the thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +143,7 @@ def heat_profile(dim: int, time: float) -> HeatProfile:
     Raises `AccuracyError` if the time is too small for the proof: the series takes too many levels,
     or no form reaches a relative error of 1e-12.
     """
-    with _building, ctx.workprec(WORK_BITS):
+    with building, ctx.workprec(WORK_BITS):
         exponent = heat_exponent(dim, time)
         return HeatProfile(
             dim,
@@ -165,16 +173,16 @@ def _double_form(exponent: Exponent) -> Form:
     factored = cache(lambda n_factors: _factored(exponent, n_factors))
     seen = proven = math.inf
     for slowest, lightest, largest_error, share in (_FINEST, _FINE, _COARSE):
-        errors: dict[_Shape, float] = {}
+        errors: dict[Shape, float] = {}
         for shape in _SHAPES:
-            if _cost(shape) > slowest or not _is_promising(exponent, shape):
+            if cost(shape) > slowest or not is_promising(exponent, shape):
                 continue
             given = factored(shape[2])
             if given is None:
                 continue
             factors, locals_, spread = given
-            for fitted in _fitted_shapes(shape):
-                if _expected_error(errors, fitted) > _HOPELESS * largest_error:
+            for fitted in fitted_shapes(shape):
+                if expected_error(errors, fitted) > HOPELESS * largest_error:
                     continue
                 fit = interpolate_rationally(
                     locals_, fitted[:2], spread, largest_error, lightest, relative=exponent.is_small
@@ -187,10 +195,10 @@ def _double_form(exponent: Exponent) -> Form:
                     if form.error.relative <= RELATIVE_BOUND and within:
                         return form
                     proven = min(proven, form.error.relative)
-    raise _out_of_reach(exponent, "float64", RELATIVE_BOUND, proven, seen)
+    raise out_of_reach(exponent, "float64", RELATIVE_BOUND, proven, seen)
 
 
-def _expected_error(errors: dict[_Shape, float], shape: _Shape) -> float:
+def expected_error(errors: Mapping[Shape, float], shape: Shape) -> float:
     """Error of a form, from its two next smaller ones: it falls geometrically, or more slowly."""
     size, q, factors = shape
     smaller = [(p, e) for (p, o, f), e in errors.items() if f == factors and (o > 1) == (q > 1)]
@@ -200,24 +208,30 @@ def _expected_error(errors: dict[_Shape, float], shape: _Shape) -> float:
     return e1 * math.pow(min(1.0, e1 / e0), (size - p1) / (p1 - p0))
 
 
-def _is_promising(exponent: Exponent, shape: _Shape) -> bool:
+def is_promising(exponent: Exponent, shape: Shape) -> bool:
     """Whether a form is worth a try: polynomials are where the zeros of K are far."""
     length = (ONE - exponent.left) / ONE
     return shape[1] > 1 or exponent.distance > _POLYNOMIALS_FROM * length
 
 
-def _out_of_reach(
-    exponent: Exponent, number: str, promised: float, proven: float, seen: float
+def out_of_reach(
+    exponent: Exponent,
+    number: str,
+    promised: float,
+    proven: float,
+    seen: float,
+    what: str = "heat kernel",
 ) -> AccuracyError:
+    """Make the error to raise if no form is proven, or seen, as right as promised."""
     dim, time = exponent.series.dim, exponent.series.time
     reached = f"{proven:.1g} is proven" if proven < math.inf else f"{seen:.1g} is seen"
     return AccuracyError(
-        f"the heat kernel of dim={dim} at time={time:.6g} cannot be proven right to {promised:g} in"
+        f"the {what} of dim={dim} at time={time:.6g} cannot be proven right to {promised:g} in"
         f" {number} (of the forms tried, at best {reached}): use a larger time, {2 * time:.3g} say"
     )
 
 
-def _fitted_shapes(shape: _Shape) -> list[_Shape]:
+def fitted_shapes(shape: Shape) -> list[Shape]:
     """Shapes to try for a form: fewer coefficients round less, and the rest are zeros."""
     size, q, factors = shape
     sizes = (1, 2, 3, 4) if shape == (4, 1, 0) else (size,)
@@ -244,14 +258,11 @@ def _factor(zero: float) -> float:
 
 
 def _certified_double(
-    locals_: Sequence[Local], fit: Rational, factors: tuple[float, ...], shape: _Shape, share: float
+    locals_: Sequence[Local], fit: Rational, factors: tuple[float, ...], shape: Shape, share: float
 ) -> Form:
-    candidate = _candidate(locals_, fit, np.float64, shape, share)
+    candidate = rounded_candidate(locals_, fit, np.float64, shape, share)
     offset, p, q = candidate
-    exact = arb_poly([arb(a) for a in p.tolist()]), arb_poly([arb(a) for a in q.tolist()])
-    error = proven_bound(
-        locals_, (exact[0] + arb(offset) * exact[1], exact[1]), candidate, factors, 0
-    )
+    error = proven_bound(locals_, as_exact(candidate), candidate, factors, 0)
     error = replace(error, absolute=max(error.absolute, LOWEST))
     slopes = np.array(factors, dtype=np.float64)
     left = locals_[0].piece.left / ONE
@@ -261,11 +272,11 @@ def _certified_double(
 def _single_form(exponent: Exponent) -> Form:
     whole = tuple(with_factors(piece, ()) for piece in exponent.pieces)
     left = _left_end_single(whole)
-    locals_ = tuple(_parts(whole, left))
+    locals_ = tuple(parts(whole, left))
     spread = exponent.distance + (left - exponent.left) / ONE
     seen = proven = math.inf
     for shape in _SHAPES_SINGLE:
-        for fitted in _fitted_shapes(shape):
+        for fitted in fitted_shapes(shape):
             fit = interpolate_rationally(
                 locals_, fitted[:2], spread, _SEEN_ERROR_SINGLE, _LIGHTEST_SINGLE
             )
@@ -275,11 +286,11 @@ def _single_form(exponent: Exponent) -> Form:
                 if form.error.absolute <= ABSOLUTE_BOUND_SINGLE:
                     return form
                 proven = min(proven, form.error.absolute)
-    raise _out_of_reach(exponent, "float32", ABSOLUTE_BOUND_SINGLE, proven, seen)
+    raise out_of_reach(exponent, "float32", ABSOLUTE_BOUND_SINGLE, proven, seen)
 
 
-def _certified_single(locals_: Sequence[Local], fit: Rational, shape: _Shape) -> Form:
-    candidate = _candidate(locals_, fit, np.float32, shape)
+def _certified_single(locals_: Sequence[Local], fit: Rational, shape: Shape) -> Form:
+    candidate = rounded_candidate(locals_, fit, np.float32, shape)
     offset, p, q = candidate
     exact = fit.numerator, fit.denominator
     error = proven_bound(locals_, exact, candidate, (), 1)
@@ -290,7 +301,7 @@ def _certified_single(locals_: Sequence[Local], fit: Rational, shape: _Shape) ->
     return Form(left / ONE, offset, p, q, none, none, error)
 
 
-def _parts(locals_: Sequence[Local], left: int) -> Iterator[Local]:
+def parts(locals_: Sequence[Local], left: int) -> Iterator[Local]:
     """Pieces from `left` on, cut to parts over which K changes by a factor of e² or so."""
     for local in locals_:
         start, end = max(left, local.piece.left), local.piece.right
@@ -322,11 +333,11 @@ def _left_end_single(locals_: Sequence[Local]) -> int:
     return round(float(np.nextafter(number, np.float32(-1))) * ONE)
 
 
-def _candidate(
+def rounded_candidate(
     locals_: Sequence[Local],
     fit: Rational,
     number: type[_Number],
-    shape: _Shape,
+    shape: Shape,
     share: float = 0.0,
 ) -> Candidate:
     """A, and coefficients of P and Q, rounded; Q leads with 1.

@@ -16,6 +16,7 @@ MAX_LEVELS: Final = 150_000
 """Largest number of levels: about five seconds for a profile."""
 
 _GUARD_BITS: Final = 96  # of the weights' own arithmetic: L² roundings of L <= 2^18 levels, and 60
+_DERIVATIVE_BITS: Final = 64  # that the eigenvalues take: l(l+n-2) < 2^45 at 2^18 levels, n <= 1e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,39 @@ def heat_series(dim: int, time: float, bits: int) -> HeatSeries:
         unit = arb(2) ** bits / sum(relative, arb(0))
         weights = tuple(_rounded(weight * unit) for weight in relative)
     return HeatSeries(dim, time, bits, weights)
+
+
+def derivative_series(series: HeatSeries) -> HeatSeries:
+    """Series of dK/dt = Σ_l a_l (m - l(l+n-2)) P_l, m = Σ_l a_l l(l+n-2), from that of K.
+
+    It has the same levels, and 64 bits less. The weights are not all positive, and sum to 0. They
+    are right to one unit, for all that the levels left out add is in the balls: a weight left out
+    is below a geometric series, and so is that times l(l+n-2), whose ratio falls too.
+    """
+    dim, time, bits = series.dim, series.time, series.bits - _DERIVATIVE_BITS
+    with ctx.workprec(series.bits + _GUARD_BITS):
+        relative = _relative_weights(dim, arb(time), series.bits)
+        eigenvalues = [level * (level + dim - 2) for level in range(len(relative) + 1)]
+        ratio = relative[-1] / relative[-2]
+        growth = ratio * eigenvalues[-1] / eigenvalues[-2]
+        assert growth < 1, "the weights left out fall too slowly"
+        tail = _between_0_and(relative[-1] * ratio / (1 - ratio))
+        tail_rate = _between_0_and(relative[-1] * eigenvalues[-2] * growth / (1 - growth))
+        total = sum(relative, tail)
+        rate = sum((w * e for w, e in zip(relative, eigenvalues, strict=False)), tail_rate) / total
+        unit = arb(2) ** bits
+        # Nor may the sum of what is left out, |m - l(l+n-2)| a_l, come to a unit.
+        assert (tail_rate + rate * tail) / total * unit < 0.25, "too many bits"
+        scaled = unit / total
+        weights = tuple(
+            _rounded(w * (rate - e) * scaled) for w, e in zip(relative, eigenvalues, strict=False)
+        )
+    return HeatSeries(dim, time, bits, weights)
+
+
+def _between_0_and(largest: arb) -> arb:
+    """Ball of the numbers from 0 to another."""
+    return arb(0).union(largest)
 
 
 def _relative_weights(dim: int, time: arb, bits: int) -> list[arb]:
