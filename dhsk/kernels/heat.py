@@ -135,14 +135,14 @@ class HeatTimeDerivative(_HeatFunction[HeatDerivativeProfile]):
     >>> derivative = kernel.time_derivative()
     >>> X = dhsk.hyperspherical_map([[1, 2, 0], [2, 4, 0], [0, 1, 3]])
     >>> derivative(X).round(4)
-    array([[0.    , 0.    , 0.9806],
-           [0.    , 0.    , 0.9806],
-           [0.9806, 0.9806, 0.    ]])
+    array([[0.    , 0.    , 1.1317],
+           [0.    , 0.    , 1.1317],
+           [1.1317, 1.1317, 0.    ]])
     >>> later = dhsk.HeatKernel(kernel.dim, kernel.time + 1e-6)
     >>> ((later(X) - kernel(X)) / 1e-6).round(4)
-    array([[0.    , 0.    , 0.9806],
-           [0.    , 0.    , 0.9806],
-           [0.9806, 0.9806, 0.    ]])
+    array([[0.    , 0.    , 1.1317],
+           [0.    , 0.    , 1.1317],
+           [1.1317, 1.1317, 0.    ]])
     """
 
     name: ClassVar[str] = "heat time derivative"
@@ -256,7 +256,7 @@ class HeatKernel(_HeatFunction[HeatProfile]):
         >>> import dhsk
         >>> kernel = dhsk.HeatKernel(dim=3, time=0.4)
         >>> kernel.time_derivative().of_cosine([1.0, 0.5, 0.0]).round(4)
-        array([0.    , 1.    , 1.    ])
+        array([0.    , 0.9582, 1.0508])
         """
         return HeatTimeDerivative(self.dim, self.time)
 
