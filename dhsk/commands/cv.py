@@ -147,7 +147,8 @@ grid_options = gathered(
         "--tol",
         type=float,
         default=1e-3,
-        help="Largest KKT violation; with --rank, norm of the gradient relative to that at 0.",
+        help="Largest violation of the optimality conditions, as in scikit-learn's SVC; with "
+        "--rank, norm of the gradient relative to that at 0.",
     ),
     ranks_options,
     click.option("--seed", type=Seed(), default=0, help="Seed of the folds and landmarks."),
@@ -189,7 +190,9 @@ class FinalOptions:
 final_options = gathered(
     "final",
     FinalOptions,
-    click.option("--model", is_flag=True, help="Fit the best cell on all samples: model.dhsk."),
+    click.option(
+        "--model", is_flag=True, help="Fit the best candidate on all samples: model.dhsk."
+    ),
     click.option("--test", metavar="SAMPLES", help="Held-out samples, to score that model."),
     click.option("--test-labels", help="Their labels, FILE or FILE:COLUMN."),
     click.option(
@@ -336,7 +339,7 @@ def _print_files(out: Place, result: "CvResult") -> None:
     say(f"output: {out / files[0]}, {', '.join(files[1:])}")
     taken = result.decision.simplest.cell
     if model and taken != result.best:
-        say(f"model:  of the best cell, not of {taken.brief}, which `dhsk train` makes")
+        say(f"model:  of the best candidate, not of {taken.brief}, which `dhsk train` makes")
     say(f"next:   open {out / PAGE} in a browser")
     if model:
         say(f"or:     dhsk predict {out / 'model.dhsk'} SAMPLES --out FILE")

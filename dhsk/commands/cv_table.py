@@ -37,7 +37,7 @@ def _tried(stage: SearchStage, first: SearchStage) -> str:
     if stage.time_scales:
         parts.append("time scales " + listed(stage.time_scales))
     if stage.C_scaled != first.C_scaled:
-        parts.append("C over the spread " + listed(stage.C_scaled))
+        parts.append(f"C = {listed(stage.C_scaled)} / variance")
     return ", ".join(parts)
 
 
@@ -82,11 +82,11 @@ def _print_cells(result: Results, word: str) -> None:
     if low_rank:
         head = ["kernel", "rank", "C", *scores, "trace error", "gradient"]
     else:
-        head = ["kernel", "C", *scores, "support vectors", "worst KKT"]
+        head = ["kernel", "C", *scores, "support vectors", "tol reached"]
     print_table(head, [_line(cell) for cell in shown])
     if len(ranked) > len(shown):
-        each = f"the best cell of each kernel{' and rank' if low_rank else ''}"
-        which = each if several else "the ten best cells"
+        each = f"the best candidate of each kernel{' and rank' if low_rank else ''}"
+        which = each if several else "the ten best candidates"
         say(f"({which}; all {len(ranked)} in results.csv)")
 
 

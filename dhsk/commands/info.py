@@ -249,7 +249,7 @@ def _convergence(model: SvcModel | LowRankModel) -> str:
     if found.unconverged:
         return f"no: {found.unconverged}"
     if isinstance(model, SvcModel):
-        return f"yes, KKT violation {_most(model.certificates.violation)}, tolerance {found.tol:g}"
+        return f"yes, to {np.max(model.certificates.violation):.1e} (tol {found.tol:g})"
     return f"yes, relative gradient {_most(model.certificates.relative)}, tolerance {found.tol:g}"
 
 

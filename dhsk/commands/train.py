@@ -63,7 +63,8 @@ fit_options = gathered(
     click.option(
         "--tol",
         type=float,
-        help="Largest KKT violation; with --rank, norm of the gradient relative to that at 0. "
+        help="Largest violation of the optimality conditions, as in scikit-learn's SVC; with "
+        "--rank, norm of the gradient relative to that at 0. "
         "[default: 1e-3; with --rank: 1e-4]",
     ),
     click.option("--probability", is_flag=True, help="Train for `dhsk predict --proba` too."),
@@ -185,7 +186,7 @@ def _exact_columns(model: "SvcModel") -> dict[str, str]:
     found = model.certificates
     return {
         "support vectors": f"{model.rows.shape[0]:,}",
-        "worst KKT": f"{found.violation.max():.1e}",
+        "tol reached": f"{found.violation.max():.1e}",
         "duality gap": f"{found.gap.max():.1e}",
         "steps": f"{found.steps.sum():,}",
     }

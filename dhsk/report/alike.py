@@ -28,7 +28,7 @@ def alike_words(results: Results, low: float, high: float) -> str:
         return ""
     means = [cell.mean for cell in alike]
     words = (
-        f"The {count_of(len(alike), 'cell')} with a dot are within one standard error of the "
+        f"The {count_of(len(alike), 'candidate')} with a dot are within one standard error of the "
         "highest mean, that of differences paired over the folds as in the decision: these folds "
         "cannot tell them apart"
     )

@@ -32,7 +32,7 @@ def capacity(results: Results, effective: dict[Cell, float]) -> Html:
         ax.set_axisbelow(True)
         legend(ax)
         title = f"Mean {metric(results)} against effective sample size"
-        return picture.svg(title, f"{len(effective)} cells, coloured by kernel.")
+        return picture.svg(title, f"{len(effective)} candidates, coloured by kernel.")
 
 
 def _effective_axis(ax: "Axes", low: float, high: float) -> None:

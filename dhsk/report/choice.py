@@ -28,16 +28,18 @@ from dhsk.results.decision import Comparison, Decision
 from dhsk.results.parts import HIGHEST, Results
 
 EXACT = (
-    "KKT is the largest violation of the conditions of optimality, gap the largest duality gap as "
-    "a part of the primal objective, VC bound the largest and effective size the smallest, over "
-    "pairs of classes and folds"
+    "Tol reached is the largest violation of the conditions of optimality, which scikit-learn's "
+    "SVC compares with tol; gap the largest duality gap as a part of the primal objective; VC "
+    "bound the largest and effective size the smallest, over pairs of classes and folds (see "
+    "Capacity)"
 )
 
 OPEN_ROWS = 20
 """Cells from which on the table scrolls in a box of its own."""
 
 COLUMNS = (
-    "kernel", "C", "mean", "std", "support", "KKT", "gap", "VC bound", "effective size", "fits"
+    "kernel", "C", "mean", "std", "support", "tol reached", "gap", "VC bound", "effective size",
+    "fits",
 )  # fmt: skip
 
 LOW_RANK_COLUMNS = (
@@ -54,7 +56,7 @@ def grid(results: Results) -> Html:
         return section(title, words, maps, anchor="grid")
     low, high = grid_figure.score_range(results)
     folds = folds_of(results)
-    cell = f"a cell is one kernel at one {'rank and ' if results.low_rank else ''}C"
+    cell = f"a candidate is one kernel at one {'rank and ' if results.low_rank else ''}C"
     note = f"Mean {metric(results)} over {folds}; {cell}, {_chosen(results)} {_edges(results)}"
     more = [tag("p", words, class_="note") for words in (_units(results),) if words]
     alike = alike_words(results, low, high)
@@ -68,27 +70,27 @@ def _units(results: Results) -> str:
     if results.best.C_scaled is None:
         return ""
     return (
-        "The columns have C times the spread of the samples under each kernel (mean diagonal less "
-        "mean of its matrix): the same multiple is the same problem for a steep and a flat kernel. "
-        "C itself is in the table of all cells."
+        "The columns have C times the variance of the samples under each kernel (their mean "
+        "squared distance from their mean): the same multiple is the same problem for a steep and "
+        "a flat kernel. C itself is in the table of all candidates."
     )
 
 
 def _chosen(results: Results) -> str:
-    """Say what the outlined cell is."""
+    """Say what the outlined candidate is."""
     choice, best = results.choice, results.best
     if choice is None or choice.rule == HIGHEST:
-        return "the outlined cell is the best."
+        return "the outlined candidate is the best."
     error = f"one standard error ({choice.standard_error:.2g}, not paired)"
     highest = choice.highest
     if highest == best:
         return (
-            "the outlined cell has the highest mean, and no other within "
+            "the outlined candidate has the highest mean, and no other within "
             f"{error} of it has fewer support vectors."
         )
     return (
-        f"the outlined cell has the fewest support vectors of those within {error} of the highest "
-        f"mean, {score(highest.mean)} of {named(highest)}."
+        f"the outlined candidate has the fewest support vectors of those within {error} of the "
+        f"highest mean, {score(highest.mean)} of {named(highest)}."
     )
 
 
@@ -122,7 +124,7 @@ def search(results: Results) -> Html:
         (
             number,
             listed(trial.time_scales) or "–",
-            f"{listed(trial.C_scaled)} over the spread" if trial.C_scaled else listed(trial.C),
+            f"{listed(trial.C_scaled)} / variance" if trial.C_scaled else listed(trial.C),
             named(trial.best),
             score(trial.best.mean),
             trial.why,
@@ -209,7 +211,7 @@ def cells(results: Results) -> Html:
     rows = [row(results, cell) for cell in results.cells]
     if results.best.C_scaled is not None:
         place = head.index("C") + 1
-        head = (*head[:place], "C times spread", *head[place:])
+        head = (*head[:place], "C × variance", *head[place:])
         scaled = (brief(cell.C_scaled) for cell in results.cells)
         rows = [(*r[:place], s, *r[place:]) for r, s in zip(rows, scaled, strict=True)]
     long = " long" if len(rows) > OPEN_ROWS else ""
@@ -220,13 +222,13 @@ def cells(results: Results) -> Html:
         f"{', which scrolls' if long else ''}."
     )
     shown = table(head, rows, class_=f"numbers cells sortable{long}")
-    return section("All cells", note, shown, anchor="cells")
+    return section("All candidates", note, shown, anchor="cells")
 
 
 def _order(results: Results) -> str:
     """Say how the table of cells is sorted."""
     simplest = results.choice is not None and results.choice.rule != HIGHEST
-    return "Best first" if not simplest else "The chosen cell first, then by mean"
+    return "Best first" if not simplest else "The chosen candidate first, then by mean"
 
 
 def _low_rank_row(results: Results, cell: Cell) -> tuple[object, ...]:

@@ -21,7 +21,7 @@ from dhsk.results.parts import Results
 
 def classes(results: Results) -> Html:
     """Return precision and recall of every class, over the folds."""
-    note = "Best cell, each sample predicted by the fold that did not train on it."
+    note = "Best candidate, each sample predicted by the fold that did not train on it."
     note += _few_samples(results)
     sizes = np.array(results.class_counts)
     counts = np.array(results.confusion)
@@ -49,8 +49,8 @@ def _few_samples(results: Results) -> str:
 def confusion(results: Results) -> Html:
     """Return the confusion matrix, over the folds."""
     note = (
-        "Best cell again. Rows are true classes, columns predicted ones. Each cell holds the count "
-        "and its share of the true class; empty cells are zero."
+        "Best candidate again. Rows are true classes, columns predicted ones. Each cell holds the "
+        "count and its share of the true class; empty cells are zero."
     )
     matrix = _matrix(results, np.array(results.confusion), "Confusion matrix")
     return section("What was taken for what", note, matrix, anchor="confusion")

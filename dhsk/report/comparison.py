@@ -123,7 +123,7 @@ def _table(runs: Runs, links: Mapping[str, str]) -> Html:
             )
         )  # fmt: skip
     note = (
-        "The best cell of each run. The difference from the highest mean is paired: a mean of "
+        "The best candidate of each run. The difference from the highest mean is paired: a mean of "
         "differences fold by fold, ± its standard error, where the runs have the same folds. A "
         "difference within about two standard errors may be chance."
     )
@@ -144,8 +144,8 @@ def _folds(runs: Runs) -> Html:
     if not _same_scorer(runs):
         return Html()
     note = (
-        "The best cell of each run: a dot for each fold (first fold on top), a line at the mean, a "
-        "band of one standard deviation."
+        "The best candidate of each run: a dot for each fold (first fold on top), a line at the "
+        "mean, a band of one standard deviation."
     )
     first = next(iter(runs.values()))
     title = f"{capitalised(metric(first))} by fold"
@@ -217,7 +217,7 @@ def _facts(run: Results) -> dict[str, str]:
         "folds": run.folds.splitter,
         "scorer": run.scoring,
         "classifier": "exact" if run.low_rank is None else f"low rank, {run.low_rank.loss}",
-        "cells tried": whole(len(run.cells)),
+        "candidates": whole(len(run.cells)),
         "tolerance": f"{run.tol:g}",
         "class weight": str(settings.get("class_weight")),
         "dhsk": run.version,

@@ -59,8 +59,8 @@ def capacity(results: Results) -> Html:
     if len(set(sizes.values())) < 2:
         return Html()
     note = (
-        f"{CAPACITY} A mark is a cell, with the smallest size of all pairs of classes and folds. "
-        f"The best cell: {_bounds(results.best)}."
+        f"{CAPACITY} A mark is a candidate, with the smallest size of all pairs of classes and "
+        f"folds. The best candidate: {_bounds(results.best)}."
     )
     shown = figure_row([capacity_figure.capacity(results, sizes)])
     return section("Capacity", note, shown, anchor="capacity")
@@ -122,14 +122,14 @@ def refit(results: Results) -> Html:
         *(_exact(results, proof) if results.low_rank is None else low_rank.refit(results, proof)),
         ("time", duration(proof.seconds)),
     ]
-    note = "The best cell, fitted once more on the samples of all folds together: its certificate."
+    note = "The best candidate, fitted once more on the samples of all folds together."
     shown = table((), facts, class_="facts")
-    return section("Refit of the best cell", note, shown, anchor="refit")
+    return section("Refit of the best candidate", note, shown, anchor="refit")
 
 
 def _exact(results: Results, proof: Certificate) -> list[tuple[str, str]]:
     return [
-        ("KKT violation", f"{two_digits(proof.kkt)}; the tolerance is {results.tol:g}"),
+        ("tol reached", f"{two_digits(proof.kkt)}; tolerance {results.tol:g}"),
         ("duality gap", f"{two_digits(proof.gap)} of the primal objective"),
         ("support vectors", whole(proof.n_support or 0)),
         ("margin", brief(proof.margin)),

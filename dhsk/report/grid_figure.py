@@ -104,7 +104,7 @@ def _placed(cells: list[Cell], labels: list[str]) -> _Map:
         return _Map(labels, numbers, "number of the row's C, smallest first", place)
     scaled = any(c.C_scaled is not None for c in cells)
     place = {c: (labels.index(label(c)), penalties.index(c.penalty)) for c in cells}
-    axis = "C times the kernel's spread" if scaled else "C"
+    axis = "C × variance under the kernel" if scaled else "C"
     return _Map(labels, [penalty_text(C) for C in penalties], axis, place)
 
 
@@ -132,4 +132,4 @@ def _grid(
         if results.best in cells:
             outline(ax, *placed.place[results.best])
         described = "; ".join(f"{named(c)}: {score(c.mean)}" for c in cells[:3])
-        return picture.svg(f"Mean {metric(results)}, {name}", f"The best cells: {described}.")
+        return picture.svg(f"Mean {metric(results)}, {name}", f"The best candidates: {described}.")

@@ -57,7 +57,7 @@ def _tiles(results: Results) -> Html:
         _tile(f"mean {metric(results)}", score(best.mean), _comparison(results)),
         _tile("samples", whole(samples.n_samples), _features(results)),
         _tile("classes", whole(len(results.classes)), _class_sizes(results)),
-        _tile("grid cells", whole(len(results.cells)), f"{fits} on the folds"),
+        _tile("candidates", whole(len(results.cells)), f"{fits} on the folds"),
         *(_exact_tiles(results) if results.low_rank is None else _low_rank_tiles(results)),
         _tile("total time", duration(results.seconds.total), shared),
         class_="tiles",
@@ -68,8 +68,8 @@ def _exact_tiles(results: Results) -> tuple[Html, ...]:
     best = results.best
     asked = f"how far the worst fit is from its optimum; tolerance {results.tol:g}"
     return (
-        _tile("support vectors", whole(best.n_support or 0), "best cell, mean over folds"),
-        _tile("KKT violation", two_digits(best.kkt), asked),
+        _tile("support vectors", whole(best.n_support or 0), "best candidate, mean over folds"),
+        _tile("tol reached", two_digits(best.kkt), asked),
         _tile("mean recall", score(_mean_recall(results)), "every class counts the same"),
     )
 
@@ -79,10 +79,12 @@ def _low_rank_tiles(results: Results) -> tuple[Html, ...]:
     best = results.best
     return (
         _tile(
-            "features", whole(best.rank or 0), f"best cell, landmarks by {low_rank.chosen(results)}"
+            "features",
+            whole(best.rank or 0),
+            f"best candidate, landmarks by {low_rank.chosen(results)}",
         ),
         _tile("trace error", brief(best.trace_error), "of the kernel, not in the features"),
-        _tile("gradient", two_digits(best.gradient), "of that at zero; best cell, worst fold"),
+        _tile("gradient", two_digits(best.gradient), "of that at zero; best candidate, worst fold"),
     )
 
 

@@ -24,7 +24,7 @@ def reproduce(results: Results) -> Html:
     command = _commands(results)
     if command:
         parts += [tag("h3", "On the command line"), code(command)]
-    return section("Code for the best cell", note, *parts, anchor="reproduce")
+    return section("Code for the best candidate", note, *parts, anchor="reproduce")
 
 
 def _python(results: Results) -> str:
@@ -152,7 +152,7 @@ def _commands(results: Results) -> str:
     return (
         f"dhsk train {samples} --labels LABELS {given} --out best.dhsk\n"
         "dhsk predict best.dhsk NEW_SAMPLES --out predicted.csv\n"
-        f"dhsk cv {samples} --labels LABELS {given} {folds}{scoring} --out best-cell"
+        f"dhsk cv {samples} --labels LABELS {given} {folds}{scoring} --out best"
     )
 
 

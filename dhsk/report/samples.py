@@ -14,9 +14,9 @@ def roc(results: Results) -> Html:
     two = len(results.classes) == 2
     what = f"{curves[0].positive} against the other" if two else "each class against the rest"
     note = (
-        f"Best cell, {what}: how many samples of the class are found (up) at what rate of false "
-        "alarms (right), as the threshold of the decision moves. Each sample is decided by the "
-        "fold that did not train on it. 1 is the best area under a curve, 0.5 that of guessing."
+        f"Best candidate, {what}: how many samples of the class are found (up) at what rate of "
+        "false alarms (right), as the threshold of the decision moves. Each sample is decided by "
+        "the fold that did not train on it. 1 is the best area under a curve, 0.5 that of guessing."
     )
     parts = [figure_row([roc_figure.roc(curves)])]
     if len(curves) > roc_figure.NAMED:
@@ -38,8 +38,8 @@ def picture(results: Results) -> Html:
     note = (
         f"Kernel PCA of {which} under the best kernel: the plane in which they differ most, with "
         f"{together} of their variance. The classifier uses all other directions too, so classes "
-        "that overlap here may be apart. Rings are samples that the best cell took for another "
-        "class while they were held out."
+        "that overlap here may be apart. Rings are samples that the best candidate took for "
+        "another class while they were held out."
     )
     shown = figure_row([map_figure.sample_map(results, found)])
     return section("The samples in a plane", note, shown, anchor="map")
@@ -66,8 +66,8 @@ def mistakes(results: Results) -> Html:
     some = len(found.wrong) < found.n_wrong
     listed = f", of which {len(found.wrong)} are listed" if some else ""
     note = (
-        f"{count_of(found.n_wrong, 'sample')} that the best cell took for another class{listed}; "
-        "rows count from 0."
+        f"{count_of(found.n_wrong, 'sample')} that the best candidate took for another "
+        f"class{listed}; rows count from 0."
     )
     if sure:
         note += (

@@ -30,11 +30,11 @@ def warning(results: Results) -> Html:
     cells, n = _cells(results), results.unfinished(*results.cells)
     stopped = []
     if n:
-        among = ", the best cell's among them," if results.unfinished(results.best) else ""
+        among = ", the best candidate's among them," if results.unfinished(results.best) else ""
         share = f"{whole(n)} of {count_of(len(results.rows), 'fit')} on the folds"
-        stopped.append(f"{share} ({count_of(len(cells), 'cell')}){among}")
+        stopped.append(f"{share} ({count_of(len(cells), 'candidate')}){among}")
     if _refit_stopped(results):
-        stopped.append("the refit of the best cell")
+        stopped.append("the refit of the best candidate")
     if not stopped:
         return Html()
     words = capitalised(f"{' and '.join(stopped)} did not converge. ")
@@ -51,8 +51,10 @@ def unfinished(results: Results) -> Html:
     if cells:
         content.append(_table(results, cells))
     if len(cells) > _SHOWN:
-        more = count_of(len(cells) - _SHOWN, "other cell")
-        content.append(tag("p", f"And {more}, marked in the table of all cells.", class_="note"))
+        more = count_of(len(cells) - _SHOWN, "other candidate")
+        content.append(
+            tag("p", f"And {more}, marked in the table of all candidates.", class_="note")
+        )
     return section("Fits that did not converge", _meaning(results), *content, anchor=ANCHOR)
 
 
@@ -66,7 +68,7 @@ def _refit_stopped(results: Results) -> bool:
 
 def _table(results: Results, cells: list[Cell]) -> Html:
     exact = results.low_rank is None
-    head = ("kernel", "C", "fits", "worst KKT" if exact else "worst gradient", "mean")
+    head = ("kernel", "C", "fits", "tol reached" if exact else "worst gradient", "mean")
     rows = []
     for cell in cells[:_SHOWN]:
         fits = f"{results.unfinished(cell)} of {len(results.rows_of[cell.point])}"
@@ -88,12 +90,12 @@ def _meaning(results: Results) -> str:
         return (
             "The solver stopped while the gradient was above the tolerance, "
             f"{low_rank.tolerance(results)}. The scores of these fits may be off; they win only "
-            "where no other cell has converged."
+            "where no other candidate has converged."
         )
     return (
-        "The solver stopped while the KKT violation, which says how far a fit is from its "
-        f"optimum, was above the tolerance of {results.tol:g}. The scores and bounds of these fits "
-        "may be off; they win only where no other cell has converged."
+        "The solver stopped while the violation of the optimality conditions, how far a fit is "
+        f"from its optimum, was above the tolerance of {results.tol:g}. The scores and bounds of "
+        "these fits may be off; they win only where no other candidate has converged."
     )
 
 
@@ -106,13 +108,13 @@ def _ways_out(results: Results, cells: list[Cell]) -> list[str]:
         rival = max(cells, key=lambda cell: cell.mean)
         if rival.mean <= best.mean:
             ways.append(
-                f"Nothing, if you only want a model: the best cell that converged, {named(best)}, "
-                f"scores {score(best.mean)}, and none of these scores more."
+                "Nothing, if you only want a model: the best candidate that converged, "
+                f"{named(best)}, scores {score(best.mean)}, and none of these scores more."
             )
         large = _too_large(cells, sound)
         if large is not None:
             ways.append(
-                f"Leave out C from {penalty_text(large)} on: all cells that converged have a "
+                f"Leave out C from {penalty_text(large)} on: all candidates that converged have a "
                 "smaller one."
             )
     worst = max((_violation(cell) for cell in cells), default=0.0)

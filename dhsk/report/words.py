@@ -120,10 +120,10 @@ def cell_words(cell: Cell) -> str:
 
 
 def penalty_words(point: GridPoint) -> str:
-    """Return the penalty: C = 10, or C = 38480 (5 over the spread)."""
+    """Return the penalty: C = 10, or C = 38480 (5 / variance)."""
     if point.C_scaled is None:
         return f"C = {point.C:g}"
-    return f"C = {penalty_text(point.C)} ({point.C_scaled:g} over the spread)"
+    return f"C = {penalty_text(point.C)} ({point.C_scaled:g} / variance)"
 
 
 def kernel_words(cell: Cell) -> str:

@@ -36,7 +36,7 @@ class LowRank:
     >>> X, y = load_wine(return_X_y=True)
     >>> found = dhsk.cross_validate(X, y, time_scale=0.3, C=10, low_rank=dhsk.LowRank([20, 80]))
     >>> found
-    CvResult(best: heat s=0.3, rank 20, C = 10; mean accuracy 0.949; 2 cells, 5 folds)
+    CvResult(best: heat s=0.3, rank 20, C = 10; mean accuracy 0.949; 2 candidates, 5 folds)
     """
 
     rank: int | Sequence[int]

@@ -123,4 +123,4 @@ class HeldOutPredictions:
         for point in self.cells:
             if (point.label, point.C, point.rank) == (label, C, rank):
                 return self.of(point)
-        raise InputError(f"no cell of the grid is {label!r} with C = {C:g}: see summary_")
+        raise InputError(f"no candidate of the grid is {label!r} with C = {C:g}: see summary_")

@@ -137,7 +137,7 @@ class CvResult(Results):
         if self.model_ is None:
             raise AttributeError(
                 "best_estimator_ is there after cross_validate(..., refit=True) only: the best "
-                "cell was not fitted on all samples"
+                "candidate was not fitted on all samples"
             )
         # Estimators stand above this room; the package's front door knows them.
         front: Any = import_module("dhsk")
@@ -162,7 +162,7 @@ class CvResult(Results):
     def __repr__(self) -> str:
         return (
             f"CvResult(best: {named(self.best)}; mean {metric(self)} {score(self.best.mean)}; "
-            f"{len(self.summary)} cells, {self.folds.n} folds)"
+            f"{len(self.summary)} candidates, {self.folds.n} folds)"
         )
 
     def _repr_html_(self) -> str:

@@ -113,11 +113,11 @@ def next_scales(
         smaller = [scale for scale in _rounded(best / 2**0.5, best / 2) if scale >= least]
         if not smaller:
             return [], f"ended: below {best:g} the kernel is not proven"
-        return smaller, f"{best:g} was the smallest: smaller ones"
+        return smaller, f"{best:g} was the smallest: now smaller ones"
     if place == len(scales) - 1 and not linear(best):
         larger = _rounded(best * 2**0.5, best * 2)
         kept = larger[:1] if linear(larger[0]) else larger
-        return kept, f"{best:g} was the largest: larger ones"
+        return kept, f"{best:g} was the largest: now larger ones"
     around = [
         (low * high) ** 0.5
         for low, high in pairwise(scales[place - 1 : place + 2])
@@ -128,7 +128,7 @@ def next_scales(
         first = next(scale for scale in scales if linear(scale))
         flat = f"from {first:g} on the kernel is linear, and larger times change nothing; "
     if not around:
-        return [], f"ended: {flat}{best:g} has close neighbours"
+        return [], f"ended: {flat}the neighbours of time scale {best:g} were tried, and are close"
     return _rounded(*around), f"{flat}between {best:g} and its neighbours"
 
 

@@ -120,7 +120,7 @@ class Stages:
         first = self._run(wanted.kernels, wanted)
         if not wanted.look:
             return
-        self._note(first, "where the spread of the samples is 0.9 to 0.1")
+        self._note(first, "where the variance of the samples under the kernel is 0.9 to 0.1")
         self._other_times(wanted)
         if wanted.extend:
             self._other_penalties(wanted)
@@ -186,7 +186,7 @@ class Stages:
                 kernels = [self._kernels[cell.label] for cell in cells]
                 end = "largest" if further[0] > cells[0].penalty else "smallest"
                 names = ", ".join(cell.label for cell in cells)
-                why = f"the {end} C was the best of {names}: {end[:-3]}er ones"
+                why = f"the {end} C was the best of {names}: now {end[:-3]}er ones"
                 self._note(self._run(kernels, wanted, further), why)
             if not asked:
                 return

@@ -85,7 +85,7 @@ def test_the_printed_table_has_ranks(cv: Any, digits: Any) -> None:
         ["cosine", "50", "1", "0.5010", "0.0061", "0.14", "2.1e-04"],
         ["heat s=1", "50", "1", "0.4910", "0.0061", "0.13", "2.1e-04"],
     ]
-    assert "(the best cell of each kernel and rank; all 6 in results.csv)" in out
+    assert "(the best candidate of each kernel and rank; all 6 in results.csv)" in out
     assert "best:   cosine, rank 100, C = 1: mean accuracy 0.5210 over 5 folds" in out
     assert "beware: 15 fits did not reach the tolerance of 0.001" in out
     assert "What a larger rank brings" in Path("o/report.html").read_text()

@@ -100,7 +100,7 @@ def test_the_commands_on_the_page_give_the_best_cell_again(
         where = ["--cluster", address] if words[0] == "cv" else []
         assert run(*words, *where)[0] == DONE
     best = json.loads(Path("o/results.json").read_text())["best"]
-    again = json.loads(Path("best-cell/results.json").read_text())
+    again = json.loads(Path("best/results.json").read_text())
     assert len(again["summary"]) == 1
     assert (again["best"]["label"], again["best"]["mean"]) == (best["label"], best["mean"])
     assert len(Path("predicted.csv").read_text().splitlines()) >= 60

@@ -197,14 +197,14 @@ def test_a_winner_at_the_end_of_the_grid_is_pointed_out(
 def test_a_long_table_scrolls(page: Any, results: Any, page_of: Any) -> None:
     """More than twenty cells stand in a box of their own; none is left out."""
     longer = page_of(results(C=tuple(float(c) for c in range(4, 12))))
-    assert longer.text.split("All cells")[1].count("heat s=") == 24
+    assert longer.text.split("All candidates")[1].count("heat s=") == 24
     assert "numbers cells sortable long" in longer.values("class")
     assert "numbers cells sortable" in page.values("class")
 
 
 def test_cells_are_sorted_best_first(page: Any) -> None:
     """The table of cells runs from the best mean to the worst."""
-    table = page.text.split("All cells")[1]
+    table = page.text.split("All candidates")[1]
     assert table.index("0.928") < table.index("0.640") < table.index("0.500")
 
 

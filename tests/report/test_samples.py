@@ -30,7 +30,9 @@ def test_all_three_are_on_the_page(results: Any, page_of: Any) -> None:
     assert "3 samples, 1 of them taken for another class." in page.words
     assert "component 1 (25 % of the variance)" in page.words
     assert "sample row class taken for how sure doc-7 7 course faculty 1.23" in page.text
-    assert "2 samples that the best cell took for another class; rows count from 0" in page.text
+    assert (
+        "2 samples that the best candidate took for another class; rows count from 0" in page.text
+    )
 
 
 def test_without_them_there_are_no_sections(page: Any) -> None:
@@ -57,7 +59,10 @@ def test_no_mistakes_are_told(results: Any, page_of: Any) -> None:
 def test_of_many_mistakes_some_are_listed(results: Any, page_of: Any) -> None:
     """The count is that of all."""
     text = page_of(results(examined=examined(n_wrong=1234))).text
-    assert "1,234 samples that the best cell took for another class, of which 2 are listed" in text
+    assert (
+        "1,234 samples that the best candidate took for another class, of which 2 are listed"
+        in text
+    )
 
 
 def test_many_curves_have_a_table(results: Any, page_of: Any) -> None:

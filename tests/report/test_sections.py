@@ -134,8 +134,8 @@ def test_the_table_has_gap_and_bounds(results: Any, page_of: Any) -> None:
     """Duality gap, VC bound and effective sample size of a cell stand in its row."""
     data = results()
     data["summary"][6] |= {"gap": 0.0123, "vc": 4321, "effective": 1.75}
-    table = page_of(data).text.split("All cells")[1]
-    assert "support KKT gap VC bound effective size fits" in table
+    table = page_of(data).text.split("All candidates")[1]
+    assert "support tol reached gap VC bound effective size fits" in table
     assert "heat s=1 10 0.928 0.006 1,240 0.00093 0.012 4,321 1.75 6.1 s" in table
 
 
@@ -143,12 +143,12 @@ def test_fits_that_did_not_converge_are_told(results: Any, page_of: Any, page: A
     """The head counts the fits and says what helps; the table marks their cells."""
     assert "converge" not in page.text
     text = page_of(stopped(results(tol=0.002), "heat s=0.7", 100.0, folds=2)).text
-    head, table = text.split("Every kernel at every C")[0], text.split("All cells")[1]
-    assert "2 of 60 fits on the folds (1 cell) did not converge." in head
-    told = text.split("Fits that did not converge")[1].split("All cells")[0]
+    head, table = text.split("Every kernel at every C")[0], text.split("All candidates")[1]
+    assert "2 of 60 fits on the folds (1 candidate) did not converge." in head
+    told = text.split("Fits that did not converge")[1].split("All candidates")[0]
     assert "was above the tolerance of 0.002" in told
     assert "heat s=0.7 100 2 of 5 0.00093 0.600" in told
-    assert "Nothing, if you only want a model: the best cell that converged, heat s=1" in told
+    assert "Nothing, if you only want a model: the best candidate that converged, heat s=1" in told
     assert "with --tol 0.001 (tol=0.001 in Python) these fits count as converged" in told
     assert "more memory (--memory) also helps" in told
     assert "heat s=0.7 2 of 5 fits not converged 100 0.600" in table
@@ -160,11 +160,11 @@ def test_a_best_cell_that_did_not_converge_is_told(results: Any, page_of: Any) -
     """The head says that the winner itself is in doubt, on the folds and in its refit."""
     data = stopped(results(refit=REFIT | {"converged": False}), "heat s=1", 10.0, folds=5)
     text = page_of(data).text
-    said = "5 of 60 fits on the folds (1 cell), the best cell's among them, and the refit of the"
-    assert f"{said} best cell did not converge" in text
-    assert "converged no" in text.split("Refit of the best cell")[-1]
+    said = "5 of 60 fits on the folds (1 candidate), the best candidate's among them, and the"
+    assert f"{said} refit of the best candidate did not converge" in text
+    assert "converged no" in text.split("Refit of the best candidate")[-1]
     only = page_of(results(refit=REFIT | {"converged": False})).text
-    assert "The refit of the best cell did not converge" in only
+    assert "The refit of the best candidate did not converge" in only
 
 
 @pytest.mark.slow
@@ -173,8 +173,8 @@ def test_capacity_shows_a_mark_for_every_cell(results: Any, written: Any, page_o
     data = results(("heat s=1", "cosine"))
     page = page_of(data)
     text = page.text.split("Capacity")[1]
-    assert "8 cells, coloured by kernel." in text
-    assert "The best cell: margin 0.0625, VC bound 258, effective sample size 2.35." in text
+    assert "8 candidates, coloured by kernel." in text
+    assert "The best candidate: margin 0.0625, VC bound 258, effective sample size 2.35." in text
     assert "upper bound" in text
     assert "lower bound" in text
     assert {"heat", "cosine", "best", "effective sample size"} <= set(page.words)
@@ -199,9 +199,9 @@ def test_cells_without_a_size_have_no_mark(results: Any, page_of: Any) -> None:
     data = results()
     data["summary"][6] |= {"effective": None, "vc": None, "margin": None}
     page = page_of(data)
-    assert "11 cells, coloured by kernel." in page.words
+    assert "11 candidates, coloured by kernel." in page.words
     assert "best" not in page.words
-    assert "The best cell: margin –, VC bound –, effective sample size –." in page.text
+    assert "The best candidate: margin –, VC bound –, effective sample size –." in page.text
 
 
 def test_a_long_range_of_capacity_is_logarithmic(results: Any, page_of: Any) -> None:
@@ -229,9 +229,9 @@ def test_the_held_out_test_is_shown(full: Any) -> None:
 
 def test_the_refit_has_its_certificate(full: Any) -> None:
     """Each number of the refit is told, with the tolerance that was asked for."""
-    text = full.text.split("Refit of the best cell")[1]
+    text = full.text.split("Refit of the best candidate")[1]
     assert (
-        "converged yes KKT violation 0.0008; the tolerance is 0.001 duality gap 0.0003 of the "
+        "converged yes tol reached 0.0008; tolerance 0.001 duality gap 0.0003 of the "
         "primal objective support vectors 310 margin 0.021 VC bound 1,210 effective sample size "
         "4.1 time 12.1 s"
     ) in text
@@ -250,7 +250,7 @@ def test_parts_that_are_not_there_are_left_out(
     results: Any, written: Any, full_source: str
 ) -> None:
     """Without test, refit and search, or with None for them, there is no trace of them."""
-    absent = {"Held-out test", "Refit of the best cell", "What was tried"}
+    absent = {"Held-out test", "Refit of the best candidate", "What was tried"}
     text = written(results())
     assert absent.isdisjoint(sections(text))
     assert "held-out" not in text
@@ -310,13 +310,13 @@ def test_grid_of_a_search_is_a_rectangle(results: Any, page_of: Any) -> None:
     words = page.words
     figure = words[words.index("Mean accuracy, heat") :]
     figure = figure[: figure.index("What was tried")]
-    assert "C times the kernel's spread" in figure
+    assert "C × variance under the kernel" in figure
     shown = [word.strip() for word in figure if word.strip()]
     # Every kernel at every C: none is left out, and nothing but its score is in a cell.
     assert sum(re.fullmatch(r"0\.\d{3}", word) is not None for word in shown) == 12
     columns = sorted(word for word in shown if word in ("0.5", "1.5", "5"))
     assert columns == ["0.5", "0.5", "1.5", "5"]
-    table = page.text.split("All cells")[1]
+    table = page.text.split("All candidates")[1]
     assert {"1e13", "500000"} <= set(table.split())
 
 
@@ -334,22 +334,22 @@ def test_a_grid_of_many_C_is_no_empty_map(results: Any, page_of: Any) -> None:
 def test_choice_within_one_standard_error_is_told(results: Any, page_of: Any) -> None:
     """Why the cell with the highest mean did not win, where the search ended, and raw C."""
     text = page_of(scaled_results(results)).text
-    assert "Best: heat kernel at time scale 1, C = 3 (1.5 over the spread)" in text
+    assert "Best: heat kernel at time scale 1, C = 3 (1.5 / variance)" in text
     assert (
-        "the outlined cell has the fewest support vectors of those within one standard error "
-        "(0.003, not paired) of the highest mean, 0.960 of heat s=4, C = 1e13 (5 over the spread)."
+        "the outlined candidate has the fewest support vectors of those within one standard error "
+        "(0.003, not paired) of the highest mean, 0.960 of heat s=4, C = 1e13 (5 / variance)."
     ) in text
     assert "The search ended: from 2 on the kernel is linear" in text
-    assert "0.5, 1.5, 5 over the spread" in text
+    assert "0.5, 1.5, 5 / variance" in text
     assert "largest time scale" not in text
-    assert "C times spread" in text
-    assert "The chosen cell first, then by mean" in text
+    assert "C × variance" in text
+    assert "The chosen candidate first, then by mean" in text
 
 
 def test_older_results_have_no_choice(results: Any, page_of: Any) -> None:
     """A results.json from before is shown as it was."""
     text = page_of(results()).text
-    assert "the outlined cell is the best" in text
+    assert "the outlined candidate is the best" in text
     assert "spread of the samples" not in text
 
 
@@ -357,7 +357,7 @@ def test_cells_that_cannot_be_told_apart_are_named(results: Any, page_of: Any) -
     """Dots mark them, and words say that they differ by less than a colour can show."""
     data = scaled_results(results)
     page = page_of(data)
-    said = "The 2 cells with a dot are within one standard error of the highest mean"
+    said = "The 2 candidates with a dot are within one standard error of the highest mean"
     paired = "that of differences paired over the folds as in the decision"
     assert f"{said}, {paired}: these folds cannot tell them apart" in page.text
     assert "Their means differ by 0.002, too little for a colour to show." in page.text
@@ -375,7 +375,7 @@ def test_code_for_the_best_cell(results: Any, page_of: Any, page: Any) -> None:
     text = page_of(data).text
     assert "kernel=dhsk.GaussianKernel(2), class_weight='balanced').fit" in text
     assert "dhsk train 'my counts.npz' --labels LABELS --kernel gaussian --sigma 2 --C 10" in text
-    assert "--class-weight balanced --folds 5 --seed 7 --out best-cell" in text
+    assert "--class-weight balanced --folds 5 --seed 7 --out best" in text
 
 
 def scores_by_fold(data: Any, scores: dict[str, list[float]]) -> Any:
@@ -421,4 +421,4 @@ def test_what_the_decision_compares_is_shown(results: Any, page_of: Any) -> None
 def test_dots_have_the_standard_error_of_the_decision(results: Any, page_of: Any) -> None:
     """The cosine kernel is within the error of the mean, but not within that of differences."""
     page = page_of(scores_by_fold(results(list(BY_FOLD), C=(1.0,)), BY_FOLD))
-    assert "The 2 cells with a dot are within one standard error" in page.text
+    assert "The 2 candidates with a dot are within one standard error" in page.text

@@ -126,7 +126,7 @@ def test_results_of_a_file_have_none(tmp_path: Path) -> None:
     """A results.json has no predictions, and an unknown cell is named."""
     X, y = digits(2)
     result = dhsk.cross_validate(X, y, kernels=KERNELS[0], C=1, cv=4)
-    with pytest.raises(dhsk.InputError, match="no cell of the grid is 'cosine' with C = 3"):
+    with pytest.raises(dhsk.InputError, match="no candidate of the grid is 'cosine' with C = 3"):
         result.out_of_fold({"label": "cosine", "C": 3.0})
     result.to_json(tmp_path / "results.json")
     with pytest.raises(dhsk.InputError, match="read from a file has no predictions"):

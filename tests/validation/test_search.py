@@ -38,8 +38,8 @@ def hill(top: float, scales: Any = FIRST) -> dict[float, float]:
     ("top", "stage", "expected", "why"),
     [
         (1.0, 1, [0.84, 1.2], "between 1 and its neighbours"),
-        (0.5, 1, [0.25, 0.35], "0.5 was the smallest: smaller ones"),
-        (2.0, 1, [2.8, 4.0], "2 was the largest: larger ones"),
+        (0.5, 1, [0.25, 0.35], "0.5 was the smallest: now smaller ones"),
+        (2.0, 1, [2.8, 4.0], "2 was the largest: now larger ones"),
         (1.0, 4, [], "ended after 4 rounds"),
     ],
 )
@@ -52,7 +52,7 @@ def test_close_neighbours_end_it() -> None:
     """A hill that is flat to 15 % of the time is at its top."""
     assert next_scales(hill(1.0, (0.9, 1.0, 1.1)), 2, never) == (
         [],
-        "ended: 1 has close neighbours",
+        "ended: the neighbours of time scale 1 were tried, and are close",
     )
 
 
