@@ -39,7 +39,9 @@ if TYPE_CHECKING:
         GramMatrices,
         GramMatrix,
         GramView,
+        MeanDiscrepancy,
         compute_gram,
+        maximum_mean_discrepancy,
         open_gram,
         repair_gram,
     )
@@ -86,7 +88,8 @@ _HOME = {
         "NystromSVC", "ProjectiveMap", "TfidfMap",
     ],
     "gram": [
-        "GramMatrices", "GramMatrix", "GramView", "compute_gram", "open_gram", "repair_gram",
+        "GramMatrices", "GramMatrix", "GramView", "MeanDiscrepancy", "compute_gram",
+        "maximum_mean_discrepancy", "open_gram", "repair_gram",
     ],
     "gram.embeddings": ["diffusion_map", "empirical_map", "mercer_map"],
     "kernels": [
@@ -115,12 +118,12 @@ __all__ = [
     "HeatSpectralClustering", "HeatTimeDerivative", "HyperbolicHeatKernel",
     "HypersphericalMap", "IncompleteStoreError",
     "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel", "LowRank",
-    "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel", "Progress",
-    "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "Spectrum", "StoreError",
+    "MeanDiscrepancy", "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel",
+    "Progress", "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "Spectrum", "StoreError",
     "StoreMismatchError", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect",
     "cross_validate", "diffusion_map", "empirical_map", "hyperspherical_map", "learning_curve",
-    "mercer_map", "multinomial_map", "open_gram", "open_samples", "projective_map", "read_labels",
-    "repair_gram", "representatives", "spectrum_counts",
+    "maximum_mean_discrepancy", "mercer_map", "multinomial_map", "open_gram", "open_samples",
+    "projective_map", "read_labels", "repair_gram", "representatives", "spectrum_counts",
 ]  # fmt: skip
 
 

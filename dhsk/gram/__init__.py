@@ -1,9 +1,19 @@
 """Gram matrices, computed by tiles with Dask, stored in zarr, and read as needed."""
 
 from dhsk.gram.compute import compute_gram
+from dhsk.gram.discrepancy import MeanDiscrepancy, maximum_mean_discrepancy
 from dhsk.gram.matrices import GramMatrices
 from dhsk.gram.matrix import GramMatrix, open_gram
 from dhsk.gram.operations import GramView
 from dhsk.gram.repair import repair_gram
 
-__all__ = ["GramMatrices", "GramMatrix", "GramView", "compute_gram", "open_gram", "repair_gram"]
+__all__ = [
+    "GramMatrices",
+    "GramMatrix",
+    "GramView",
+    "MeanDiscrepancy",
+    "compute_gram",
+    "maximum_mean_discrepancy",
+    "open_gram",
+    "repair_gram",
+]

@@ -10,6 +10,7 @@ from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError
 from dhsk.execution.folder import TemporaryPlace
 from dhsk.gram.derive import check_derivable, check_digits
+from dhsk.gram.distances import Side, marks_of, side_of
 from dhsk.gram.held_tiles import HeldTiles
 from dhsk.gram.notebook import notebook_html
 from dhsk.gram.operations import Operations
@@ -168,6 +169,17 @@ class GramMatrix(Operations):
         if self.symmetric and self.kernel.unit_diagonal:
             return np.ones(self.shape[0], self.dtype)
         return super().diagonal()
+
+    @cached_value
+    def _sides(self) -> tuple[Side, Side]:
+        if not self.symmetric:
+            rows, cols = (side_of(self._store.samples, s, self.kernel) for s in ("rows", "cols"))
+            return rows, cols
+        side = Side(self._exact_diagonal()[0], self._marks())
+        return side, side
+
+    def _marks(self) -> NDArray[np.uint64]:
+        return marks_of(self._store.samples, "rows", self.kernel)
 
     # Samples and checksums
 

@@ -1,4 +1,4 @@
-"""Operations on the features behind a Gram matrix, and its centred and normalised views."""
+"""Operations on Gram matrices: their centred and normalised views, which have all of them."""
 
 from abc import abstractmethod
 from typing import Any, ClassVar, Final, Self
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from dhsk.arrays import Floats
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
+from dhsk.gram.features import FeatureGeometry
 from dhsk.gram.passes import checked_vectors
 from dhsk.gram.spectra import Spectra
 from dhsk.gram.storage.store import GramStore
@@ -18,7 +19,7 @@ ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
 """Bound on the relative error of the few additions in an entry of a centred matrix."""
 
 
-class Operations(Spectra):
+class Operations(FeatureGeometry, Spectra):
     """Operations of `GramMatrix` and of its views."""
 
     def centered(self) -> "GramView":
@@ -82,21 +83,6 @@ class Operations(Spectra):
         """
         return NormalizedView(self._square("normalised"))
 
-    def _square(self, what: str) -> "Operations":
-        """The matrix itself, or InputError if rows and columns are not the same samples."""
-        if not self.symmetric:
-            n, m = self.shape
-            raise InputError(
-                f"only a matrix of samples with themselves can be {what}, but this one is of {n} "
-                f"samples with {m} others: compute it without Y"
-            )
-        return self
-
-    def _exact_diagonal(self) -> tuple[Floats, Floats]:
-        """Diagonal in float64, (N,), and a bound on what views have rounded in it."""
-        diagonal = self.diagonal().astype(np.float64)
-        return diagonal, np.zeros_like(diagonal)
-
 
 class GramView(Operations):
     """A symmetric Gram matrix, centred or normalised: values of another one, adjusted on reading.
@@ -128,6 +114,9 @@ class GramView(Operations):
     def __getstate__(self) -> dict[str, Any]:
         """The matrix and the numbers of its samples, so that no worker makes a pass for them."""
         return {"base": self.base, "_margin": self._margin}
+
+    def _marks(self) -> NDArray[np.uint64]:
+        return self.base._marks()
 
     def __repr__(self) -> str:
         """What it is a view of."""
@@ -196,6 +185,10 @@ class CenteredView(GramView):
 
     def _product(self, V: Floats) -> Floats:
         return centred(self.base @ centred(V))
+
+    def _translated(self) -> FeatureGeometry:
+        translated: FeatureGeometry = self.base._translated()
+        return translated
 
     def centered(self) -> GramView:
         """Return this view, as centring is idempotent."""

@@ -28,6 +28,39 @@ def grouped(tiles: Iterable[tuple[int, int]], edge: int) -> list[Group]:
     return [tuple(group) for group in groups.values()]
 
 
+def over_groups(
+    function: Callable[..., Result],
+    source: SourceOfTiles,
+    tiling: Tiling,
+    arguments: Callable[[Group, slice, slice], tuple[Any, ...]],
+) -> Iterator[Result]:
+    """Call a function for each group of tiles, as tasks: one pass over the matrix.
+
+    Parameters
+    ----------
+    function
+        Called as ``function(source, tiling, group, *arguments)``; it reads each tile once.
+    source, tiling
+        The matrix. Each task is given the part of the source that it needs.
+    arguments
+        Further arguments of a group's task, from the group and the rows and columns that it
+        covers. It is called when the task is about to start, when earlier results are known.
+
+    Yields
+    ------
+    Result
+        Results in the order of the groups on all executors, so that sums of them have the same
+        bits everywhere.
+    """
+
+    def tasks() -> Iterator[tuple[Any, ...]]:
+        for group in grouped(tiling.tiles(), LARGEST_GROUP):
+            rows, cols = extent(tiling, group)
+            yield source.part(rows, cols), tiling, group, *arguments(group, rows, cols)
+
+    yield from _run(function, tasks())
+
+
 def multiply(
     source: SourceOfTiles, tiling: Tiling, V: ArrayLike, dtype: Any, *, transposed: bool = False
 ) -> NDArray[Any]:
@@ -59,17 +92,14 @@ def _multiply_columns(
     """Products with V, (M, k), in its type."""
     n_out = tiling.n_cols if transposed else tiling.n_rows
     result = np.zeros((len(source.kernels), n_out, V.shape[1]), V.dtype)
-    groups = grouped(tiling.tiles(), LARGEST_GROUP)
 
-    def tasks() -> Iterator[tuple[Any, ...]]:
-        for group in groups:
-            rows, cols = extent(tiling, group)
-            forward = None if transposed else (cols, V[cols])
-            mirrored = tiling.symmetric and any(i != j for i, j in group)
-            backward = (rows, V[rows]) if transposed or mirrored else None
-            yield source.part(rows, cols), tiling, group, forward, backward, V.dtype
+    def arguments(group: Group, rows: slice, cols: slice) -> tuple[Any, ...]:
+        forward = None if transposed else (cols, V[cols])
+        mirrored = tiling.symmetric and any(i != j for i, j in group)
+        backward = (rows, V[rows]) if transposed or mirrored else None
+        return forward, backward, V.dtype
 
-    for parts in _run(_multiply_group, tasks()):
+    for parts in over_groups(_multiply_group, source, tiling, arguments):
         for part, values in parts:
             result[:, part] += values
     return result

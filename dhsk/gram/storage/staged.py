@@ -43,6 +43,10 @@ class StagedSamples:
         """The store's sides: rows and, if rectangular, columns."""
         return ("rows",) if self._header.symmetric else ("rows", "cols")
 
+    def count(self, side: Side) -> int:
+        """Number of samples of a side."""
+        return self._header.n_rows if side == "rows" else self._header.n_cols
+
     def has(self, side: Side) -> bool:
         """Whether all samples of a side are stored."""
         return attributes_of(self.path / side).get("complete") is True

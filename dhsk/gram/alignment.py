@@ -1,0 +1,57 @@
+"""How well a kernel agrees with labels."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dhsk.arrays import Floats
+from dhsk.errors import InputError
+from dhsk.gram.moments import DenseVectors, moments
+from dhsk.gram.storage.tiling import Tiling
+from dhsk.gram.tiles import SourceOfTiles
+from dhsk.gram.views import centred
+
+MOST_CLASSES: Final = 10_000
+"""Most classes of labels: each is a vector of numbers."""
+
+
+def alignment(source: SourceOfTiles, tiling: Tiling, y: ArrayLike) -> float:
+    """Centred alignment of a symmetric matrix with labels; see `Operations.alignment`."""
+    Y = centred(target_columns(y, tiling.n_rows))
+    target = float(np.linalg.norm(Y.T @ Y))
+    if target == 0:
+        raise InputError("y is the same for all samples, so that nothing is aligned with it")
+    found = moments(source, tiling, DenseVectors(Y))
+    if found.centred_norm2 == 0:
+        raise InputError(
+            "the kernel is constant on these samples, so that its centred matrix is 0: a smaller "
+            "time or width tells samples apart"
+        )
+    return float(found.forms.sum()) / (float(np.sqrt(found.centred_norm2)) * target)
+
+
+def target_columns(y: ArrayLike, n_samples: int) -> Floats:
+    """Features of labels, (N, columns): those given, numbers as one, or an indicator a class."""
+    given = np.asarray(y)
+    if given.ndim not in (1, 2) or len(given) != n_samples:
+        raise InputError(
+            f"y must have a label for each of the {n_samples} samples, but its shape is "
+            f"{given.shape}"
+        )
+    numeric = given.dtype.kind in "fiub"
+    if numeric and not np.isfinite(given).all():
+        raise InputError("y must be finite")
+    if given.ndim == 2 and not numeric:
+        raise InputError("y must be numbers if it has several columns")
+    if given.ndim == 2 or (given.dtype.kind == "f" and np.any(given != np.round(given))):
+        return given.reshape(n_samples, -1).astype(np.float64)
+    classes, codes = np.unique(given, return_inverse=True)
+    if len(classes) > MOST_CLASSES:
+        raise InputError(
+            f"y has {len(classes)} classes, more than {MOST_CLASSES}: give numbers of a regression "
+            "as a column, y[:, None]"
+        )
+    columns = np.zeros((n_samples, len(classes)))
+    columns[np.arange(n_samples), codes] = 1.0
+    return columns

@@ -1,0 +1,157 @@
+"""The nearest neighbours of all rows, in one pass over the tiles."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from dhsk.arrays import Floats, Indices
+from dhsk.gram.distances import NEAR, Side
+from dhsk.gram.passes import over_groups
+from dhsk.gram.storage.tiling import Tiling
+from dhsk.gram.tiles import Group, SourceOfTiles, extent, within
+
+SLACK: Final = {"float64": 1e-9, "float32": 1e-4}
+"""Bound on rounding errors of squared distances, relative to K_ii + K_jj, so that equal samples are
+seen before they are compared: sums of 1e6 products, as errors add up at random."""
+
+ABOVE: Final = 1 + 8 * float(np.finfo(np.float64).eps)
+"""Factor that makes up for the rounding of a root and of its square."""
+
+_BLOCK: Final = 32  # values that are compared with the limits before any is looked at
+
+_Best = tuple[Floats, Indices]
+
+
+def nearest(
+    source: SourceOfTiles, tiling: Tiling, sides: tuple[Side, Side], k: int, dtype: Any
+) -> _Best:
+    """Find the k nearest columns of each row: distances and indices, (N, k), ascending.
+
+    Of a symmetric matrix a sample is no neighbour of itself. Equal distances are in the order of
+    the indices. A task is told the distances that are beaten already: it returns the best of its
+    group, and looks only at blocks of values that contain a better one.
+    """
+    best = np.full((tiling.n_rows, k), np.inf), np.full((tiling.n_rows, k), -1, dtype=np.intp)
+    slack = SLACK[np.dtype(dtype).name] if sides[0].marks.size else 0.0
+
+    def arguments(_group: Group, rows: slice, cols: slice) -> tuple[Any, ...]:
+        last = best[0][:, -1]
+        limits = _limits(last[rows]), _limits(last[cols]) if tiling.symmetric else None
+        return (sides[0].take(rows), sides[1].take(cols)), limits, k, slack
+
+    for parts in over_groups(_nearest_of_group, source, tiling, arguments):
+        for rows, distances, indices in parts:
+            _merge(best, rows, distances, indices)
+    return best
+
+
+def _limits(distances: Floats) -> Floats:
+    """Squares of distances, no less than those whose roots round to them."""
+    return distances**2 * ABOVE
+
+
+def _merge(best: _Best, rows: slice, distances: Floats, indices: Indices) -> None:
+    """Take the best of what is known and of a group, in place."""
+    k = distances.shape[1]
+    both = (
+        np.concatenate([best[0][rows], distances], axis=1),
+        np.concatenate([best[1][rows], indices], axis=1),
+    )
+    order = np.lexsort(both[::-1], axis=1)[:, :k]
+    for known, candidates in zip(best, both, strict=True):
+        known[rows] = np.take_along_axis(candidates, order, axis=1)
+
+
+def _nearest_of_group(
+    source: SourceOfTiles,
+    tiling: Tiling,
+    group: Group,
+    sides: tuple[Side, Side],
+    limits: tuple[Floats, Floats | None],
+    k: int,
+    slack: float,
+) -> list[tuple[slice, Floats, Indices]]:
+    """Nearest neighbours of rows and, mirrored, of columns within a group, as a task."""
+    extents = extent(tiling, group)
+    found = [
+        (np.full((len(side.norms2), k), np.inf), np.full((len(side.norms2), k), -1, dtype=np.intp))
+        for side in sides
+    ]
+    # Copies, as arrays that come to a worker are read-only.
+    bounds = [np.empty(0) if limit is None else limit.copy() for limit in limits]
+    for tile in source(group, in_strips=True):
+        parts = within(tile.rows, extents[0]), within(tile.cols, extents[1])
+        mirrored = tiling.symmetric and tile.i != tile.j
+        views = [
+            _of_part(side, best, bound, part)
+            for side, best, bound, part in zip(sides, found, bounds, parts, strict=True)
+        ]
+        firsts = np.array([tile.rows.start, tile.cols.start])
+        _sweep(tile.values, views[0], views[1], firsts, slack, mirrored, tiling.symmetric)
+    used = zip(extents, found, limits, strict=True)
+    return [(part, *best) for part, best, limit in used if limit is not None]
+
+
+def _of_part(side: Side, best: _Best, limit: Floats, part: slice) -> Sequence[NDArray[Any]]:
+    """Arrays of one side of a strip, for the compiled loop."""
+    taken = side.take(part)
+    return taken.norms2, taken.marks, best[0][part], best[1][part], limit[part]
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _sweep(
+    values: Any, rows: Any, cols: Any, firsts: Any, slack: float, mirrored: bool, itself: bool
+) -> None:
+    """Find neighbours among the kernel values of a strip, (a, b).
+
+    `rows` and `cols` are squared norms, hashes, best distances, their indices, and limits: what is
+    above its limit, squared, is no neighbour. `mirrored` strips serve their columns too. `itself`
+    says that a sample must not be its own neighbour.
+    """
+    row_norms2, row_marks, row_best, row_index, row_limit = rows
+    col_norms2, col_marks, col_best, col_index, col_limit = cols
+    least, has_marks = 1.0 - slack, row_marks.size > 0
+    for i in range(values.shape[0]):
+        own, here = row_norms2[i], firsts[0] + i
+        for start in range(0, values.shape[1], _BLOCK):
+            stop, limit, hits = min(start + _BLOCK, values.shape[1]), row_limit[i], 0
+            if mirrored:
+                for j in range(start, stop):
+                    lowest = (own + col_norms2[j]) * least - 2.0 * values[i, j]
+                    hits += (lowest <= limit) | (lowest <= col_limit[j])
+            else:
+                for j in range(start, stop):
+                    hits += (own + col_norms2[j]) * least - 2.0 * values[i, j] <= limit
+            if hits == 0:
+                continue
+            for j in range(start, stop):
+                scale, there = own + col_norms2[j], firsts[1] + j
+                if itself and here == there:
+                    continue
+                square = max(scale - 2.0 * values[i, j], 0.0)
+                if has_marks and row_marks[i] == col_marks[j] and square < NEAR * scale:
+                    square = 0.0
+                if square <= row_limit[i]:
+                    last = _insert(row_best[i], row_index[i], np.sqrt(square), there)
+                    row_limit[i] = min(row_limit[i], last * last * ABOVE)
+                if mirrored and square <= col_limit[j]:
+                    last = _insert(col_best[j], col_index[j], np.sqrt(square), here)
+                    col_limit[j] = min(col_limit[j], last * last * ABOVE)
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _insert(best: Any, index: Any, distance: float, number: int) -> Any:
+    """Insert a neighbour into the ascending list of the best; returns the last distance."""
+    place = best.size - 1
+    if distance > best[place] or (distance == best[place] and number > index[place] >= 0):
+        return best[place]
+    while place > 0 and (
+        best[place - 1] > distance or (best[place - 1] == distance and index[place - 1] > number)
+    ):
+        best[place], index[place] = best[place - 1], index[place - 1]
+        place -= 1
+    best[place], index[place] = distance, number
+    return best[-1]
