@@ -41,8 +41,11 @@ if TYPE_CHECKING:
         GramView,
         MeanDiscrepancy,
         compute_gram,
+        graph_gram,
         maximum_mean_discrepancy,
+        negative_laplacian,
         open_gram,
+        read_edges,
         repair_gram,
     )
     from dhsk.gram.embeddings import diffusion_map, empirical_map, mercer_map
@@ -88,8 +91,8 @@ _HOME = {
         "NystromSVC", "ProjectiveMap", "TfidfMap",
     ],
     "gram": [
-        "GramMatrices", "GramMatrix", "GramView", "MeanDiscrepancy", "compute_gram",
-        "maximum_mean_discrepancy", "open_gram", "repair_gram",
+    "GramMatrices", "GramMatrix", "GramView", "MeanDiscrepancy", "compute_gram", "graph_gram",
+    "maximum_mean_discrepancy", "negative_laplacian", "open_gram", "read_edges", "repair_gram",
     ],
     "gram.embeddings": ["diffusion_map", "empirical_map", "mercer_map"],
     "kernels": [
@@ -121,9 +124,10 @@ __all__ = [
     "MeanDiscrepancy", "NystromFeatures", "NystromSVC", "ParametrixKernel", "PolynomialKernel",
     "Progress", "ProjectiveMap", "SamplesChangedError", "SmoothedKernel", "Spectrum", "StoreError",
     "StoreMismatchError", "TfidfMap", "Vectorizer", "ZeroRowsWarning", "compute_gram", "connect",
-    "cross_validate", "diffusion_map", "empirical_map", "hyperspherical_map", "learning_curve",
-    "maximum_mean_discrepancy", "mercer_map", "multinomial_map", "open_gram", "open_samples",
-    "projective_map", "read_labels", "repair_gram", "representatives", "spectrum_counts",
+    "cross_validate", "diffusion_map", "empirical_map", "graph_gram", "hyperspherical_map",
+    "learning_curve", "maximum_mean_discrepancy", "mercer_map", "multinomial_map",
+    "negative_laplacian", "open_gram", "open_samples", "projective_map", "read_edges",
+    "read_labels", "repair_gram", "representatives", "spectrum_counts",
 ]  # fmt: skip
 
 

@@ -46,7 +46,8 @@ def verify(store: Place, repair: str | None, table: TableOptions, cluster: Clust
     if repair is None:
         opened.check_sound()
     else:
-        samples = open_samples_of(repair, table)
+        graph = opened.header.graph is not None
+        samples = repair if graph else open_samples_of(repair, table)
         with connected(cluster) as client, show_progress() as progress:
             made = repair_gram(
                 store, samples, memory=cluster.memory, client=client, progress=progress

@@ -2,6 +2,8 @@
 
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.discrepancy import MeanDiscrepancy, maximum_mean_discrepancy
+from dhsk.gram.graph import graph_gram
+from dhsk.gram.graph_similarity import negative_laplacian, read_edges
 from dhsk.gram.matrices import GramMatrices
 from dhsk.gram.matrix import GramMatrix, open_gram
 from dhsk.gram.operations import GramView
@@ -13,7 +15,10 @@ __all__ = [
     "GramView",
     "MeanDiscrepancy",
     "compute_gram",
+    "graph_gram",
     "maximum_mean_discrepancy",
+    "negative_laplacian",
     "open_gram",
+    "read_edges",
     "repair_gram",
 ]

@@ -11,6 +11,11 @@ def check_derivable(header: Header, stored: Kernel, kernel: Kernel, *, computed:
 
     If values are `computed` from staged samples, check that these do. Raises InputError.
     """
+    if not (stored.of_samples and kernel.of_samples):
+        raise InputError(
+            f"the {kernel.label} kernel cannot be derived from stored values of {stored.label}: "
+            "kernels of graph nodes are computed one by one, with dhsk.graph_gram"
+        )
     if isinstance(kernel, RowKernel):
         raise InputError(
             f"a {kernel.name} kernel cannot be derived from stored values, it needs the "

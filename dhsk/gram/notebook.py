@@ -91,7 +91,8 @@ def _picture(G: ShownMatrix) -> Html:
     """Return the values among some samples; empty where they would cost time."""
     n = G.shape[0]
     local = isinstance(G.path, Path)
-    if not (G.symmetric and local and n > 1 and G.dim * SPANS * SPAN <= MOST_ENTRIES):
+    cheap = G.kernel.of_samples and G.dim * SPANS * SPAN <= MOST_ENTRIES
+    if not (G.symmetric and local and n > 1 and cheap):
         return Html()
     members = shown_samples(n)
     try:

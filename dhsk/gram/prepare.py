@@ -73,6 +73,11 @@ def _refuse_float32(kernel: Kernel) -> None:
 def _check_kernel(
     kernel: Kernel, sides: list[Samples], chosen: SphereMap, product_dtype: str
 ) -> None:
+    if not kernel.of_samples:
+        raise InputError(
+            f"the {kernel.label} kernel is one of graph nodes, not of samples: compute it with "
+            "dhsk.graph_gram"
+        )
     if product_dtype == "float32":
         _refuse_float32(kernel)
     if isinstance(kernel, RowKernel) and chosen != "identity":

@@ -11,6 +11,7 @@ from dhsk.execution.owner import sole_writer_of
 from dhsk.execution.resources import Resources
 from dhsk.execution.workers import computing, resources_of
 from dhsk.files import full_disk_is_budget
+from dhsk.gram.graph import repair_graph
 from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.gram.prepare import open_sides, scan_side
 from dhsk.gram.sides import GramSides
@@ -41,7 +42,8 @@ def repair_gram(
     store
         Folder of the store, or its ``s3://`` URL.
     X
-        Samples from which the store was computed, as for `compute_gram`.
+        Samples from which the store was computed, as for `compute_gram`; or the similarity, the
+        adjacency or the edge list of a graph, as for `graph_gram`.
     Y
         Samples of the columns of a rectangular matrix; None if it is symmetric.
     memory
@@ -80,13 +82,17 @@ def repair_gram(
     10
     """
     opened = GramStore.open(parse_place("store", store))
+    limit = None if memory is None else parse_bytes(memory)
+    if opened.header.graph is not None:
+        if Y is not None:
+            raise InputError(f"{store} is a matrix of graph nodes: give the graph alone")
+        return repair_graph(opened, X, limit, client, progress or ignore)
     sides, report = open_sides(X, Y), progress or ignore
     if len(sides) != len(opened.samples.sides):
         raise InputError(
             f"{store} was made from {len(opened.samples.sides)} sets of samples, {len(sides)} "
             "given: repair it in Python with dhsk.repair_gram(store, X), or (store, X, Y)"
         )
-    limit = None if memory is None else parse_bytes(memory)
     with full_disk_is_budget(), sole_writer_of(opened.path), computing(client) as workers:
         plan = _plan(opened, sides, resources_of(workers, limit))
         with shared_by_workers(workers, opened.path):

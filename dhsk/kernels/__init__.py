@@ -9,6 +9,7 @@ from dhsk.kernels.euclidean import CosineKernel, LinearKernel, PolynomialKernel
 from dhsk.kernels.gaussian import GaussianKernel
 from dhsk.kernels.heat import TIME_SCALES, HeatKernel, HeatTimeDerivative, time_at_scale
 from dhsk.kernels.hyperbolic import HyperbolicHeatKernel
+from dhsk.kernels.nodes import NodeKernel
 from dhsk.kernels.parametrix import ParametrixKernel
 from dhsk.kernels.rows import as_rows, inner_product, require_unit_rows, squared_norms
 from dhsk.kernels.rowwise import RowKernel
@@ -32,6 +33,7 @@ __all__ = [
     "HyperbolicHeatKernel",
     "Kernel",
     "LinearKernel",
+    "NodeKernel",
     "ParametrixKernel",
     "PolynomialKernel",
     "RowKernel",
@@ -67,6 +69,7 @@ _FAMILIES: Final[Mapping[str, type[Kernel]]] = {
         StretchedKernel,
         StretchedGaussianKernel,
         HeatTimeDerivative,
+        NodeKernel,
     )
 }
 

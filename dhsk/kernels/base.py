@@ -79,6 +79,8 @@ class Kernel(ABC):
     """Whether rows must be unit vectors."""
     unit_diagonal: ClassVar[bool] = False
     """Whether K(x, x) = 1 for every x, so that the diagonal is set to 1."""
+    of_samples: ClassVar[bool] = True
+    """Whether values are those of pairs of samples; False for the nodes of a graph."""
     default_map: ClassVar[str] = "identity"
     """Default map of raw samples to rows of this kernel."""
 

@@ -83,6 +83,8 @@ class GramSource:
     def _computing_pays(self, count: int) -> bool:
         """Whether multiplying samples takes less time than reading the tiles of their entries."""
         header = self.G.header
+        if not self.G.kernel.of_samples:
+            return False
         if self.G.computed:
             return True
         entry = header.dim / MULTIPLY_RATE

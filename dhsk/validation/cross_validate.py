@@ -30,7 +30,7 @@ from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, TriedKernel
 from dhsk.validation.examined import check_ids, examine
 from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, make_grid
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
-from dhsk.validation.input import Square, open_square
+from dhsk.validation.input import Square, has_samples, open_square
 from dhsk.validation.low_rank import checked
 from dhsk.validation.old_names import random_state_of, without_old_names
 from dhsk.validation.out_of_fold import HeldOutPredictions
@@ -219,7 +219,7 @@ def cross_validate(
         places["store"] = parse_place("store", store)
     parse_zero_rule(zero_rows)
     square = open_square(G_or_X, precomputed=_is_precomputed(kernels))
-    if isinstance(square, np.ndarray) and (refit or test is not None):
+    if not has_samples(square) and (refit or test is not None):
         raise InputError(NO_MODEL)
     low_rank = checked(low_rank, square)
     default = is_default(square, time_scale, kernels)

@@ -49,7 +49,8 @@ from dhsk.validation.scores import Decided
 from dhsk.validation.search import SPREAD_COLUMNS, scaled, spread_of
 
 NO_MODEL: Final = (
-    "a precomputed matrix has no samples that a model could keep: leave refit and test out, and "
+    "a precomputed matrix, or one of graph nodes, has no samples that a model could keep: leave "
+    "refit and test out, and "
     "fit scikit-learn's SVC(kernel='precomputed') with the winning C"
 )
 

@@ -36,6 +36,13 @@ def open_square(G_or_X: Any, *, precomputed: bool) -> Square:
     return _checked_matrix(G_or_X) if precomputed else open_samples(G_or_X)
 
 
+def has_samples(square: Square) -> bool:
+    """Whether there are samples that a model could keep."""
+    if isinstance(square, GramMatrix):
+        return square.kernel.of_samples
+    return not isinstance(square, np.ndarray)
+
+
 def _checked_matrix(given: Any) -> NDArray[Any]:
     K = np.asarray(given)  # a memory-mapped file stays one
     if K.ndim != 2 or K.shape[0] != K.shape[1]:

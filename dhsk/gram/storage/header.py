@@ -58,6 +58,10 @@ class Header:
     indefinite: tuple[int, ...] | None = None
     """Numbers of the kernels that are known not to be positive semi-definite; None for none."""
 
+    graph: dict[str, float] | None = None
+    """Of a matrix of graph nodes, whose samples are the rows of their similarity S: the interval of
+    its eigenvalues, `NodeSpectrum.to_json`, empty for powers; None of a matrix of samples."""
+
     @classmethod
     def of_json(cls, attributes: dict[str, Any]) -> "Header":
         """Read a group's attributes; StoreMismatchError for a schema newer than this version."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Indices, Rows, blocks
-from dhsk.errors import CorruptTileError, IncompleteStoreError
+from dhsk.errors import CorruptTileError, IncompleteStoreError, InputError
 from dhsk.gram.storage.chunks import read_chunk, write_chunk
 from dhsk.gram.storage.descriptions import (
     attributes_of,
@@ -155,8 +155,14 @@ class StagedSamples:
     def take(self, side: Side, indices: Indices) -> Rows:
         """Read samples by indices in any order, (indices, dim).
 
-        Few entries are read together, others tile by tile.
+        Few entries are read together, others tile by tile. Raises InputError for the nodes of a
+        graph: `read` gives rows of their similarity.
         """
+        if self._header.graph is not None:
+            raise InputError(
+                f"{self.path} is a matrix of graph nodes, which have no samples: only its values "
+                "can be read"
+            )
         count = self._header.n_rows if side == "rows" else self._header.n_cols
         tile, nnz = self._header.tile, self._header.nnz[0 if side == "rows" else 1]
         if nnz is not None and nnz * (self._dtype.itemsize + 8) <= DENSE_CHUNK_BYTES:

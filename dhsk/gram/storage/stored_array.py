@@ -160,9 +160,10 @@ class StoredArray:
 
     def _decoded(self, text: Any) -> NDArray[np.uint32]:
         """The record from a description's text; all unknown if that is damaged."""
+        text = text if isinstance(text, str) else ""
         try:
             found = np.frombuffer(bytes.fromhex(text), ">u4").astype(np.uint32)
-        except (TypeError, ValueError):
+        except ValueError:
             found = np.zeros(0, np.uint32)
         whole = len(found) == self.n_chunks and len(text) == _DIGITS * len(found)
         return found if whole else np.zeros(self.n_chunks, np.uint32)

@@ -1,0 +1,120 @@
+"""Bounds on the eigenvalues of a similarity: Gershgorin's circles, and the Lanczos method."""
+
+from typing import Any, Final, Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from dhsk.arrays import Floats
+from dhsk.errors import InputError
+from dhsk.gram.graph_functions import NodeSpectrum
+from dhsk.kernels.nodes import NodeKernel
+
+SMALL: Final = 1000
+"""Nodes up to which all eigenvalues are computed: 0.1 s."""
+
+TOLERANCES: Final = (1e-9, 1e-5)
+"""Relative tolerances of the extreme eigenvalues of larger graphs, the second where the first takes
+too many steps."""
+
+RESTARTS: Final = 60
+"""Restarts of the Lanczos method for each, of some 60 products."""
+
+_ENOUGH: Final = 1.5  # Gershgorin's interval is taken if it is at most this much longer
+
+
+def circles(S: "csr_array[Any, Any]") -> NodeSpectrum:
+    """Interval that Gershgorin's circles prove, with the rounding of their sums."""
+    diagonal = S.diagonal()
+    sums = np.asarray(abs(S).sum(axis=1)).ravel() - np.abs(diagonal)
+    rounding = S.shape[0] * float(np.finfo(float).eps) * float(sums.max(initial=0.0))
+    # Rows are usually far shorter than this allows for; exact sums, as of whole weights, stay so.
+    exact = bool(np.all(S.data == np.round(S.data)) and np.abs(S.data).sum() < 2.0**53)
+    slack = 0.0 if exact else rounding
+    return NodeSpectrum(
+        float((diagonal - sums).min()) - slack, float((diagonal + sums).max()) + slack
+    )
+
+
+def similarity_is_semidefinite(S: "csr_array[Any, Any]", spectrum: NodeSpectrum) -> bool:
+    """Whether S is known to be positive semi-definite: by circles, or all eigenvalues."""
+    if circles(S).lowest >= 0.0:
+        return True
+    rounding = S.shape[0] * float(np.finfo(float).eps) * spectrum.radius
+    return S.shape[0] <= SMALL and bool(np.linalg.eigvalsh(S.toarray())[0] >= -rounding)
+
+
+def spectrum_of(S: "csr_array[Any, Any]", *, tight: bool) -> NodeSpectrum:
+    """Interval of the eigenvalues of S: proven by circles if these are about as good.
+
+    With `tight` these are taken only where nothing else is known.
+
+    Otherwise it is of all eigenvalues of a small graph, or of the extreme ones by the Lanczos
+    method, each with the norm of its residual added. An eigenvalue lies within that norm; that none
+    lies beyond is certain up to the chance that a random vector has no part in its direction.
+    """
+    proven = circles(S)
+    if proven.lowest == proven.highest:
+        return proven
+    if S.shape[0] <= SMALL:
+        values = np.linalg.eigvalsh(S.toarray())
+        slack = S.shape[0] * float(np.finfo(float).eps) * float(np.abs(values).max())
+        return NodeSpectrum(float(values[0]) - slack, float(values[-1]) + slack)
+    lower, upper = _extreme(S, "SA"), _extreme(S, "LA")
+    if lower is None or upper is None:
+        return proven
+    (low, off_low), (high, off_high) = lower, upper
+    if not tight and proven.highest - proven.lowest <= _ENOUGH * (high - low):
+        return proven
+    return NodeSpectrum(max(proven.lowest, low - off_low), min(proven.highest, high + off_high))
+
+
+def _extreme(S: "csr_array[Any, Any]", which: Literal["SA", "LA"]) -> tuple[float, float] | None:
+    """An extreme eigenvalue and the norm of its residual; None if the method does not converge."""
+    start: Floats = np.random.default_rng(0).standard_normal(S.shape[0])
+    for tol in TOLERANCES:
+        try:
+            _, vectors = eigsh(S, k=1, which=which, v0=start, tol=tol, ncv=64, maxiter=RESTARTS)
+        except ArpackError:
+            continue
+        vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
+        product = S @ vector
+        value = float(vector @ product)
+        return value, float(np.linalg.norm(product - value * vector))
+    return None
+
+
+def check_radius(S: "csr_array[Any, Any]", kernel: NodeKernel, spectrum: NodeSpectrum) -> None:
+    """Refuse a von Neumann kernel unless |beta| < 1/rho(S); the message has the numbers.
+
+    The largest Rayleigh quotient that was seen is a lower bound on the radius, `spectrum` an upper.
+    """
+    if kernel.kind != "von_neumann" or not kernel.beta:
+        return
+    beta = abs(kernel.beta)
+    if beta * spectrum.radius < 1.0:
+        return
+    radius = _radius(S)
+    what = (
+        "|beta| must be below 1/rho(S), the inverse of the spectral radius of S, but |beta| is "
+        f"{beta:.6g}"
+    )
+    if radius is None:
+        raise InputError(
+            f"{what} and rho(S) at most {spectrum.radius:.6g}, a bound that is too large to"
+            f" tell: take |beta| below {1.0 / spectrum.radius:.6g}"
+        )
+    raise InputError(
+        f"{what} and 1/rho(S) = 1/{radius:.6g} = {1.0 / radius:.6g}: take a smaller |beta|"
+    )
+
+
+def _radius(S: "csr_array[Any, Any]") -> float | None:
+    """Spectral radius as the largest Rayleigh quotient; None if it was not found."""
+    if S.shape[0] <= SMALL:
+        return float(np.abs(np.linalg.eigvalsh(S.toarray())).max())
+    lower, upper = _extreme(S, "SA"), _extreme(S, "LA")
+    if lower is None or upper is None:
+        return None
+    return max(abs(lower[0]), abs(upper[0]))
