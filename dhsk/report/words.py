@@ -113,7 +113,7 @@ def named(point: GridPoint) -> str:
 def cell_words(cell: Cell) -> str:
     """Return kernel, rank and C: heat kernel at time scale 1, rank 2,000, C = 10."""
     given, _, scaled = penalty_words(cell).partition(" (")
-    penalty = unbroken(given) + (f" ({scaled}" if scaled else "")
+    penalty = unbroken(given) + (f" ({unbroken(scaled)}" if scaled else "")
     if cell.rank is None:
         return f"{kernel_words(cell)}, {penalty}"
     return f"{kernel_words(cell)}, {unbroken(f'rank {whole(cell.rank)}')}, {penalty}"
