@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -264,11 +265,11 @@ class TextFolder(Documents):
 
     def ids(self) -> Iterator[str]:
         """Paths of the files."""
-        return iter(self.files)
+        return map(_readable, self.files)
 
     def place(self, row: int) -> str:
         """Path of a file."""
-        return str(self.folder / self.files[row])
+        return _readable(str(self.folder / self.files[row]))
 
 
 def open_text_folder(origin: Origin) -> TextFolder:
@@ -299,4 +300,9 @@ def folder_labels(origin: Origin) -> NDArray[np.str_]:
             f"{origin.path}: {alone} is in no subfolder, but the labels are the names of "
             "subfolders: move it into one, or give a file of labels"
         )
-    return np.array([name.partition("/")[0] for name in files], dtype=np.str_)
+    return np.array([_readable(name.partition("/")[0]) for name in files], dtype=np.str_)
+
+
+def _readable(name: str) -> str:
+    r"""Name of a file as text that can be written: bytes that are not UTF-8 become like \xe9."""
+    return os.fsencode(name).decode(errors="backslashreplace")

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,17 @@ def test_what_is_wrong_with_a_folder_is_said(texts: list[str], tmp_path: Path) -
         dhsk.read_labels(source, len(texts) + 1)
     with pytest.raises(InputError, match=r"no word in 100 or more texts: give a smaller --min-df"):
         dhsk.open_samples(write_jsonl(tmp_path, texts), vectorizer=dhsk.Vectorizer(min_df=100))
+
+
+def test_names_of_files_need_not_be_utf8(tmp_path: Path) -> None:
+    """Ids and labels are text that can be written, and still differ."""
+    for name in (b"\xe9", b"\xe8"):
+        folder = tmp_path / "posts" / os.fsdecode(name)
+        folder.mkdir(parents=True)
+        (folder / "one.txt").write_text("alpha beta")
+    (block,) = dhsk.open_samples(tmp_path / "posts").ids(2) or ()
+    assert list(block) == [r"\xe8/one.txt", r"\xe9/one.txt"]
+    assert dhsk.read_labels(tmp_path / "posts", 2).tolist() == [r"\xe8", r"\xe9"]
 
 
 @pytest.mark.parametrize(
