@@ -37,12 +37,12 @@ Paper: TypeAlias = Mapping[int, Sequence[float]]
 features."""
 
 
-class DataError(Exception):
+class DataError(OSError):
     """The data cannot be found or used."""
 
 
-def parse_options(argv: Sequence[str] | None, what: str, out: str, runs: int) -> argparse.Namespace:
-    """Read the command line: the folder of the data, that of the results, the number of runs."""
+def common_options(what: str, out: str, runs: int) -> argparse.ArgumentParser:
+    """Command line of every script: folders of the data and of the results, number of runs."""
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument(
         "--data",
@@ -57,18 +57,22 @@ def parse_options(argv: Sequence[str] | None, what: str, out: str, runs: int) ->
     parser.add_argument(
         "--quick", action="store_true", help="a small part of everything, to see that it works"
     )
+    return parser
+
+
+def run_script(
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str] | None,
+    reproduce: Callable[[argparse.Namespace], None],
+) -> int:
+    """Run a script with its options; return its exit code: 0 done, 2 bad usage or input."""
     options = parser.parse_args(argv)
     if options.quick:
         options.out /= "quick"
-    options.out.mkdir(parents=True, exist_ok=True)
-    return options
-
-
-def finish(run: Callable[[], None]) -> int:
-    """Run a script; return its exit code: 0 done, 2 bad usage or input."""
     try:
-        run()
-    except (DataError, dhsk.InputError) as error:
+        options.out.mkdir(parents=True, exist_ok=True)
+        reproduce(options)
+    except (OSError, dhsk.InputError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

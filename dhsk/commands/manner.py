@@ -2,6 +2,7 @@
 
 import platform
 import sys
+from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import version
@@ -39,7 +40,7 @@ class LazyCommand(click.Command):
         for parameter in command.params:
             if parameter.name in SOURCES:
                 parameter.type = SourceParameter()
-        command.params += [_quiet(), _verbose()]
+        command.params += _common_options()
         return command
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
@@ -59,26 +60,20 @@ class Commands(click.Group):
         return {n: c for n, c in self.commands.items() if isinstance(c, LazyCommand)}
 
 
-def _quiet() -> click.Option:
+def _flag(names: list[str], callback: Callable[..., None], text: str) -> click.Option:
+    """An option that acts before the command's own are read, and that the command does not see."""
     return click.Option(
-        ["-q", "--quiet"],
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=_be_quiet,
-        help="Say nothing but warnings, errors and what was asked for.",
+        names, is_flag=True, expose_value=False, is_eager=True, callback=callback, help=text
     )
 
 
-def _verbose() -> click.Option:
-    return click.Option(
-        ["-v", "--verbose"],
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=_be_verbose,
-        help="Say versions, the time of each stage, and where in the code an error arose.",
-    )
+def _common_options() -> list[click.Parameter]:
+    quiet = "Say nothing but warnings, errors and what was asked for."
+    verbose = "Say versions, the time of each stage, and where in the code an error arose."
+    return [
+        _flag(["-q", "--quiet"], _be_quiet, quiet),
+        _flag(["-v", "--verbose"], _be_verbose, verbose),
+    ]
 
 
 def _be_quiet(context: click.Context, _: Any, given: bool) -> None:

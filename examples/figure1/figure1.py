@@ -5,6 +5,7 @@ many walks end, against the kernel. Right, exact kernel and parametrix in 100, 2
 dimensions. Needs no data. Run with `--help` for the options.
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 import dhsk
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import finish, parse_options
+from _shared import common_options, run_script
 
 TIME = 0.15
 """Diffusion time of the walks, in which they go about 38 degrees."""
@@ -104,8 +105,9 @@ def draw_kernels(ax: Any) -> None:
     ax.legend(fontsize=8)
 
 
-def reproduce(out: Path, quick: bool) -> None:
+def reproduce(options: argparse.Namespace) -> None:
     """Walk, compare, draw."""
+    out, quick = options.out, options.quick
     places = walk(2_000 if quick else 20_000, 50 if quick else 200, seed=0)
     angles = np.arccos(np.clip(places[-1, :, 2], -1, 1))
     lines = ["| n | exact at 60° | parametrix at 60° | exact at 90° | parametrix at 90° |"]
@@ -130,8 +132,8 @@ def reproduce(out: Path, quick: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script and return its exit code: 0 done, 2 bad usage or input."""
-    options = parse_options(argv, "Figure 1 of Zhao & Song (2017).", "figure1-results", runs=1)
-    return finish(lambda: reproduce(options.out, options.quick))
+    parser = common_options("Figure 1 of Zhao & Song (2017).", "figure1-results", runs=1)
+    return run_script(parser, argv, reproduce)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Gaussian kernels on frequencies of words, the diffusion kernel of the paper and 
 kernel on their square roots. Run with `--help` for the options.
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +21,7 @@ import dhsk
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "webkb"))
 import prepare
-from _shared import COLOURS, DataError, finish, parse_options, saved
+from _shared import COLOURS, common_options, run_script, saved
 
 PAIRS = ("faculty and course", "faculty and student")
 SIZES = (40, 80, 120, 200, 300, 400, 600)
@@ -40,15 +41,9 @@ def read_counts(data: Path | None, out: Path) -> tuple[Any, Any]:
     """Return counts of words, (pages, words), and labels of all four classes."""
     path = out / "counts.npz"
     if not path.exists():
-        if data is None:
-            raise DataError(f"give --data DIR or set DHSK_DATA: {prepare.ORIGIN}")
-        try:
-            pages = prepare.read_pages(prepare.find_source(data))
-        except prepare.DataError as error:
-            raise DataError(str(error)) from error
-        counts, words = prepare.count_words(prepare.words_of(text) for _, text in pages)
+        counts, words, classes = prepare.read_words(data)
         frequent, _ = prepare.keep_frequent(counts, words, 40)
-        prepare.write_lines(out / "labels.txt", (prepare.label_of(name) for name, _ in pages))
+        prepare.write_lines(out / "labels.txt", classes)
         save_npz(path, prepare.fill_empty(frequent)[0])
     return load_npz(path), np.array((out / "labels.txt").read_text().split())
 
@@ -116,9 +111,10 @@ def plot(path: Path, panels: dict[str, dict[str, Any]]) -> None:
     figure.savefig(path, dpi=110)
 
 
-def reproduce(data: Path | None, out: Path, quick: bool) -> None:
+def reproduce(options: argparse.Namespace) -> None:
     """Measure, print and draw the curves of both pairs of classes."""
-    counts, labels = read_counts(data, out)
+    out, quick = options.out, options.quick
+    counts, labels = read_counts(options.data, out)
     panels, text = {}, ""
     for pair in PAIRS[:1] if quick else PAIRS:
         own = np.flatnonzero(np.isin(labels, pair.split(" and ")))
@@ -134,8 +130,7 @@ def reproduce(data: Path | None, out: Path, quick: bool) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script and return its exit code: 0 done, 2 bad usage or input."""
     what = "Figure 2 of Lafferty & Lebanon (2002)."
-    options = parse_options(argv, what, "lafferty-lebanon-results", runs=1)
-    return finish(lambda: reproduce(options.data, options.out, options.quick))
+    return run_script(common_options(what, "lafferty-lebanon-results", runs=1), argv, reproduce)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ The samples are companies, the features log returns of 2015-01-05 to 2016-11-18;
 every second day, every third, ... Run with `--help` for the options.
 """
 
+import argparse
 import csv
 import gzip
 import sys
@@ -17,7 +18,7 @@ import numpy as np
 import dhsk
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import Best, best_of, find, finish, parse_options, plot, saved, table
+from _shared import Best, best_of, common_options, find, plot, run_script, saved, table
 
 PRICES = "sp500/yahoo_adjclose_20150102_20161118.csv.gz"
 SECTORS = "sp500/securities_kaggle_nyse.csv"
@@ -69,9 +70,10 @@ def kernels(dim: int) -> list[Any]:
     ]
 
 
-def reproduce(data: Path | None, out: Path, runs: int, quick: bool) -> None:
+def reproduce(options: argparse.Namespace) -> None:
     """Cross-validate at each number of features; print and draw the table."""
-    X, y = read_returns(data)
+    out, runs, quick = options.out, options.runs, options.quick
+    X, y = read_returns(options.data)
     counts = dict(zip(*np.unique(y, return_counts=True), strict=True))
     print("companies: " + ", ".join(f"{name} {n}" for name, n in counts.items()))
     measured: dict[int, Best] = {}
@@ -92,8 +94,8 @@ def reproduce(data: Path | None, out: Path, runs: int, quick: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script and return its exit code: 0 done, 2 bad usage or input."""
-    options = parse_options(argv, "Table 4 of Zhao & Song (2017).", "sp500-results", runs=20)
-    return finish(lambda: reproduce(options.data, options.out, options.runs, options.quick))
+    parser = common_options("Table 4 of Zhao & Song (2017).", "sp500-results", runs=20)
+    return run_script(parser, argv, reproduce)
 
 
 if __name__ == "__main__":

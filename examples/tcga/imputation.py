@@ -5,6 +5,7 @@ all samples with a mutation and as many representatives of the others, 5-fold cr
 five kernels, and of two that keep how many mutations a sample has. Run with `--help` for options.
 """
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -19,13 +20,16 @@ from scipy.sparse import csr_array, hstack
 import dhsk
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import COLOURS, NAMES, find, finish, parse_options, saved
+from _shared import COLOURS, NAMES, DataError, common_options, find, run_script, saved
 
 TABLE_3 = ("COL1A2", "BAI3", "ZMYM4")
 """Genes of Table 3 with at least 40 mutants; BAI3 is ADGRB3 now. NFX1 has 39, P2RX7 29."""
 
 SIZES = (40, 60, 90, 200, 320)
 """Class sizes for Figures 2 and 3: of each the first gene by name with so many mutants."""
+
+FEWEST = 40
+"""Mutants of a gene that can be imputed, as in the paper."""
 
 CLUSTERINGS = 10
 """The paper has 50; with up to 5,900 samples to cluster these take most of the time."""
@@ -45,9 +49,18 @@ def read_counts(data: Path | None) -> tuple[Any, Any]:
         return matrix, file["genes"]
 
 
-def genes_of(counts: Any, names: Any) -> list[str]:
-    """Genes of the tables and figures: those of Table 3, APOB, and one of each class size."""
+def genes_of(counts: Any, names: Any, wanted: str | None, every: bool) -> list[str]:
+    """Genes to impute: those wanted, all, or of Table 3, APOB, and one of each class size."""
     mutants = np.diff(csr_array(counts.T).indptr)
+    enough = names[mutants >= FEWEST]
+    print(f"{len(enough):,} of {len(names):,} genes have at least {FEWEST} mutants")
+    if every:
+        return sorted(map(str, enough))
+    if wanted:
+        genes = wanted.split(",")
+        if wrong := [gene for gene in genes if gene not in enough]:
+            raise DataError(f"no genes with {FEWEST} mutants or more: {', '.join(wrong)}")
+        return genes
     sized = [str(min(names[mutants == size])) for size in SIZES if (mutants == size).any()]
     return list(dict.fromkeys([*TABLE_3, "APOB", *sized]))
 
@@ -163,11 +176,13 @@ def plot(path: Path, measured: dict[str, Any]) -> None:
     figure.savefig(path, dpi=110)
 
 
-def reproduce(data: Path | None, out: Path, runs: int, quick: bool) -> None:
+def reproduce(options: argparse.Namespace) -> None:
     """Measure all genes, print and draw."""
-    counts, names = read_counts(data)
-    genes = ["ZMYM4"] if quick else genes_of(counts, names)
-    if quick:
+    out, runs = options.out, options.runs
+    counts, names = read_counts(options.data)
+    genes = genes_of(counts, names, options.genes, options.all)
+    if options.quick:
+        genes = ["ZMYM4"]
         counts = counts[np.diff(counts.indptr) > 200]
     measured = {gene: measure(counts, names, gene, runs, out) for gene in genes}
     text = table(measured)
@@ -179,8 +194,10 @@ def reproduce(data: Path | None, out: Path, runs: int, quick: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script and return its exit code: 0 done, 2 bad usage or input."""
-    options = parse_options(argv, "Gene imputation on TCGA counts.", "tcga-results", runs=3)
-    return finish(lambda: reproduce(options.data, options.out, options.runs, options.quick))
+    parser = common_options("Gene imputation on TCGA counts.", "tcga-results", runs=3)
+    parser.add_argument("--genes", help="names of genes, A,B,C (default: those of the README)")
+    parser.add_argument("--all", action="store_true", help=f"all genes with {FEWEST} mutants")
+    return run_script(parser, argv, reproduce)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ DIGITS = str.maketrans("#0123456789", " ##########")
 WORD = re.compile(r"[a-z#]+")
 
 
-class DataError(Exception):
+class DataError(OSError):
     """The pages cannot be found or used."""
 
 
@@ -159,6 +159,14 @@ def keep_frequent(counts: Counts, words: list[str], divisor: int) -> tuple[Count
     return counts[:, columns], [words[column] for column in columns]
 
 
+def read_words(data: Path | None) -> tuple[Counts, list[str], list[str]]:
+    """Return counts of all words on all pages, the words, and the class of each page."""
+    if data is None:
+        raise DataError(f"give --data DIR or set DHSK_DATA: {ORIGIN}")
+    names, texts = zip(*read_pages(find_source(data)), strict=True)
+    return *count_words(map(words_of, texts)), list(map(label_of, names))
+
+
 def fill_empty(counts: Counts) -> tuple[Counts, list[int]]:
     """Give every row that has no word one count of each word.
 
@@ -258,7 +266,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.data is None:
             raise DataError(f"give --data DIR or set DHSK_DATA: {ORIGIN}")
         prepare(options.data, options.out, options.divisor)
-    except (DataError, OSError) as error:
+    except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     out = options.out

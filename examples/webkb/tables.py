@@ -4,6 +4,7 @@ Each run chooses representatives of each class, then cross-validates every kerne
 varies the pages a class, Table 2 the number of words. Run with `--help` for the options.
 """
 
+import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from scipy.sparse import load_npz, save_npz
 import dhsk
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import Best, DataError, best_of, finish, parse_options, plot, saved, table
+from _shared import Best, best_of, common_options, plot, run_script, saved, table
 
 # In the order of the columns: linear, Gaussian, cosine, parametrix, exact heat.
 TABLE_1 = {
@@ -72,17 +73,11 @@ def read_counts(data: Path | None, out: Path) -> dict[int, Any]:
     """Return counts of words, (pages, words), by divisor, and write them; labels under 0."""
     labels = out / "labels.txt"
     if not labels.exists():
-        if data is None:
-            raise DataError(f"give --data DIR or set DHSK_DATA: {prepare.ORIGIN}")
-        try:
-            pages = prepare.read_pages(prepare.find_source(data))
-        except prepare.DataError as error:
-            raise DataError(str(error)) from error
-        counts, words = prepare.count_words(prepare.words_of(text) for _, text in pages)
+        counts, words, classes = prepare.read_words(data)
         for divisor in DIVISORS.values():
             frequent, _ = prepare.keep_frequent(counts, words, divisor)
             save_npz(out / f"words-over-N{divisor}.npz", prepare.fill_empty(frequent)[0])
-        prepare.write_lines(labels, (prepare.label_of(name) for name, _ in pages))
+        prepare.write_lines(labels, classes)
     found = {d: load_npz(out / f"words-over-N{d}.npz") for d in DIVISORS.values()}
     return found | {0: np.array(labels.read_text().split())}
 
@@ -110,9 +105,10 @@ def measure(counts: Mapping[int, Any], setting: Setting, runs: int, out: Path) -
     return best_of(results)
 
 
-def reproduce(data: Path | None, out: Path, runs: int, quick: bool) -> None:
+def reproduce(options: argparse.Namespace) -> None:
     """Measure all rows of both tables, print and draw them."""
-    counts = read_counts(data, out)
+    out, runs, quick = options.out, options.runs, options.quick
+    counts = read_counts(options.data, out)
     words = {n: counts[d].shape[1] for n, d in DIVISORS.items()}
     print("words: " + ", ".join(f"{words[n]} (paper {n})" for n in words))
     sizes, features = (list(TABLE_1)[:1], []) if quick else (list(TABLE_1), list(DIVISORS))
@@ -133,8 +129,8 @@ def reproduce(data: Path | None, out: Path, runs: int, quick: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script and return its exit code: 0 done, 2 bad usage or input."""
-    options = parse_options(argv, "Tables 1 and 2 of Zhao & Song (2017).", "webkb-results", runs=5)
-    return finish(lambda: reproduce(options.data, options.out, options.runs, options.quick))
+    parser = common_options("Tables 1 and 2 of Zhao & Song (2017).", "webkb-results", runs=5)
+    return run_script(parser, argv, reproduce)
 
 
 if __name__ == "__main__":
