@@ -63,8 +63,8 @@ def maximum_mean_discrepancy(
 ) -> MeanDiscrepancy:
     """Test whether two groups of samples have the same distribution.
 
-    The discrepancy is the distance between the means of their features. Its distribution, if they
-    are alike, comes from random permutations of the groups. All of them take one pass over the
+    The discrepancy [1]_ is the distance between the means of their features. Its distribution, if
+    they are alike, comes from random permutations [2]_ of the groups. All of them take one pass over the
     matrix, or several where a bit for each sample and permutation does not fit the memory.
 
     Parameters
@@ -95,9 +95,10 @@ def maximum_mean_discrepancy(
 
     References
     ----------
-    A. Gretton et al., "A kernel two-sample test", Journal of Machine Learning Research 13 (2012).
-    B. Phipson, G. Smyth, "Permutation p-values should never be zero", Statistical Applications in
-    Genetics and Molecular Biology 9 (2010).
+    .. [1] A. Gretton et al., "A kernel two-sample test", Journal of Machine Learning Research 13
+       (2012).
+    .. [2] B. Phipson and G. Smyth, "Permutation p-values should never be zero", Statistical
+       Applications in Genetics and Molecular Biology 9 (2010).
 
     Examples
     --------
