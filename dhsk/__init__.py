@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ZeroRowsWarning,
     )
     from dhsk.estimators import (
+        HeatGaussianProcessRegressor,
         HeatKernelPCA,
         HeatKernelRidge,
         HeatOneClassSVM,
@@ -86,6 +87,7 @@ _HOME = {
         "StoreError", "StoreMismatchError", "ZeroRowsWarning",
     ],
     "estimators": [
+        "HeatGaussianProcessRegressor",
         "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC", "HeatSpectralClustering",
         "HypersphericalMap", "NystromFeatures",
         "NystromSVC", "ProjectiveMap", "TfidfMap",
@@ -117,7 +119,8 @@ _HOME = {
 __all__ = [
     "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning", "CorruptTileError",
     "CosineKernel", "CvResult", "DhskError", "GaussianKernel", "GramMatrices", "GramMatrix",
-    "GramView", "HeatKernel", "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC",
+    "GramView", "HeatGaussianProcessRegressor",
+    "HeatKernel", "HeatKernelPCA", "HeatKernelRidge", "HeatOneClassSVM", "HeatSVC",
     "HeatSpectralClustering", "HeatTimeDerivative", "HyperbolicHeatKernel",
     "HypersphericalMap", "IncompleteStoreError",
     "InputError", "InputWarning", "Kernel", "LearningCurve", "LinearKernel", "LowRank",

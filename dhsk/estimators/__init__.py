@@ -1,5 +1,6 @@
 """Estimators and transformers with scikit-learn's contract."""
 
+from dhsk.estimators.gaussian_process import HeatGaussianProcessRegressor
 from dhsk.estimators.kernel_pca import HeatKernelPCA
 from dhsk.estimators.maps import HypersphericalMap, ProjectiveMap, TfidfMap
 from dhsk.estimators.nystrom import NystromFeatures
@@ -10,6 +11,7 @@ from dhsk.estimators.spectral_clustering import HeatSpectralClustering
 from dhsk.estimators.svc import HeatSVC
 
 __all__ = [
+    "HeatGaussianProcessRegressor",
     "HeatKernelPCA",
     "HeatKernelRidge",
     "HeatOneClassSVM",

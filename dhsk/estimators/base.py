@@ -74,6 +74,11 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             return named_family(self.kernel) if known else HeatKernel
         return self.kernel
 
+    @property
+    def _first_time_scale(self) -> float:
+        """Time scale of the kernel that a fit begins with."""
+        return self.time_scale
+
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the client, as a connection cannot be pickled."""
         return {name: value for name, value in super().__getstate__().items() if name != "client"}
@@ -91,7 +96,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
             positive_parameter(name, getattr(self, name))
         if not isinstance(self.kernel, Kernel):
             named_family(HeatKernel.name if self.kernel is None else self.kernel)
-            positive_parameter("time_scale", self.time_scale)
+            positive_parameter("time_scale", self._first_time_scale)
         self._check_map()
         parse_zero_rule(self.zero_rows)
         _check_dtype(self.dtype, self._dtypes)
@@ -135,7 +140,7 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
                 "n_features=1, but the heat kernel on a sphere needs at least 2 features: "
                 "with one, every sample maps to the same point or its opposite"
             )
-        kernel = parse_kernel(self.kernel or HeatKernel.name, dim, self.time_scale)
+        kernel = parse_kernel(self.kernel or HeatKernel.name, dim, self._first_time_scale)
         dtype = self._product_dtype(kernel, samples.shape[0])
         chosen = check_kernels([kernel], [samples], fixed_map(self.sphere_map), dtype)
         return RowMap(kernel, chosen, dtype, ZeroRows(self.zero_rows))

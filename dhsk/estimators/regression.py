@@ -16,7 +16,7 @@ from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.models.gram_source import GramSource
 from dhsk.models.sources import RowsSource
-from dhsk.nystrom.preconditioner import LowRankPreconditioner, precondition, usual_rank
+from dhsk.nystrom.preconditioner import precondition, usual_rank
 from dhsk.objects.places import Place, parse_place
 from dhsk.samples import Samples, ZeroRows
 from dhsk.samples.weighted import fixed_map
@@ -78,24 +78,23 @@ class KernelRegression(HeatEstimator):
         )
         return GramSource(gram)
 
-    def _preconditioner(
-        self, rows: Rows, kernel: Kernel, source: Source, shift: Floats
-    ) -> LowRankPreconditioner | None:
-        """Preconditioner of the matrix plus a diagonal, if there is to be one."""
+    def _most_columns(self, rows: Rows, kernel: Kernel, source: Source) -> int:
+        """Upper bound on the columns of a preconditioner; 0 for none."""
         rank = 0 if kernel.positive_semidefinite is False else self.preconditioner_rank
-        if isinstance(rank, str):
-            n, dim = rows.shape
-            entries = dim if isinstance(rows, np.ndarray) else -(-rows.nnz // n)
-            room = own_room(self._bytes()) // FACTOR_SHARE
-            computed = not isinstance(source, ArraySource)
-            rank = usual_rank(n, entries, rows.dtype.itemsize, room, computed=computed)
-        return precondition(rows, kernel, shift, rank, core_count()) if rank else None
+        if not isinstance(rank, str):
+            return rank
+        n, dim = rows.shape
+        entries = dim if isinstance(rows, np.ndarray) else -(-rows.nnz // n)
+        room = own_room(self._bytes()) // FACTOR_SHARE
+        computed = not isinstance(source, ArraySource)
+        return usual_rank(n, entries, rows.dtype.itemsize, room, computed=computed)
 
     def _means(
         self, rows: Rows, kernel: Kernel, source: Source, shift: Floats, *others: Any
     ) -> Means:
         """Preconditioner, and the checkpoint of a system with these and other arguments."""
-        preconditioner = self._preconditioner(rows, kernel, source, shift)
+        most = self._most_columns(rows, kernel, source)
+        preconditioner = precondition(rows, kernel, shift, most, core_count()) if most else None
         if self.journal is None:
             return Means(preconditioner)
         rank = Means(preconditioner).rank

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 
-from dhsk.arrays import Floats, Rows, blocks
+from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
@@ -85,6 +85,24 @@ class LowRankPreconditioner:
         """Columns of F, r."""
         return int(self._F.shape[1])
 
+    @property
+    def log_determinant(self) -> float:
+        """Logarithm of the determinant of P."""
+        inner = 2 * np.log(np.diagonal(self._factor[0])).sum()
+        return float(np.log(self._shift).sum() + inner)
+
+    @property
+    def inverse_trace(self) -> float:
+        """Trace of P^-1, where D is a multiple of the identity."""
+        left = np.trace(cho_solve(self._factor, np.eye(self.rank)))
+        return float((len(self._F) - self.rank + left) / self._shift[0, 0])
+
+    def draw(self, first: Floats, second: Floats) -> Floats:
+        """Vectors of covariance P, (N, m), of normal numbers, (r, m) and (N, m)."""
+        with one_blas_thread():
+            parts = list(self._over(_expand, self._F, shared=first))
+        return np.concatenate(parts) + np.sqrt(self._shift) * second
+
     def solve(self, R: Floats) -> Floats:
         """P^-1 R for the columns of R, (N, k)."""
         scaled = R / self._shift
@@ -149,14 +167,61 @@ def precondition(
     .. [1] M. Díaz, E. N. Epperly, Z. Frangella, J. A. Tropp and R. J. Webber, "Robust, randomized
        preconditioning for kernel ridge regression", arXiv 2304.12465, theorem 2.2.
     """
+    factor = _chosen(rows, kernel, float(shift.min()), rank, threads)
+    if factor is None:
+        return None
+    return LowRankPreconditioner(factor[0].finished(), shift, Threads(threads))
+
+
+def landmarks_for(rows: Rows, kernel: Kernel, least: float, rank: int, threads: int) -> Indices:
+    """Indices of the pivots of `precondition`, for `precondition_by`, as many as leave `least`."""
+    factor = _chosen(rows, kernel, least, rank, threads)
+    return np.zeros(0, np.intp) if factor is None else factor[1]
+
+
+def precondition_by(
+    rows: Rows, kernel: Kernel, landmarks: Indices, shift: Floats, threads: int
+) -> LowRankPreconditioner:
+    """Make the preconditioner of given landmarks: a smooth function of the kernel's parameters."""
+    own = rows[landmarks]
+    with one_blas_thread():
+        root = _cholesky(kernel.of_rows(own).astype(np.float64))
+        tasks = ((kernel, rows[part], own, root) for part in blocks(rows.shape[0], _ROWS))
+        F = np.concatenate(list(Threads(threads).run(_columns, tasks, ordered=True)))
+    return LowRankPreconditioner(F, shift, Threads(threads))
+
+
+def _columns(kernel: Kernel, rows: Rows, landmarks: Rows, root: Floats) -> NDArray[Any]:
+    """Rows of the factor K(X, L) root'^-1, in the type of the rows."""
+    values = kernel.of_rows(rows, landmarks)
+    found = solve_triangular(root, values.T.astype(np.float64), lower=True, check_finite=False)
+    return np.ascontiguousarray(found.T, values.dtype)
+
+
+def _cholesky(K: Floats) -> Floats:
+    """Cholesky factor of a positive semi-definite matrix, with as little added as makes it one."""
+    added = len(K) * float(np.finfo(np.float64).eps) * float(np.diagonal(K).max())
+    while True:
+        try:
+            found: Floats = cholesky(K + added * np.eye(len(K)), lower=True, check_finite=False)
+        except LinAlgError:
+            added *= 100
+        else:
+            return found
+
+
+def _chosen(
+    rows: Rows, kernel: Kernel, least: float, rank: int, threads: int
+) -> tuple[InMemoryFactor, Indices] | None:
+    """Factor and pivots that leave a trace of at most `least`, or of a rank; None for none."""
     placed = in_memory(rows, kernel, threads)
     diagonal = placed.diagonal()
     trace = float(diagonal.sum())
-    tol = float(shift.min()) / trace if trace > 0 else 1.0
+    tol = least / trace if trace > 0 else 1.0
     if tol >= 1 or rank < 1:
         return None
     with one_blas_thread():
         factor = InMemoryFactor(placed, min(rank, placed.n))
-        RandomPivots(placed, factor, diagonal, rank, np.random.default_rng(0), tol).choose()
-        F = factor.finished()
-    return LowRankPreconditioner(F, shift, Threads(threads)) if F.shape[1] else None
+        pivots = RandomPivots(placed, factor, diagonal, rank, np.random.default_rng(0), tol)
+        chosen = pivots.choose().pivots
+    return (factor, chosen) if len(chosen) else None

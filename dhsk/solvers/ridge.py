@@ -1,7 +1,8 @@
 """Kernel ridge regression by conjugate gradients; every pass over the matrix serves all targets."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,22 @@ from dhsk.solvers.conjugate_gradients import (
     Preconditioner,
     SolveCheckpoint,
 )
-from dhsk.solvers.sources import Source
+from dhsk.solvers.lanczos import LanczosRecord
 
 _RESTARTS: Final = 3
 """Restarts from a recomputed residual: rounding errors accumulate in it over many steps."""
+
+
+class Products(Protocol):
+    """A symmetric matrix that is only multiplied."""
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+
+    @property
+    def product(self) -> Callable[[Floats], Floats]:
+        """Product with V, (N, k)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +64,12 @@ class RidgeSolution:
     """Whether the iteration stopped at a direction along which K + D is not positive, (k,)."""
     passes: int
     """Products with the matrix."""
+    record: LanczosRecord
+    """Coefficients of the steps, from which quadratures are made."""
 
 
 def solve_ridge(
-    source: Source,
+    source: Products,
     Y: Floats,
     alpha: float | Floats,
     *,
@@ -117,7 +132,8 @@ def solve_ridge(
     report(Progress("passes", run.passes, run.passes))
     residual = run.residual()
     coef = np.ldexp(run.B, exponents)
-    return RidgeSolution(coef, residual, residual <= tol, run.indefinite, run.passes)
+    record = LanczosRecord(run.steps)
+    return RidgeSolution(coef, residual, residual <= tol, run.indefinite, run.passes, record)
 
 
 def _descend(
@@ -137,7 +153,7 @@ def _descend(
         checkpoint.keep(run)
 
 
-def _check_shapes(source: Source, Y: Floats, alpha: Floats) -> Floats:
+def _check_shapes(source: Products, Y: Floats, alpha: Floats) -> Floats:
     """Check shapes and signs, and return the diagonal of D as a column."""
     if Y.ndim != 2 or len(Y) != source.n:
         raise InputError(f"Y has shape {Y.shape}, but a matrix of {source.n} needs ({source.n}, k)")

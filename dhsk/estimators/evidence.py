@@ -1,0 +1,317 @@
+"""Marginal likelihood of a Gaussian process as a function of time and noise, and its maximum."""
+
+import math
+from dataclasses import InitVar, dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+from scipy.linalg import LinAlgError, solve_triangular
+from scipy.optimize import minimize
+
+from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.errors import InputError
+from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.execution.limits import core_count, own_room
+from dhsk.kernels import HeatKernel, Kernel
+from dhsk.kernels.heat import time_at_scale
+from dhsk.models.gram_source import GramSource
+from dhsk.models.sources import RowsSource
+from dhsk.nystrom.preconditioner import landmarks_for, precondition_by
+from dhsk.solvers.likelihood import (
+    Likelihood,
+    NoisePreconditioner,
+    Probes,
+    SampledPreconditioner,
+    estimated_likelihood,
+    exact_likelihood,
+)
+from dhsk.solvers.product_checkpoint import CheckpointedProducts
+from dhsk.solvers.ridge import Means, solve_ridge
+from dhsk.solvers.sources import ArraySource, Source
+
+Solver = Literal["cholesky", "iterative"]
+
+DENSE: Final = 4000
+"""Most samples that are solved by Cholesky's factorisation unless asked: some seconds."""
+
+DENSE_MATRICES: Final = 5
+"""Matrices in memory at a time then, at most: K, its derivative, the inverse and copies."""
+
+_AT_ONCE: Final = 512
+"""Most samples whose variances share passes."""
+
+_VECTORS: Final = 10
+"""Blocks of vectors in memory while a system is solved."""
+
+_MOST_ITERATIONS: Final = 30
+
+_NOISES: Final = (1e-6, 1e3)
+"""Bounds of a fitted noise, relative to the mean square of the targets."""
+
+_LARGEST_SCALE: Final = 5.0
+"""Bound of a fitted time scale: beyond, the kernel is linear but for a share n^-4."""
+
+_SIGNIFICANT: Final = 3.0
+"""Standard errors within which a derivative counts as 0."""
+
+
+def parse_solver(solver: object) -> None:
+    """Raise InputError for an unknown solver."""
+    if solver not in ("auto", "cholesky", "iterative"):
+        raise InputError(f'solver must be "auto", "cholesky" or "iterative", but it is {solver!r}')
+
+
+def is_dense(solver: str, n: int, memory: int | None) -> bool:
+    """Whether n samples are solved by Cholesky's factorisation."""
+    if solver != "auto":
+        return solver == "cholesky"
+    return n <= DENSE and DENSE_MATRICES * 8 * n * n <= own_room(memory)
+
+
+def smallest_scale(dim: int) -> float:
+    """Smallest time scale at which the heat kernel is proven, see `HeatKernel`."""
+    if dim <= 50:
+        return 1e-4 * dim / math.log(dim)
+    return 0.05 if dim <= 10_000 else 0.2
+
+
+@dataclass(frozen=True)
+class EvidenceSettings:
+    """How a likelihood is computed, and what is fitted."""
+
+    fits_time: bool
+    fits_noise: bool
+    tol: float
+    max_passes: int
+    n_probes: int
+    seed: int
+    memory: int | None
+    entries: Checkpoint
+    """Products of the matrix."""
+
+    @property
+    def solving(self) -> dict[str, Any]:
+        """Arguments of `solve_ridge`."""
+        return {"tol": self.tol, "max_passes": self.max_passes}
+
+
+@dataclass(eq=False)
+class Evidence:
+    """Likelihood of targets at a kernel and a noise, which a fit moves to the maximum.
+
+    Attributes
+    ----------
+    rows
+        Mapped samples, (N, dim).
+    columns
+        Targets, (N, k).
+    kernel, noise
+        Those of the best likelihood so far, at first those to begin with.
+    settings
+        How it is computed.
+    source
+        The matrix of the first kernel; None for Cholesky's factorisation.
+    rank
+        Upper bound on the columns of the preconditioner, later their number.
+    """
+
+    rows: Rows
+    columns: Floats
+    kernel: Kernel
+    noise: float
+    settings: EvidenceSettings
+    source: InitVar[Source | None]
+    rank: int
+    best: Likelihood = field(init=False)
+    count: int = 0
+    """Likelihoods that were computed."""
+    passes: int = 0
+    ended: bool = True
+    """Whether a fit ended at a maximum."""
+    why: str = ""
+    """Words of the optimiser on its end."""
+    _landmarks: Indices = field(init=False)
+    _probes: Probes = field(init=False)
+    _held: tuple[Kernel, Source] | None = field(init=False, default=None)
+
+    def __post_init__(self, source: Source | None) -> None:
+        """Choose landmarks and probes, which all kernels and noises share."""
+        self.solver: Solver = "cholesky" if source is None else "iterative"
+        self._in_memory = isinstance(source, ArraySource)
+        self._gram = source.G if isinstance(source, GramSource) else None
+        if source is None:
+            self.rank = 0
+            return
+        self._held = (self.kernel, source) if self._in_memory else None
+        self._digest = _digest_of(self.rows)
+        n, count, least = self.rows.shape[0], self.settings.n_probes, self.noise / 100
+        self._landmarks = landmarks_for(self.rows, self.kernel, least, self.rank, core_count())
+        self.rank = len(self._landmarks)
+        self._probes = Probes.seeded(self.settings.seed, n, self.rank, count)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the matrix, which is computed from the rows again."""
+        return self.__dict__ | {"_held": None, "_gram": None}
+
+    @property
+    def gradient(self) -> Floats:
+        """Derivatives of the best likelihood by log time and log noise, (2,)."""
+        return self.best.gradient * self._units
+
+    @property
+    def gradient_error(self) -> Floats:
+        """Their standard errors, (2,)."""
+        return self.best.gradient_error * self._units
+
+    @property
+    def _units(self) -> Floats:
+        time = self.kernel.time if isinstance(self.kernel, HeatKernel) else math.nan
+        return np.array([time, self.noise])
+
+    def fit(self) -> None:
+        """Compute the likelihood, at its maximum in what is fitted."""
+        free = np.array([self.settings.fits_time, self.settings.fits_noise])
+        if free.any():
+            self._maximise(free)
+        else:
+            self.best = self._at(self.kernel, self.noise)
+        self.settings.entries.remove()
+
+    def _maximise(self, free: Any) -> None:
+        """Move free logarithms of time and noise by a quasi-Newton method."""
+        start = np.log(self._units)
+        size = float(np.mean(self.columns**2)) or 1.0
+        bounds = [(-math.inf, math.inf), (math.log(size * _NOISES[0]), math.log(size * _NOISES[1]))]
+        if free[0]:
+            dim = self.rows.shape[1]
+            scales = (smallest_scale(dim), _LARGEST_SCALE)
+            bounds[0] = tuple(math.log(time_at_scale(dim, scale)) for scale in scales)
+        best, n = -math.inf, self.columns.size
+
+        def loss(free_logs: Floats) -> tuple[float, Floats]:
+            nonlocal best
+            logs = start.copy()
+            logs[free] = free_logs
+            kernel, noise = self.kernel, float(np.exp(logs[1]))
+            if free[0]:
+                kernel = HeatKernel(self.rows.shape[1], float(np.exp(logs[0])))
+            found = self._at(kernel, noise)
+            if found.value > best:
+                best, self.best, self.kernel, self.noise = found.value, found, kernel, noise
+            return -found.value / n, -(found.gradient * np.exp(logs))[free] / n
+
+        own = [bound for bound, used in zip(bounds, free, strict=True) if used]
+        options = {"maxiter": _MOST_ITERATIONS, "ftol": 1e-9, "gtol": 1e-6}
+        end = minimize(loss, start[free], jac=True, method="L-BFGS-B", bounds=own, options=options)
+        slopes, errors = self.gradient[free], self.gradient_error[free]
+        level = bool((np.abs(slopes) <= _SIGNIFICANT * errors + 1e-4 * n).all())
+        self.ended, self.why = bool(end.success) or level, str(end.message)
+
+    def _at(self, kernel: Kernel, noise: float) -> Likelihood:
+        """Likelihood at a kernel and a noise."""
+        dense = self.solver == "cholesky"
+        found = self._exact(kernel, noise) if dense else self._estimate(kernel, noise)
+        self.count += 1
+        self.passes += found.passes
+        return found
+
+    def _exact(self, kernel: Kernel, noise: float) -> Likelihood:
+        slope = None
+        if isinstance(kernel, HeatKernel):
+            slope = _float64(kernel.time_derivative().of_rows(self.rows))
+        try:
+            return exact_likelihood(_float64(kernel.of_rows(self.rows)), noise, self.columns, slope)
+        except LinAlgError as error:
+            raise InputError(
+                f"the matrix of the {kernel.label} kernel with noise={noise:g} is not positive "
+                "definite: raise noise, or choose a positive definite kernel"
+            ) from error
+
+    def _estimate(self, kernel: Kernel, noise: float) -> Likelihood:
+        slope = None
+        if isinstance(kernel, HeatKernel):
+            derivative = kernel.time_derivative()
+            slope = self._kept(self._computed(derivative), derivative).product
+        return estimated_likelihood(
+            self._kept(self._matrix(kernel), kernel),
+            noise,
+            self.columns,
+            self._probes,
+            self._preconditioner(kernel, noise),
+            slope,
+            self.settings.solving,
+        )
+
+    def variances(self, rows: Rows) -> Floats:
+        """Variances of f at mapped samples, (M,)."""
+        n, m = self.rows.shape[0], rows.shape[0]
+        room = own_room(self.settings.memory) // (8 * _VECTORS * n)
+        found = np.empty(m)
+        for part in blocks(m, int(min(_AT_ONCE, max(1, room)))):
+            own = rows[part]
+            between = _float64(self.kernel.of_rows(self.rows, own))
+            if self.best.cholesky is None:
+                explained = np.einsum("ij,ij->j", between, self._solved(between))
+            else:
+                half = solve_triangular(self.best.cholesky, between, lower=True)
+                explained = np.einsum("ij,ij->j", half, half)
+            prior = RowsSource(own, self.kernel).diagonal()
+            found[part] = np.maximum(prior - explained, 0.0)
+        return found
+
+    def _solved(self, columns: Floats) -> Floats:
+        """(K + noise I)^-1 columns."""
+        means = Means(self._preconditioner(self.kernel, self.noise))
+        source = self._matrix(self.kernel)
+        solving = self.settings.solving
+        return solve_ridge(source, columns, self.noise, means=means, **solving).coef
+
+    def _preconditioner(self, kernel: Kernel, noise: float) -> SampledPreconditioner:
+        n = self.rows.shape[0]
+        if not self.rank:
+            return NoisePreconditioner(n, noise)
+        shift = np.full(n, noise)
+        return precondition_by(self.rows, kernel, self._landmarks, shift, core_count())
+
+    def _matrix(self, kernel: Kernel) -> Source:
+        """The matrix of a kernel; one in memory is kept for the next call."""
+        if not self._in_memory:
+            return self._computed(kernel)
+        if self._held is None or self._held[0] != kernel:
+            self._held = None  # before another one takes memory
+            n = self.rows.shape[0]
+            K = RowsSource(self.rows, kernel, core_count()).block(np.arange(n))[:, :n]
+            self._held = kernel, ArraySource(K)
+        return self._held[1]
+
+    def _computed(self, kernel: Kernel) -> Source:
+        """The matrix of a kernel, computed in every pass, on workers if the first was."""
+        if self._gram is not None:
+            return GramSource(self._gram.with_kernel(kernel))
+        return RowsSource(self.rows, kernel, core_count())
+
+    def _kept(self, source: Source, kernel: Kernel) -> "_KeptProducts":
+        """Products with a matrix that a killed fit finds again."""
+        name = [self._digest, kernel.to_spec(), type(source).__name__]
+        products = CheckpointedProducts(source.product, self.settings.entries, name)
+        return _KeptProducts(source.n, products)
+
+
+@dataclass(frozen=True)
+class _KeptProducts:
+    """A matrix of which products are kept."""
+
+    n: int
+    product: CheckpointedProducts
+
+
+def _digest_of(rows: Rows) -> str:
+    """Hash of mapped samples."""
+    parts: list[Any] = [rows]
+    if not isinstance(rows, np.ndarray):
+        parts = [rows.data, rows.indices, rows.indptr]
+    return digest_of(*parts)
+
+
+def _float64(values: Floats) -> Floats:
+    return values.astype(np.float64, copy=False)

@@ -1,0 +1,348 @@
+"""Gaussian process regression on Gram matrices that may be larger than memory."""
+
+import warnings
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from distributed import Client
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from dhsk.arrays import Floats, Rows
+from dhsk.errors import InputError
+from dhsk.estimators.evidence import (
+    Evidence,
+    EvidenceSettings,
+    Solver,
+    is_dense,
+    parse_solver,
+)
+from dhsk.estimators.problem import random_numbers
+from dhsk.estimators.regression import KernelRegression, Rank
+from dhsk.execution.checkpoint import Checkpoint
+from dhsk.execution.limits import own_room
+from dhsk.kernels import HeatKernel, Kernel
+from dhsk.kernels.base import positive_parameter, whole_parameter
+from dhsk.kernels.centre import with_all_entries
+from dhsk.objects.places import Place, parse_place
+from dhsk.samples import SphereMap, ZeroRule
+
+Auto = Literal["auto"]
+
+PREFIX: Final = "gaussian-process-"
+"""Begins the names of checkpoint files."""
+
+_FIRST_NOISE: Final = 0.1
+"""Noise with which a fit begins, relative to the mean square of the targets."""
+
+
+class HeatGaussianProcessRegressor(  # type: ignore[misc]  # scikit-learn has no types
+    MultiOutputMixin, RegressorMixin, KernelRegression
+):
+    """Gaussian process regression, by default with the exact heat kernel on the hypersphere.
+
+    The model is y = f(x) + e with covariances K of f and `noise` of e. Up to 4,000 samples are
+    solved by Cholesky's factorisation, with the answers of
+    `sklearn.gaussian_process.GaussianProcessRegressor`. More are solved by preconditioned conjugate
+    gradients [1]_: log determinant and traces of the marginal likelihood are then estimated from
+    random probes, and have standard errors. Time and noise can be fitted by maximising it.
+
+    Parameters
+    ----------
+    time_scale
+        Diffusion time in units of log(dim)/dim; "auto" fits it. Not used if `kernel` is given.
+    noise
+        Variance of the noise, above 0, which is added to the diagonal of K; "auto" fits it.
+    sphere_map
+        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
+        counts), "projective" (division by the length) or "identity". None for the kernel's
+        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
+    zero_rows
+        What to do with samples that are all zero, which have no image on the sphere. "center" maps
+        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
+        their number. "error" raises an error that names the first.
+    kernel
+        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
+    normalize_y
+        Whether the model is of y less its mean, divided by its standard deviation.
+    solver
+        "cholesky", "iterative", or "auto": the first up to 4,000 samples if it fits in memory.
+    n_probes
+        Random vectors of the iterative solver, at least 2. Standard errors fall like its root.
+    tol
+        Tolerance of the residuals of the iterative solver, relative to each right-hand side.
+    max_iter
+        Largest number of passes over the matrix of each solve.
+    preconditioner_rank
+        Columns of the low-rank preconditioner of the iterative solver, see `HeatKernelRidge`.
+    dtype
+        Type of mapped rows, inner products and matrix, "float64" or "float32"; sums are in
+        float64.
+    memory
+        Upper bound on the memory of this process, or of all workers of `client`: a number of
+        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
+    client
+        Dask client whose workers compute the matrix in the passes of a fit if it does not fit in
+        memory, and predict means of many samples. Clones share it, and it is not pickled.
+    journal
+        Folder or ``s3://`` prefix for checkpoints: every product of the iterative solver. The same
+        fit resumes after an interruption, and ends with the same bits; a finished fit removes
+        them. None for no checkpoints.
+    random_state
+        Seed of the probes, which are the same for all times and noises of a fit.
+
+    Attributes
+    ----------
+    kernel_
+        The kernel.
+    time_scale_
+        Its time scale; None for other kernels than heat.
+    noise_
+        Variance of the noise.
+    dual_coef_
+        Coefficients (K + noise I)^-1 y of the normalised targets, (N,) or (N, k).
+    X_fit_
+        Samples, mapped to the sphere, (N, dim).
+    log_marginal_likelihood_value_, log_marginal_likelihood_error_
+        Log marginal likelihood, summed over targets, and its standard error, 0 if exact.
+    gradient_, gradient_error_
+        Derivatives of the log marginal likelihood by log time and log noise, (2,), and their
+        standard errors. The first is NaN for other kernels than heat.
+    solver_
+        "cholesky" or "iterative".
+    residual_
+        Largest relative residual of all systems, from recomputed products; 0 for "cholesky".
+    n_iter_
+        Likelihoods that were computed.
+    n_passes_
+        Passes over the matrix.
+    rank_
+        Columns of the preconditioner's approximation; 0 for none.
+    converged_
+        Whether residuals are at most `tol`, and the fit of time and noise ended at a maximum.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    .. [1] J. R. Gardner, G. Pleiss, D. Bindel, K. Q. Weinberger and A. G. Wilson, "GPyTorch:
+       Blackbox matrix-matrix Gaussian process inference with GPU acceleration", NeurIPS 31 (2018).
+    .. [2] C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", MIT
+       Press (2006), chapters 2 and 5.
+
+    Examples
+    --------
+    >>> import dhsk
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = dhsk.HeatGaussianProcessRegressor("auto", "auto", normalize_y=True)
+    >>> model = model.fit(X[:300], y[:300])
+    >>> 0.05 < model.time_scale_ < 1, model.noise_ < 0.2
+    (True, True)
+    >>> mean, std = model.predict(X[300:400], return_std=True)
+    >>> (abs(mean - y[300:400]) < 3 * std).mean() > 0.8
+    True
+    """
+
+    store = None
+
+    def __init__(
+        self,
+        time_scale: float | Auto = 1.0,
+        noise: float | Auto = 0.1,
+        sphere_map: SphereMap | None = None,
+        *,
+        zero_rows: ZeroRule = "center",
+        kernel: Kernel | str | None = None,
+        normalize_y: bool = False,
+        solver: Solver | Auto = "auto",
+        n_probes: int = 16,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        preconditioner_rank: Rank = "auto",
+        dtype: str = "float64",
+        memory: int | str | None = None,
+        client: Client | None = None,
+        journal: str | Place | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.time_scale = time_scale  # type: ignore[assignment]  # "auto" is this one's alone
+        self.noise = noise
+        self.sphere_map = sphere_map
+        self.zero_rows = zero_rows
+        self.kernel = kernel
+        self.normalize_y = normalize_y
+        self.solver = solver
+        self.n_probes = n_probes
+        self.tol = tol
+        self.max_iter = max_iter
+        self.preconditioner_rank = preconditioner_rank
+        self.dtype = dtype
+        self.memory = memory
+        self.client = client
+        self.journal = journal
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (N, dim), dense or sparse.
+        y
+            Targets, (N,) or (N, k), which share time and noise.
+
+        Returns
+        -------
+        HeatGaussianProcessRegressor
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            A parameter or a row is invalid; the message names the row.
+        BudgetError
+            The mapped samples need more memory than there is.
+        """
+        self._check_parameters()
+        X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
+        targets = np.asarray(y, dtype=np.float64)
+        columns = self._normalised(targets.reshape(len(targets), -1))
+        self._rows = self._map_to_fit(X)
+        with self.client.as_current() if self.client else nullcontext():
+            self._evidence = self._begun(X, columns)
+            self._evidence.fit()
+        self._take(self._evidence, targets.shape)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict the mean of f, and its standard deviation.
+
+        The iterative solver solves a system for each sample, in blocks that share passes over the
+        matrix: some ten passes for each block of 512 samples, or of fewer in less memory.
+
+        Parameters
+        ----------
+        X
+            Samples by row, (M, dim), dense or sparse.
+        return_std
+            Whether standard deviations are returned too. They are those of f, without the noise.
+
+        Returns
+        -------
+        mean
+            (M,) or (M, k) as y.
+        std
+            Of the shape of the mean, if `return_std`.
+
+        Raises
+        ------
+        InputError
+            A row is invalid; the message names it.
+        """
+        check_is_fitted(self)
+        coef = self.dual_coef_
+        means = self._sums(X, self._rows, coef.reshape(len(coef), -1)) * self._scale + self._mean
+        shape = (-1, *coef.shape[1:])
+        if not return_std:
+            return means.reshape(shape)
+        X = self._validated(X, reset=False)
+        samples, row_map = self._samples(X), self._fitted_map.anew()
+        rows = row_map.all_of(samples, own_room(self._bytes()))
+        deviation = np.sqrt(self._evidence.variances(rows))
+        return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
+
+    @property
+    def X_fit_(self) -> Rows:
+        """Samples, mapped to the sphere, (N, dim)."""
+        check_is_fitted(self)
+        return with_all_entries(self._rows)
+
+    def _begun(self, X: Any, columns: Floats) -> Evidence:
+        """Likelihood of normalised targets, before it is computed."""
+        rows, kernel, memory = self._rows, self.kernel_, self._bytes()
+        if kernel.positive_semidefinite is False:
+            raise InputError(
+                f"the {kernel.label} kernel is not positive semi-definite, so it is no covariance"
+            )
+        dense = is_dense(self.solver, rows.shape[0], memory)
+        source = None if dense else self._source(self._samples(X), rows, kernel)
+        folder = None if self.journal is None else parse_place("journal", self.journal)
+        noise: Any = self.noise
+        settings = EvidenceSettings(
+            fits_time=self._fits_time,
+            fits_noise=isinstance(noise, str),
+            tol=float(self.tol),
+            max_passes=self.max_iter,
+            n_probes=self.n_probes,
+            seed=int(random_numbers(self.random_state).randint(2**31)),
+            memory=memory,
+            entries=Checkpoint(folder, PREFIX),
+        )
+        if settings.fits_noise:
+            noise = _FIRST_NOISE * (float(np.mean(columns**2)) or 1.0)
+        rank = 0 if source is None else self._most_columns(rows, kernel, source)
+        return Evidence(rows, columns, kernel, float(noise), settings, source, rank)
+
+    def _check_parameters(self) -> None:
+        """Check all parameters before any work."""
+        self._check("tol")
+        self._check_rank()
+        parse_solver(self.solver)
+        whole_parameter("max_iter", self.max_iter, 2)
+        whole_parameter("n_probes", self.n_probes, 2)
+        if isinstance(self.noise, str) and self.noise != "auto":
+            raise InputError(f'noise must be "auto" or a number, but it is {self.noise!r}')
+        if not isinstance(self.noise, str):
+            positive_parameter("noise", self.noise)
+        if self._fits_time and self.kernel not in (None, HeatKernel.name):
+            raise InputError('time_scale="auto" is for the heat kernel: leave out kernel')
+
+    @property
+    def _fits_time(self) -> bool:
+        """Whether time is fitted."""
+        scale: Any = self.time_scale
+        return isinstance(scale, str) and scale == "auto"
+
+    @property
+    def _first_time_scale(self) -> float:
+        return 1.0 if self._fits_time else self.time_scale
+
+    def _normalised(self, columns: Floats) -> Floats:
+        """Targets less their mean, by their standard deviation, if asked to."""
+        self._mean, self._scale = np.zeros(columns.shape[1]), np.ones(columns.shape[1])
+        if self.normalize_y:
+            self._mean, spread = columns.mean(axis=0), columns.std(axis=0)
+            self._scale = np.where(spread > 0, spread, 1.0)
+        return np.asarray((columns - self._mean) / self._scale)
+
+    def _take(self, evidence: Evidence, shape: tuple[int, ...]) -> None:
+        """Set all fitted attributes, and warn of what did not converge."""
+        found, kernel = evidence.best, evidence.kernel
+        self.kernel_, self.noise_ = kernel, evidence.noise
+        self.time_scale_ = kernel.time_scale if isinstance(kernel, HeatKernel) else None
+        self._fitted_map = replace(self._fitted_map, kernel=kernel)
+        self.dual_coef_ = found.coef.reshape(shape)
+        self.log_marginal_likelihood_value_ = found.value
+        self.log_marginal_likelihood_error_ = found.value_error
+        self.gradient_, self.gradient_error_ = evidence.gradient, evidence.gradient_error
+        self.solver_, self.residual_ = evidence.solver, found.residual
+        self.n_iter_, self.n_passes_ = evidence.count, evidence.passes
+        self.rank_, self.converged_ = evidence.rank, found.converged and evidence.ended
+        if not found.converged:
+            warnings.warn(
+                f"systems did not converge: relative residual {found.residual:.3g}, "
+                f"tol={self.tol:g}; raise max_iter, noise or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        elif not evidence.ended:
+            warnings.warn(
+                f"the fit of time and noise ended before a maximum: {evidence.why}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
