@@ -45,11 +45,14 @@ _VECTORS: Final = 10
 
 _MOST_ITERATIONS: Final = 30
 
-_NOISES: Final = (1e-6, 1e3)
+_NOISES: Final = (1e-4, 1e3)
 """Bounds of a fitted noise, relative to the mean square of the targets."""
 
 _LARGEST_SCALE: Final = 5.0
 """Bound of a fitted time scale: beyond, the kernel is linear but for a share n^-4."""
+
+_CLOSE: Final = 1e-2
+"""Gain of the log marginal likelihood at which a fit ends: far below what tells models apart."""
 
 _SIGNIFICANT: Final = 3.0
 """Standard errors within which a derivative counts as 0."""
@@ -201,10 +204,10 @@ class Evidence:
             return -found.value / n, -(found.gradient * np.exp(logs))[free] / n
 
         own = [bound for bound, used in zip(bounds, free, strict=True) if used]
-        options = {"maxiter": _MOST_ITERATIONS, "ftol": 1e-9, "gtol": 1e-6}
+        options = {"maxiter": _MOST_ITERATIONS, "ftol": _CLOSE / n, "gtol": _CLOSE / n}
         end = minimize(loss, start[free], jac=True, method="L-BFGS-B", bounds=own, options=options)
         slopes, errors = self.gradient[free], self.gradient_error[free]
-        level = bool((np.abs(slopes) <= _SIGNIFICANT * errors + 1e-4 * n).all())
+        level = bool((np.abs(slopes) <= _SIGNIFICANT * errors + _CLOSE).all())
         self.ended, self.why = bool(end.success) or level, str(end.message)
 
     def _at(self, kernel: Kernel, noise: float) -> Likelihood:
