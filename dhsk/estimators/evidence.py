@@ -54,9 +54,6 @@ _LARGEST_SCALE: Final = 5.0
 _CLOSE: Final = 1e-2
 """Gain of the log marginal likelihood at which a fit ends: far below what tells models apart."""
 
-_SIGNIFICANT: Final = 3.0
-"""Standard errors within which a derivative counts as 0."""
-
 
 def parse_solver(solver: object) -> None:
     """Raise InputError for an unknown solver."""
@@ -206,9 +203,10 @@ class Evidence:
         own = [bound for bound, used in zip(bounds, free, strict=True) if used]
         options = {"maxiter": _MOST_ITERATIONS, "ftol": _CLOSE / n, "gtol": _CLOSE / n}
         end = minimize(loss, start[free], jac=True, method="L-BFGS-B", bounds=own, options=options)
-        slopes, errors = self.gradient[free], self.gradient_error[free]
-        level = bool((np.abs(slopes) <= _SIGNIFICANT * errors + _CLOSE).all())
-        self.ended, self.why = bool(end.success) or level, str(end.message)
+        # What a further step would gain, by the curvature that the steps have shown.
+        gain = n * float(end.jac @ end.hess_inv.dot(end.jac)) / 2
+        self.ended = bool(end.success) or gain <= max(_CLOSE, self.best.value_error)
+        self.why = str(end.message)
 
     def _at(self, kernel: Kernel, noise: float) -> Likelihood:
         """Likelihood at a kernel and a noise."""

@@ -108,7 +108,7 @@ def preconditioner(rows: Any, kernel: Any, noise: float, rank: int) -> Any:
     return precondition_by(rows, kernel, chosen, np.full(N, noise), 1)
 
 
-@pytest.mark.parametrize("rank", [0, 30])
+@pytest.mark.parametrize("rank", [0, 60])
 def test_estimates_are_within_their_errors(
     rows: Any, kernel: dhsk.HeatKernel, rng: np.random.Generator, rank: int
 ) -> None:
@@ -127,7 +127,7 @@ def test_estimates_are_within_their_errors(
     bad = NoisePreconditioner(N, NOISE)
     plain = estimated_likelihood(ArraySource(K), NOISE, Y, probes, bad, derivative, SOLVING)
     if rank:
-        assert found.value_error < plain.value_error / 2
+        assert found.value_error < 0.7 * plain.value_error
         assert (found.gradient_error < plain.gradient_error).all()
 
 
