@@ -55,6 +55,10 @@ _CLOSE: Final = 1e-2
 """Gain of the log marginal likelihood at which a fit ends: far below what tells models apart."""
 
 
+_SEARCHES: Final = 5
+"""Most likelihoods of a line search on estimates, whose gradient is not quite that of the value."""
+
+
 def parse_solver(solver: object) -> None:
     """Raise InputError for an unknown solver."""
     if solver not in ("auto", "cholesky", "iterative"):
@@ -185,7 +189,8 @@ class Evidence:
         if free[0]:
             dim = self.rows.shape[1]
             scales = (smallest_scale(dim), _LARGEST_SCALE)
-            bounds[0] = tuple(math.log(time_at_scale(dim, scale)) for scale in scales)
+            least, most = (math.log(time_at_scale(dim, scale)) for scale in scales)
+            bounds[0] = least, most
         best, n = -math.inf, self.columns.size
 
         def loss(free_logs: Floats) -> tuple[float, Floats]:
@@ -202,7 +207,11 @@ class Evidence:
 
         own = [bound for bound, used in zip(bounds, free, strict=True) if used]
         options = {"maxiter": _MOST_ITERATIONS, "ftol": _CLOSE / n, "gtol": _CLOSE / n}
-        end = minimize(loss, start[free], jac=True, method="L-BFGS-B", bounds=own, options=options)
+        if self.solver == "iterative":
+            options["maxls"] = _SEARCHES
+        end: Any = minimize(  # type: ignore[call-overload]  # its types know no loss with gradient
+            loss, start[free], jac=True, method="L-BFGS-B", bounds=own, options=options
+        )
         # What a further step would gain, by the curvature that the steps have shown.
         gain = n * float(end.jac @ end.hess_inv.dot(end.jac)) / 2
         self.ended = bool(end.success) or gain <= max(_CLOSE, self.best.value_error)

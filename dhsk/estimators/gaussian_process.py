@@ -39,8 +39,10 @@ _FIRST_NOISE: Final = 0.1
 """Noise with which a fit begins, relative to the mean square of the targets."""
 
 
-class HeatGaussianProcessRegressor(  # type: ignore[misc]  # scikit-learn has no types
-    MultiOutputMixin, RegressorMixin, KernelRegression
+class HeatGaussianProcessRegressor(
+    MultiOutputMixin,  # type: ignore[misc]  # scikit-learn has no types
+    RegressorMixin,  # type: ignore[misc]
+    KernelRegression,
 ):
     """Gaussian process regression, by default with the exact heat kernel on the hypersphere.
 
@@ -139,11 +141,11 @@ class HeatGaussianProcessRegressor(  # type: ignore[misc]  # scikit-learn has no
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> model = dhsk.HeatGaussianProcessRegressor("auto", "auto", normalize_y=True)
-    >>> model = model.fit(X[:300], y[:300])
-    >>> 0.05 < model.time_scale_ < 1, model.noise_ < 0.2
-    (True, True)
-    >>> mean, std = model.predict(X[300:400], return_std=True)
-    >>> (abs(mean - y[300:400]) < 3 * std).mean() > 0.8
+    >>> model = model.fit(X[:200], y[:200])
+    >>> 0.1 < model.time_scale_ < 1
+    True
+    >>> mean, std = model.predict(X[200:300], return_std=True)
+    >>> (abs(mean - y[200:300]) < 3 * std).mean() > 0.9
     True
     """
 

@@ -1,5 +1,6 @@
 """Marginal likelihood of a Gaussian process and its gradient: exact, or estimated from products."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -204,7 +205,8 @@ def estimated_likelihood(
 def _value(Y: Floats, coef: Floats, log_determinant: float) -> float:
     n, k = Y.shape
     fit = float(np.einsum("ij,ij->", Y, coef))
-    return -0.5 * (fit + k * (log_determinant + n * float(np.log(2 * np.pi))))
+    value: float = -0.5 * (fit + k * (log_determinant + n * math.log(2 * math.pi)))
+    return value
 
 
 def _slope(fit: float, trace: float, k: int) -> float:
