@@ -51,8 +51,8 @@ _NOISES: Final = (1e-4, 1e3)
 _LARGEST_SCALE: Final = 5.0
 """Bound of a fitted time scale: beyond, the kernel is linear but for a share n^-4."""
 
-_CLOSE: Final = 1e-2
-"""Gain of the log marginal likelihood at which a fit ends: far below what tells models apart."""
+_CLOSE: Final = 1e-3
+"""Gain of log marginal likelihood at which a fit ends: far below what tells models apart."""
 
 
 _SEARCHES: Final = 5
