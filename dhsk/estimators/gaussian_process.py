@@ -145,7 +145,7 @@ class HeatGaussianProcessRegressor(
     >>> 0.1 < model.time_scale_ < 1
     True
     >>> mean, std = model.predict(X[200:300], return_std=True)
-    >>> (abs(mean - y[200:300]) < 3 * std).mean() > 0.9
+    >>> bool((abs(mean - y[200:300]) < 3 * std).mean() > 0.9)
     True
     """
 
