@@ -64,8 +64,8 @@ def maximum_mean_discrepancy(
     """Test whether two groups of samples have the same distribution.
 
     The discrepancy [1]_ is the distance between the means of their features. Its distribution, if
-    they are alike, comes from random permutations [2]_ of the groups. All of them take one pass over the
-    matrix, or several where a bit for each sample and permutation does not fit the memory.
+    they are alike, comes from random permutations [2]_ of the groups. All of them take one pass
+    over the matrix, or several where a bit for each sample and permutation does not fit the memory.
 
     Parameters
     ----------
