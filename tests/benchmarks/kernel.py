@@ -1,4 +1,4 @@
-"""What the heat kernel costs: ns an entry in cache, a tile against its product, and the series.
+"""What the heat kernel costs: ns an entry in cache, its derivative, a tile, and the series.
 
 Run `python tests/benchmarks/kernel.py`; it uses one BLAS thread, and prints ratios measured within
 one run, as absolute times depend on the machine and on its other users.
@@ -7,13 +7,15 @@ one run, as absolute times depend on the machine and on its other users.
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dhsk.kernels import HeatKernel
+from dhsk.kernels import HeatKernel, HeatTimeDerivative
+from dhsk.kernels.certified.derivative import heat_derivative_profile
 from dhsk.kernels.certified.profile import heat_profile
 
 IN_CACHE = 16_384  # entries: 128 kB in float64
@@ -74,6 +76,43 @@ def print_costs() -> None:
             f" {build:9.3f} {f64:7.2f} {f32:7.2f}"
             f" {double.error.relative:10.1e} {profile.single.error.absolute:10.1e}"
         )
+
+
+def print_derivatives() -> None:
+    """Cost of an entry of dK/dt against one of K, evaluated in turn, and of building it."""
+    print("     dim     time       R  build s  f64 ns  to K  f32 ns  to K  bound f64  bound f32")
+    pairs = [(k.dim, k.time) for k in (HeatKernel.at_scale(*given) for given in KERNELS)]
+    for dim, t in [*pairs, *HARD]:
+        kernel = HeatKernel(dim, t)
+        kernel.prepare()
+        derivative = kernel.time_derivative()
+        start = time.perf_counter()
+        derivative.prepare()
+        build = time.perf_counter() - start
+        profile = heat_derivative_profile(dim, t)
+        costs = [in_turn(kernel, derivative, number) for number in (np.float64, np.float32)]
+        form = f"{profile.double.numerator.size}/{profile.double.denominator.size}"
+        figures = "".join(f"{own:8.2f} {own / of_kernel:5.2f}" for of_kernel, own in costs)
+        print(
+            f"{dim:8} {t:8.2g} {form:>7} {build:8.3f}{figures}"
+            f" {derivative.error_bound.relative:10.1e}"
+            f" {profile.single.error.absolute / profile.largest:10.1e}"
+        )
+
+
+def in_turn(
+    kernel: HeatKernel, derivative: HeatTimeDerivative, number: type[np.float64] | type[np.float32]
+) -> tuple[float, float]:
+    """Nanoseconds an entry of a kernel and of its derivative, each the best of 100 turns."""
+    cosines = np.random.default_rng(0).uniform(-1, 1, (1, IN_CACHE)).astype(number)
+    values = np.empty_like(cosines)
+    both: tuple[HeatKernel | HeatTimeDerivative, ...] = kernel, derivative
+    best = [float("inf")] * 2
+    for _ in range(100):
+        for which, one in enumerate(both):
+            action = partial(one.evaluate, cosines, values)
+            best[which] = min(best[which], seconds(action, 3))
+    return best[0] / IN_CACHE * 1e9, best[1] / IN_CACHE * 1e9
 
 
 def print_tiles() -> None:
@@ -139,5 +178,6 @@ def print_speed_up() -> None:
 if __name__ == "__main__":
     with threadpool_limits(1):
         print_costs()
+        print_derivatives()
         print_tiles()
         print_speed_up()
