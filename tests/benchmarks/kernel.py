@@ -104,8 +104,8 @@ def in_turn(
     kernel: HeatKernel, derivative: HeatTimeDerivative, number: type[np.float64] | type[np.float32]
 ) -> tuple[float, float]:
     """Nanoseconds an entry of a kernel and of its derivative, each the best of 100 turns."""
-    cosines = np.random.default_rng(0).uniform(-1, 1, (1, IN_CACHE)).astype(number)
-    values = np.empty_like(cosines)
+    cosines: Any = np.random.default_rng(0).uniform(-1, 1, (1, IN_CACHE)).astype(number)
+    values: Any = np.empty_like(cosines)
     both: tuple[HeatKernel | HeatTimeDerivative, ...] = kernel, derivative
     best = [float("inf")] * 2
     for _ in range(100):
