@@ -1,12 +1,14 @@
 """The command `dhsk gram`: a Gram matrix to a store."""
 
 from dataclasses import asdict
+from time import perf_counter
 
 import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import say
+from dhsk.commands.graph_options import GraphOptions, graph_options
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     ClusterOptions,
@@ -23,7 +25,7 @@ from dhsk.commands.options import (
 from dhsk.commands.outcome import Outcome
 from dhsk.commands.table_options import TableOptions, table_options
 from dhsk.execution.workers import resources_of
-from dhsk.gram import GramMatrix, compute_gram
+from dhsk.gram import GramMatrix, compute_gram, graph_gram
 from dhsk.gram.prepare import check_kernels
 from dhsk.units import human_seconds, parse_bytes
 
@@ -34,6 +36,7 @@ from dhsk.units import human_seconds, parse_bytes
 @kernel_options
 @map_options
 @tile_options
+@graph_options
 @table_options
 @cluster_options
 def gram(
@@ -42,6 +45,7 @@ def gram(
     kernel: KernelOptions,
     mapping: MapOptions,
     tiles: TileOptions,
+    nodes: GraphOptions,
     table: TableOptions,
     cluster: ClusterOptions,
 ) -> None:
@@ -49,6 +53,9 @@ def gram(
 
     The same command continues after an interrupt.
     """
+    if nodes.asked:
+        _of_nodes(samples, target, tiles, nodes, cluster)
+        return
     opened = open_samples_of(samples, table)
     made = kernel.make(opened.shape[1])
     chosen = check_kernels([made], [opened], mapping.sphere_map, tiles.product_dtype)
@@ -77,6 +84,29 @@ def gram(
             f"next:   dhsk cv {target.out} --labels LABELS --C 0.1,1,10 --out DIR, or "
             f"dhsk info {target.out}"
         )
+
+
+def _of_nodes(
+    edges: str,
+    target: StoreOptions,
+    tiles: TileOptions,
+    nodes: GraphOptions,
+    cluster: ClusterOptions,
+) -> None:
+    """Compute the matrix of the nodes of an edge list."""
+    begin, own = perf_counter(), {"dtype": tiles.dtype, "tile": tiles.tile, **nodes.given}
+    connection = connected_if_asked(cluster, needed=True)
+    with connection as client, show_progress() as progress, wrong_out():
+        G = graph_gram(
+            edges, store=target.out, memory=cluster.memory, client=client, progress=progress, **own
+        )
+    n, m = G.shape
+    seconds = human_seconds(perf_counter() - begin)
+    say(f"{n:,} x {m:,} {G.dtype} of {G.kernel.label}, {G.tiling.n_tiles} tiles, {seconds}")
+    named = G.feature_names or ()
+    say(f"nodes:  in the order {', '.join(named[:5])}{', ...' if n > 5 else ''}, as labels must be")
+    say(f"output: {target.out}")
+    say(f"next:   dhsk cv {target.out} --labels LABELS --C 0.1,1,10 --out DIR")
 
 
 def _say_gram(G: GramMatrix, outcome: Outcome, target: StoreOptions) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dhsk.commands.console import hint, print_pairs, say_json
 from dhsk.commands.parameters import PlaceParameter
-from dhsk.gram.storage.header import short
+from dhsk.gram.storage.header import Header, short
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
@@ -72,12 +72,8 @@ def _gram(path: Place) -> Description:
         ("matrix", f"{header.n_rows:,} x {header.n_cols:,} {header.dtype}, {header.layout}"),
         ("kernel", ", ".join(kernel.label for kernel in store.kernels)),
         *_definiteness(store.kernels),
-        (
-            "samples",
-            f"dim {header.dim:,}, map {header.sphere_map}, "
-            f"fingerprint {'+'.join(header.fingerprints)}",
-        ),
-        *([] if header.feature_names is None else [("features", _names_of(store))]),
+        _source_of(header),
+        *([] if header.feature_names is None else [(_named(header), _names_of(store))]),
         *([] if header.vectorizer is None else [_of_texts(vectorizer_of(header.vectorizer, ()))]),
         *([] if header.zero_rows is None else [("of zeros", _zeros_of(header.zero_rows))]),
         ("tiles", f"{total - missing:,} of {total:,} done, {header.tile:,} x {header.tile:,} each"),
@@ -94,9 +90,25 @@ def _gram(path: Place) -> Description:
         "fingerprints": list(header.fingerprints), "zero_rows": header.zero_rows,
         "named": header.feature_names is not None, "vectorizer": header.vectorizer,
         "tile": header.tile, "tiles": total, "tiles_done": total - missing, "bytes": size,
-        "schema": header.schema,
+        "schema": header.schema, "graph": header.graph,
     }  # fmt: skip
     return Description(f"Gram store {path}, schema {header.schema}", rows, following, facts)
+
+
+def _source_of(header: Header) -> tuple[str, str]:
+    """What the matrix is of: samples, or the nodes of a graph."""
+    prints = f"fingerprint {'+'.join(header.fingerprints)}"
+    if header.graph is not None:
+        return (
+            "graph",
+            f"{header.n_rows:,} nodes, similarity of {header.nnz[0]:,} entries, {prints}",
+        )
+    return "samples", f"dim {header.dim:,}, map {header.sphere_map}, {prints}"
+
+
+def _named(header: Header) -> str:
+    """What has names."""
+    return "features" if header.graph is None else "nodes"
 
 
 def _definiteness(kernels: Sequence[Kernel]) -> list[tuple[str, str]]:

@@ -1,0 +1,58 @@
+"""`dhsk gram --graph` and what the other commands say of its stores."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dhsk
+
+EDGES = "".join(f"{i}\t{(i + step) % 12}\n" for i in range(12) for step in (1, 2))
+
+
+@pytest.fixture
+def gram(run: Any, address: str, monkeypatch: Any) -> Any:
+    """Run `dhsk gram` on an edge list."""
+    Path("edges.tsv").write_text(EDGES)
+    given = ("gram", "edges.tsv", "--out", "g", "--cluster", address)
+    return lambda *words: run(*given, *words)
+
+
+def test_an_edge_list_becomes_a_store(gram: Any, run: Any, cv: Any) -> None:
+    """That of `graph_gram`; info, verify and cv take it, repair takes the edges."""
+    code, said, error = gram("--graph", "exponential", "--beta", 0.2, "--laplacian")
+    assert code == 0, error
+    assert "12 x 12 float64 of graph exponential beta=0.2" in said
+    assert "in the order 0, 1, 2, 3, 4, ..., as labels must be" in said
+    own = dhsk.graph_gram("edges.tsv", "exponential", beta=0.2, laplacian=True)
+    assert (dhsk.open_gram("g")[:, :] == own[:, :]).all()
+    words = " ".join(run("info", "g")[1].split())
+    assert "graph 12 nodes, similarity of 60 entries, fingerprint" in words
+    assert "nodes 0, 1, 2, 3, 4, ... (12)" in words
+    assert json.loads(run("info", "--json", "g")[1])["graph"]["highest"] >= 0.0
+    Path("y.txt").write_text("a\n" * 6 + "b\n" * 6)
+    code, _, error = cv("g", "--labels", "y.txt", "--folds", 3, "--C", 10)
+    assert code == 0, error
+    Path("g/gram/c/0/0").unlink()
+    assert run("verify", "g")[0] == 4
+    assert run("verify", "g", "--repair", "edges.tsv")[0] == 0
+    assert run("verify", "g")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--graph", "von_neumann", "--beta", 5], "|beta| must be below 1/rho(S)"),
+        (["--graph", "exponential"], "needs beta"),
+        (["--graph", "power", "--power", 2, "--sigma", 3], "--sigma is not for --graph"),
+        (["--graph", "power", "--power", 2, "--part", "1/2"], "--part is not for --graph"),
+        (["--beta", 2], "--beta is for --graph: give --graph too"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(gram: Any, words: list[Any], said: str) -> None:
+    """In words, before a store is begun."""
+    code, _, error = gram(*words)
+    assert code == 2
+    assert said in error
+    assert not Path("g").exists()
