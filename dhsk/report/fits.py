@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from dhsk.report import capacity_figure, curve_figure, low_rank, spectrum_figure
 from dhsk.report.curve_figure import Points
 from dhsk.report.markup import Html, Keyed, figure_row, section, table
+from dhsk.report.spectrum_words import covering_words, dimension_words
 from dhsk.report.words import (
     brief,
     count_of,
@@ -97,6 +98,8 @@ def spectrum(results: Results) -> Html:
     note += f". {whole(hidden)} more are zero within rounding and not drawn." if hidden else "."
     if not exact:
         note += " They are Ritz values: lower bounds of the eigenvalues, and so are their shares."
+    if results.trace > 0:
+        note += dimension_words(results, drawn) + covering_words(results)
     return section(title, note, figure_row(panels), anchor="spectrum")
 
 
