@@ -1,7 +1,10 @@
 """Eigenpairs of Gram matrices: numpy's, whatever memory, workers and kills."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -177,3 +180,44 @@ def test_wrong_calls_are_refused(X: Any) -> None:
         G.eigh(1, tol=0.0)
     with pytest.raises(dhsk.BudgetError, match="computing 4 eigenpairs of 150 samples needs"):
         G.eigh(K, memory="1MB")
+
+
+PROGRAM = """
+import sys, time
+import numpy as np
+import dhsk
+from dhsk.gram import tiled
+from dhsk.solvers import eigenpairs
+
+eigenpairs.SMALL = 20
+multiply = tiled.multiply
+
+def slow(*args, **options):
+    time.sleep(0.05)  # so that a kill falls into a pass
+    return multiply(*args, **options)
+
+tiled.multiply = slow
+X = np.random.default_rng(5).poisson(1.0, (150, 12)) + 1.0
+G = dhsk.compute_gram(X, dhsk.HeatKernel(12, 0.1), tile=10).centered()
+found = G.eigh(4, tol=1e-10, journal=sys.argv[1])
+np.savez(sys.argv[2], *found)
+"""
+
+
+def test_a_process_that_is_killed_is_resumed_to_the_same_bits(tmp_path: Path) -> None:
+    """By SIGKILL, in the middle of a pass."""
+    command = [sys.executable, "-c", PROGRAM]
+    subprocess.run([*command, tmp_path / "whole", tmp_path / "whole.npz"], check=True)
+    passes = len(list((tmp_path / "whole").iterdir()))
+    folder = tmp_path / "killed"
+    with subprocess.Popen([*command, folder, tmp_path / "killed.npz"]) as running:
+        deadline = monotonic() + 120
+        while len(list(folder.glob("product-*.npz"))) < passes // 2 and monotonic() < deadline:
+            sleep(0.01)
+        running.kill()
+    assert not (tmp_path / "killed.npz").exists()
+    subprocess.run([*command, folder, tmp_path / "killed.npz"], check=True)
+    with np.load(tmp_path / "whole.npz") as whole, np.load(tmp_path / "killed.npz") as killed:
+        assert all(whole[name].tobytes() == killed[name].tobytes() for name in whole.files)
+    names = {path.name for path in folder.glob("product-*.npz")}
+    assert names == {path.name for path in (tmp_path / "whole").iterdir()}
