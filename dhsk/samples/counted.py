@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.arrays import blocks
 from dhsk.errors import InputError
 from dhsk.samples.documents import Documents
 from dhsk.samples.sequences import Sequences
@@ -197,9 +198,9 @@ def _character_batches(documents: Documents, alphabet: _Alphabet, size: int) -> 
         return alphabet.numbers(text), found
 
     for piece, last in _pieces(documents):
-        for first in range(0, len(piece), size):
-            parts.append(piece[first : first + size])
-            n += len(parts[-1])
+        for part in _cut(piece, size):
+            parts.append(part)
+            n += len(part)
             if n >= size:
                 yield batch()
                 row += len(ends)
@@ -208,6 +209,13 @@ def _character_batches(documents: Documents, alphabet: _Alphabet, size: int) -> 
             ends.append(n)
     if len(ends):
         yield batch()
+
+
+def _cut(text: str, size: int) -> Sequence[str]:
+    """A text in parts of at most so many characters."""
+    if len(text) <= size:
+        return (text,)
+    return [text[part] for part in blocks(len(text), size)]
 
 
 def _token_batches(documents: Documents, alphabet: _Alphabet, size: int) -> Iterator[_Batch]:
@@ -254,9 +262,11 @@ def _vocabulary(
     source: str, spectrum: Spectrum, table: SubstringTable, alphabet: _Alphabet, entries: EntryFile
 ) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """Substrings in enough strings, in their order, and the column of each number."""
-    frequency = np.zeros(table.size, np.int64)
-    for part in entries.parts():
-        frequency += np.bincount(part["term"], minlength=table.size)
+    frequency = np.ones(table.size, np.int64)
+    if spectrum.min_df > 1:
+        frequency[:] = 0
+        for part in entries.parts():
+            frequency += np.bincount(part["term"], minlength=table.size)
     kept = np.flatnonzero(frequency >= spectrum.min_df)
     if not len(kept):
         raise InputError(

@@ -122,7 +122,7 @@ class Records(Sequences):
         """Yield headers and pieces of the sequences, and whether it is a header."""
         read = _fasta if self.origin.suffix in FASTA else _fastq
         with self.origin.reading(), self.origin.open_text() as text:
-            yield from read(self, _lines(text))
+            yield from read(self, text)
 
     def _refuse_empty(self, row: int, letters: int) -> None:
         if letters == 0:
@@ -169,20 +169,26 @@ def _value(description: str, key: str) -> str | None:
 
 # Formats
 
+_Block = tuple[list[str], bool, bool]
+"""Consecutive lines, whether the first begins there and does not go on from the block before, and
+whether the last ends there."""
 
-def _lines(text: TextIO) -> Iterator[tuple[str, bool, bool]]:
-    """Yield lines in pieces, without line ends, and whether each begins and ends its line."""
+_MARKS: Final = frozenset(">;@+")
+"""Letters that begin a line of FASTA or FASTQ which is no sequence."""
+
+
+def _blocks(text: TextIO) -> Iterator[_Block]:
+    """Yield lines, without their ends, block by block."""
     begins, block = True, _block(text)
     while block:
         following = _block(text)
-        *whole, last = block.split("\n")
-        for part in whole:
-            yield part, begins, True
-            begins = True
-        if last:
-            yield last, begins, not following
-            begins = False
-        block = following
+        lines = block.split("\n")
+        ends = not following
+        if not lines[-1]:
+            lines.pop()
+            ends = True
+        yield lines, begins, ends
+        begins, block = ends, following
 
 
 def _block(text: TextIO) -> str:
@@ -195,44 +201,58 @@ def _block(text: TextIO) -> str:
     return block.replace("\r\n", "\n").replace("\r", "\n")
 
 
-_Pieces = Iterator[tuple[str, bool, bool]]
+def _lines(text: TextIO) -> Iterator[tuple[str, bool, bool]]:
+    """Yield lines in pieces, and whether each begins and ends its line."""
+    for lines, begins, ends in _blocks(text):
+        last = len(lines) - 1
+        for k, line in enumerate(lines):
+            yield line, begins or k > 0, ends or k < last
 
 
-def _fasta(records: Records, lines: _Pieces) -> Iterator[tuple[bool, str]]:
+def _fasta(records: Records, text: TextIO) -> Iterator[tuple[bool, str]]:
     """Yield headers and pieces of sequences, see `Records._parts`; comments begin with ;."""
-    header: str | None = None  # as far as it was read
-    row, is_comment = -1, False
-    for part, begins, ends in lines:
-        if begins and part[:1] == ">":
-            header, row = "", row + 1
-        elif begins:
-            is_comment = part[:1] == ";"
-        if header is not None:
-            header += part
-            if ends:
-                yield True, header[1:].strip()
-                header = None
-        elif not is_comment and part:
-            if begins and (row < 0 or part[0] in "@+"):
-                if row < 0 and not part.strip():
-                    continue
-                _refuse_line(records, max(row, 0), part, "FASTA", ">")
-            yield False, part if part.isalpha() else "".join(part.split())
+    marked, row = "", -1  # a header or comment as far as it was read
+    for lines, begins, ends in _blocks(text):
+        first = 0
+        if marked and not begins:
+            marked += lines[0]
+            first = 1
+            if ends or len(lines) > 1:
+                if marked[0] == ">":
+                    yield True, marked[1:].strip()
+                marked = ""
+        marks = [k for k, line in enumerate(lines) if line[:1] in _MARKS and (k or begins)]
+        for k in (*marks, len(lines)):
+            letters = "".join(lines[first:k])
+            if not letters.isalpha():
+                letters = "".join(letters.split())
+            if letters and row < 0:
+                _refuse_line(records, 0, letters, "FASTA", ">")
+            yield False, letters
+            if k == len(lines):
+                break
+            if lines[k][0] in "@+":
+                _refuse_line(records, max(row, 0), lines[k], "FASTA", ">")
+            row, first = row + (lines[k][0] == ">"), k + 1
+            if k == len(lines) - 1 and not ends:
+                marked = lines[k]
+            elif lines[k][0] == ">":
+                yield True, lines[k][1:].strip()
 
 
-def _fastq(records: Records, lines: _Pieces) -> Iterator[tuple[bool, str]]:
+def _fastq(records: Records, text: TextIO) -> Iterator[tuple[bool, str]]:
     """Yield headers and pieces of sequences, see `Records._parts`; lines may be wrapped."""
-    state, text, row, left = "header", "", -1, 0
-    for part, begins, ends in lines:
+    state, header, row, left = "header", "", -1, 0
+    for part, begins, ends in _lines(text):
         if state == "header":
             if begins and part[:1] != "@":
                 if not part.strip():
                     continue
                 _refuse_line(records, row + 1, part, "FASTQ", "@")
-            text += part
+            header += part
             if ends:
-                yield True, text[1:].strip()
-                state, text, row, left = "sequence", "", row + 1, 0
+                yield True, header[1:].strip()
+                state, header, row, left = "sequence", "", row + 1, 0
         elif state == "sequence" and not (begins and part[:1] == "+"):
             letters = part.strip()
             left += len(letters)

@@ -103,13 +103,15 @@ def _whole(samples: TextSamples) -> Any:
     """All counts."""
     index = np.int32 if max(samples.nnz, samples.shape[1]) < 2**31 else np.int64
     data, columns, done = np.empty(samples.nnz, np.int64), np.empty(samples.nnz, index), 0
+    all_kept = bool((samples.columns >= 0).all())
     for pairs in samples.entries.parts():
-        own = samples.columns[pairs["term"]]
-        kept = own >= 0
-        end = done + int(kept.sum())
-        data[done:end], columns[done:end] = pairs["count"][kept], own[kept]
-        done = end
+        own, counts = samples.columns[pairs["term"]], pairs["count"]
+        if not all_kept:
+            kept = own >= 0
+            own, counts = own[kept], counts[kept]
+        data[done : done + len(own)], columns[done : done + len(own)] = counts, own
+        done += len(own)
     parts: Any = data, columns, samples.indptr.astype(index)
-    counts: Any = csr_array(parts, shape=samples.shape)
-    counts.sort_indices()
-    return counts
+    found: Any = csr_array(parts, shape=samples.shape)
+    found.sort_indices()
+    return found
