@@ -17,7 +17,7 @@ from dhsk.samples.spectrum import Spectrum
 from dhsk.samples.substrings import Letters, SubstringTable
 from dhsk.samples.texts import EntryFile, TextSamples, row_pointers
 
-_BATCH: Final = 2**19
+_BATCH: Final = 2**17
 """Number of substrings that are counted together."""
 
 _PAIRS: Final = str.maketrans("ACGT", "TGCA")

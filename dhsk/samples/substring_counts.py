@@ -1,9 +1,9 @@
 """Counts of the substrings of strings, in memory."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,10 @@ from dhsk.samples.readers import open_samples
 from dhsk.samples.sequences import Strings
 from dhsk.samples.spectrum import LetterKind, Spectrum
 from dhsk.samples.texts import TextSamples
+
+_ENTRIES: Final = 2**16
+"""Number of counts that are sorted together."""
+_BITS: Final = 63
 
 
 def spectrum_counts(
@@ -100,18 +104,51 @@ def spectrum_counts(
 
 
 def _whole(samples: TextSamples) -> Any:
-    """All counts."""
+    """All counts, with columns in order."""
     index = np.int32 if max(samples.nnz, samples.shape[1]) < 2**31 else np.int64
-    data, columns, done = np.empty(samples.nnz, np.int64), np.empty(samples.nnz, index), 0
+    data, indices, done = np.empty(samples.nnz, np.int64), np.empty(samples.nnz, index), 0
     all_kept = bool((samples.columns >= 0).all())
-    for pairs in samples.entries.parts():
-        own, counts = samples.columns[pairs["term"]], pairs["count"]
+    for part in _parts(samples.starts):
+        bounds = samples.starts[part.start : part.stop + 1]
+        pairs = samples.entries.read(bounds[0], bounds[-1])
+        rows = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        columns, counts = samples.columns[pairs["term"]], pairs["count"]
         if not all_kept:
-            kept = own >= 0
-            own, counts = own[kept], counts[kept]
-        data[done : done + len(own)], columns[done : done + len(own)] = counts, own
-        done += len(own)
-    parts: Any = data, columns, samples.indptr.astype(index)
-    found: Any = csr_array(parts, shape=samples.shape)
-    found.sort_indices()
+            kept = columns >= 0
+            rows, columns, counts = rows[kept], columns[kept], counts[kept]
+        own = slice(done, done + len(rows))
+        if len(rows):
+            indices[own], data[own] = _ordered(rows, columns, counts)
+        done += len(rows)
+    arrays: Any = data, indices, samples.indptr.astype(index)
+    found: Any = csr_array(arrays, shape=samples.shape)
+    found.has_sorted_indices = found.has_canonical_format = True
     return found
+
+
+def _parts(starts: NDArray[np.int64]) -> Iterator[slice]:
+    """Rows of about `_ENTRIES` entries; more if a row alone has more."""
+    first, n = 0, len(starts) - 1
+    while first < n:
+        last = int(np.searchsorted(starts, starts[first] + _ENTRIES, side="right")) - 1
+        last = min(max(last, first + 1), n)
+        yield slice(first, last)
+        first = last
+
+
+def _ordered(
+    rows: NDArray[np.int64], columns: NDArray[np.int32], counts: NDArray[np.int32]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Columns and counts in the order of rows and columns; rows are in order already.
+
+    numpy sorts whole numbers of 64 bits, of all three, in less than half the time of scipy's
+    `sort_indices`.
+    """
+    column_bits, count_bits = (int(part.max()).bit_length() for part in (columns, counts))
+    if int(rows[-1]).bit_length() + column_bits + count_bits > _BITS:
+        order = np.lexsort((columns, rows))
+        return columns[order], counts[order]
+    keys = rows << column_bits | columns
+    keys = keys << count_bits | counts
+    keys.sort()
+    return keys >> count_bits & (1 << column_bits) - 1, keys & (1 << count_bits) - 1

@@ -40,7 +40,8 @@ class Found:
 class SubstringTable:
     """Numbers of distinct substrings of some lengths, and a count of those of a string.
 
-    Takes about 24 bytes and the code for each distinct substring, with room to grow twice that.
+    Takes 28 bytes and its code for each distinct substring that there is room for, at most twice as
+    many as there are.
 
     Parameters
     ----------
@@ -174,8 +175,8 @@ class SubstringTable:
         self._place()
 
     def _place(self) -> None:
-        """Fill the slots anew: twice as many as there is room for codes."""
-        self._slots = np.full(2 * len(self._codes), -1, np.int32)
+        """Fill the slots anew: four times as many as there is room for codes."""
+        self._slots = np.full(4 * len(self._codes), -1, np.int32)
         size, self.size = self.size, 0
         self._numbers(self._codes[:size].copy())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dhsk
 from dhsk.errors import InputError
-from dhsk.samples import counted
+from dhsk.samples import counted, substring_counts
 
 FEW = st.text("abAÄ日😀 ", max_size=24)
 ANY = st.text(st.characters(exclude_characters="\0"), max_size=12)
@@ -34,7 +34,7 @@ def assert_counted(found: Any, expected: Sequence[Counter[Any]]) -> None:
     counts, substrings = found
     assert substrings.tolist() == sorted(set().union(*expected))
     assert counts.dtype == np.int64
-    assert counts.has_canonical_format
+    assert type(counts)((counts.data, counts.indices, counts.indptr)).has_canonical_format
     for row, own in enumerate(expected):
         part = slice(*counts.indptr[row : row + 2])
         assert (
@@ -156,6 +156,16 @@ def test_rare_substrings_are_left_out() -> None:
     """Those in fewer strings than `min_df`, however often they are in one."""
     counts, substrings = dhsk.spectrum_counts(["aaab", "ab", "bb"], 2, min_df=2)
     assert (substrings.tolist(), counts.toarray().tolist()) == (["ab"], [[1], [1], [0]])
+
+
+def test_counts_are_in_order_however_they_are_sorted(monkeypatch: Any) -> None:
+    """In parts of any size, and where row, column and count do not fit into 64 bits."""
+    strings = ["cabac" * n for n in range(5)]
+    expected = [direct(text, (1, 2)) for text in strings]
+    for entries, bits in ((1, 63), (7, 63), (7, 3)):
+        monkeypatch.setattr(substring_counts, "_ENTRIES", entries)
+        monkeypatch.setattr(substring_counts, "_BITS", bits)
+        assert_counted(dhsk.spectrum_counts(strings, (1, 2)), expected)
 
 
 def test_the_table_grows(rng: np.random.Generator) -> None:
