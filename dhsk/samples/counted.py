@@ -24,6 +24,7 @@ _PAIRS: Final = str.maketrans("ACGT", "TGCA")
 
 _CHARACTERS: Final = 0x110000
 """Number of characters of Unicode."""
+_ASCII: Final = 128
 
 
 # Letters
@@ -70,12 +71,20 @@ class _Characters(_Alphabet):
 
     def numbers(self, text: str) -> Letters:
         """Numbers of the characters of a text."""
+        if text.isascii() and self._number[:_ASCII].max() < 256:
+            found = self._of_ascii(text)  # three times as fast
+            if not self.learns or found.all():
+                return found
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-        found: Letters = self._number[points]
+        found = self._number[points]
         if self.learns and not found.all():
             self._learn(np.unique(points[found == 0]))
             found = self._number[points]
         return found
+
+    def _of_ascii(self, text: str) -> Letters:
+        table = bytes(self._number[:256].astype(np.uint8))
+        return np.frombuffer(text.encode().translate(table), np.uint8).astype(np.int32)
 
     def strings(self, terms: Sequence[str]) -> tuple[Letters, NDArray[np.int64]]:
         """Numbers of the characters of several texts, and how many each has."""

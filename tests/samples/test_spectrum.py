@@ -158,6 +158,13 @@ def test_rare_substrings_are_left_out() -> None:
     assert (substrings.tolist(), counts.toarray().tolist()) == (["ab"], [[1], [1], [0]])
 
 
+def test_characters_get_numbers_as_they_come(monkeypatch: Any) -> None:
+    """ASCII letters after hundreds of others."""
+    monkeypatch.setattr(counted, "_BATCH", 50)
+    strings = ["".join(map(chr, range(1000, 1300))), "abcab", "".join(map(chr, range(32, 127)))]
+    assert_counted(dhsk.spectrum_counts(strings, (1, 3)), [direct(s, (1, 3)) for s in strings])
+
+
 def test_counts_are_in_order_however_they_are_sorted(monkeypatch: Any) -> None:
     """In parts of any size, and where row, column and count do not fit into 64 bits."""
     strings = ["cabac" * n for n in range(5)]
