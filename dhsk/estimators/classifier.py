@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
 from dhsk.execution.options import RunOptions
@@ -61,6 +61,10 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     @abstractmethod
     def _take(self, model: Model) -> None:
         """Set the fitted attributes of a model, besides classes, kernel and map."""
+
+    @abstractmethod
+    def _doubt(self, model: Model, sample_weights: Floats) -> str | None:
+        """Why a model may be of no use, in a sentence."""
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -185,6 +189,9 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         self._learned(replace(model, feature_weights=weights, notes=notes))
         if model.certificates.unconverged is not None:
             warnings.warn(model.certificates.unconverged, ConvergenceWarning, stacklevel=3)
+        doubt = self._doubt(model, sample_weights)
+        if doubt is not None:
+            warnings.warn(doubt, InputWarning, stacklevel=3)
         return self
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import random_numbers
@@ -16,6 +16,7 @@ from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
+from dhsk.models.doubts import doubt_of_low_rank
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import Problem
@@ -260,6 +261,9 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     def landmarks_(self) -> Rows:
         """Landmarks, mapped to the sphere, (m, dim)."""
         return with_all_entries(self._fitted.rows)
+
+    def _doubt(self, model: LowRankModel, sample_weights: Floats) -> str | None:
+        return doubt_of_low_rank(model, len(sample_weights), int(self.n_components))
 
     def _take(self, model: LowRankModel) -> None:
         found = model.certificates

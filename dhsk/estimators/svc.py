@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal, Self
 
+import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.execution.options import RunOptions
@@ -15,6 +16,7 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite, check_semidefinite
 from dhsk.kernels.centre import with_all_entries
+from dhsk.models.doubts import doubt_of_exact
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
@@ -230,6 +232,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
     def support_vectors_(self) -> Rows:
         """Support vectors, mapped to the sphere, (n_sv, dim)."""
         return with_all_entries(self._fitted.rows)
+
+    def _doubt(self, model: SvcModel, sample_weights: Floats) -> str | None:
+        return doubt_of_exact(model, np.count_nonzero(sample_weights))
 
     def _take(self, model: SvcModel) -> None:
         sign = -1.0 if len(model.classes) == 2 else 1.0

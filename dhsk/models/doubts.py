@@ -1,0 +1,78 @@
+"""Kernels that tell no samples apart, or relate none to another: what a fit with them says."""
+
+from typing import Final
+
+import numpy as np
+
+from dhsk.kernels import mean_difference
+from dhsk.models.exact import SvcModel
+from dhsk.models.low_rank import LowRankModel
+
+APART: Final = 1e-6
+"""Kernel value below which samples are unrelated: they move decisions less than the intercept, by a
+thousandth of the usual tolerance."""
+
+ALIKE: Final = 1e-12
+"""Mean of 1 - K that rounding in float64 hides: landmarks are chosen by what some thousand sums
+have left of it."""
+
+_SEEN: Final = 1e-3
+"""Mean squared length of features, 1 if exact, below which samples are unrelated to landmarks."""
+
+_ALL: Final = 0.9
+"""Share of samples that are support vectors if they are unrelated: of equal ones only one is."""
+
+_FEW: Final = 16
+"""Support vectors whose kernel values with all others are looked at."""
+
+_SOME: Final = 256
+"""Landmarks whose kernel values are looked at."""
+
+_LOOK: Final = "time (time_scale) or width; dhsk.cross_validate(time_scale='auto') looks for a time"
+
+
+def doubt_of_exact(model: SvcModel, n: int) -> str | None:
+    """Say that the n training samples are unrelated, in which case each is a support vector.
+
+    None if they are related. Samples that are nearly alike are no trouble to exact fits, see
+    `dhsk.models.rescaling`.
+    """
+    rows = model.rows
+    if not model.kernel.unit_diagonal or rows.shape[0] < max(_ALL * n, 2):
+        return None
+    few = np.unique(np.linspace(0, rows.shape[0] - 1, _FEW).astype(np.intp))
+    values = np.abs(model.kernel.of_rows(rows[few], rows))
+    values[np.arange(len(few)), few] = 0
+    largest = float(np.median(values.max(axis=1)))  # some may have an equal
+    if largest >= APART:
+        return None
+    return (
+        f"values of the kernel {model.kernel.label} between samples are nearly 0, {largest:.1g} "
+        "for the nearest ones: nearly all are support vectors, and none tells about another. "
+        f"Take a larger {_LOOK}"
+    )
+
+
+def doubt_of_low_rank(model: LowRankModel, n: int, rank: int) -> str | None:
+    """Say that features, of which `rank` were wanted, are of no use for n samples; or None."""
+    found, kernel, m = model.certificates, model.kernel, model.rows.shape[0]
+    if not kernel.unit_diagonal or n < 2:
+        return None
+    alike = found.width == 1 < rank
+    if not alike and found.trace_error < ALIKE:
+        differ = mean_difference(kernel, model.rows[:_SOME])
+        alike = differ is not None and differ < ALIKE
+    if alike:
+        return (
+            f"values of the kernel {kernel.label} between samples differ from 1 by "
+            f"{found.trace_error:.1g} on average, which is lost to rounding or landmark_tol: "
+            f"features hardly tell samples apart. Take a smaller {_LOOK}; or take HeatSVC"
+        )
+    seen = (n * (1 - found.trace_error) - found.width) / (n - m) if n > m else 1.0
+    if seen >= _SEEN:
+        return None
+    return (
+        f"values of the kernel {kernel.label} between samples are nearly 0: features of samples "
+        f"that are no landmarks have a mean squared length of {max(seen, 0.0):.1g}, 1 if exact. "
+        f"Take more landmarks, or a larger {_LOOK}"
+    )
