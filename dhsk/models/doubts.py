@@ -66,7 +66,8 @@ def doubt_of_low_rank(model: LowRankModel, n: int, rank: int) -> str | None:
         return (
             f"values of the kernel {kernel.label} between samples differ from 1 by "
             f"{found.trace_error:.1g} on average, which is lost to rounding or landmark_tol: "
-            f"features hardly tell samples apart. Take a smaller {_LOOK}; or take HeatSVC"
+            f"features hardly tell samples apart. Unless all are equal, take a smaller {_LOOK}; or "
+            "take HeatSVC"
         )
     seen = (n * (1 - found.trace_error) - found.width) / (n - m) if n > m else 1.0
     if seen >= _SEEN:
