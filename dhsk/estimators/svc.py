@@ -234,7 +234,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         return with_all_entries(self._fitted.rows)
 
     def _doubt(self, model: SvcModel, sample_weights: Floats) -> str | None:
-        return doubt_of_exact(model, np.count_nonzero(sample_weights))
+        return doubt_of_exact(model, int(np.count_nonzero(sample_weights)))
 
     def _take(self, model: SvcModel) -> None:
         sign = -1.0 if len(model.classes) == 2 else 1.0

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 import dhsk
 from dhsk.models.sources import RowsShape, RowsSource, edge_for, evaluation_bytes
 
-KERNEL = dhsk.HeatKernel.at_scale(2_000, 0.6)
+KERNEL = dhsk.HeatKernel.at_scale(2_000, 0.8)
 
 KINDS = ("dense", "even", "uneven", "sorted")
 
