@@ -10,6 +10,7 @@ from dhsk.arrays import blocks
 from dhsk.errors import InputError
 from dhsk.execution.resources import Resources
 from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.operations import GramView
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.results.parts import SamplesSummary
@@ -29,6 +30,12 @@ def open_square(G_or_X: Any, *, precomputed: bool) -> Square:
 
     `precomputed` says that an array is a matrix, not samples.
     """
+    if isinstance(G_or_X, GramView):
+        raise InputError(
+            "a cross-validation derives kernels from stored products, so it cannot use a "
+            f"{G_or_X.name} view: pass the matrix itself, or the view as an array, "
+            'cross_validate(np.asarray(view), y, kernels="precomputed")'
+        )
     if isinstance(G_or_X, GramMatrix):
         if not G_or_X.symmetric:
             raise InputError(f"cross-validation needs a square Gram matrix, got {G_or_X.shape}")

@@ -29,6 +29,16 @@ def test_gram_matrices_are_taken_as_they_are(counts: Any) -> None:
         open_square(dhsk.compute_gram(X, "heat", X[:4]), precomputed=False)
 
 
+def test_a_view_is_no_samples(counts: Any) -> None:
+    """Its values would pass as samples: it is refused, and taken as a precomputed array."""
+    X = counts(12, 5)
+    view = dhsk.compute_gram(X, "heat").normalized()
+    with pytest.raises(dhsk.InputError, match=r"a normalized view: pass the matrix itself, or"):
+        dhsk.cross_validate(view, [0, 1] * 6, C=[1.0], cv=2)
+    given = np.asarray(view)
+    np.testing.assert_array_equal(open_square(given, precomputed=True), given)
+
+
 def test_an_array_is_samples_unless_it_is_precomputed(counts: Any) -> None:
     """A square one too."""
     X = counts(6, 6)
