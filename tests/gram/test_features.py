@@ -13,6 +13,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import dhsk
 from dhsk.execution.threads import Threads
+from dhsk.gram.neighbors import SLACK, _sweep
 from dhsk.gram.passes import over_groups
 
 pytestmark = pytest.mark.threads
@@ -132,6 +133,17 @@ def test_equal_samples_have_distance_0(rng: Any, kernel: Any, dtype: Any) -> Non
     R = made(X, kernel, X[:20], dtype=dtype)
     assert (R.distances()[equal[:, :20]] == 0).all()
     np.testing.assert_array_equal(R.neighbors(1)[0][20:40, 0], np.arange(20))
+
+
+def test_rounding_hides_no_equal_sample() -> None:
+    """A block is looked at if rounding alone keeps an equal sample above the limit."""
+    marks = np.array([7], dtype=np.uint64)
+    rows = np.ones(1), marks, np.full((1, 1), np.inf), np.full((1, 1), -1), np.array([1e-20])
+    cols = np.ones(1), marks, np.full((1, 1), np.inf), np.full((1, 1), -1), np.array([1e-20])
+    values = np.array([[1 - 1e-13]])
+    _sweep(values, rows, cols, np.array([0, 5]), SLACK["float64"], True, True)
+    for found, index in ((rows, 5), (cols, 0)):
+        assert (found[2].item(), found[3].item()) == (0.0, index)
 
 
 def oracle(distances: Any, k: int, *, itself: bool) -> tuple[Any, Any]:
