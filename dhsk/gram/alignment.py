@@ -1,9 +1,9 @@
 """How well a kernel agrees with labels."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
@@ -11,6 +11,7 @@ from dhsk.gram.moments import DenseVectors, moments
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import SourceOfTiles
 from dhsk.gram.views import centred
+from dhsk.samples.labels import check_labels
 
 MOST_CLASSES: Final = 10_000
 """Most classes of labels: each is a vector of numbers."""
@@ -21,7 +22,7 @@ def alignment(source: SourceOfTiles, tiling: Tiling, y: ArrayLike) -> float:
     Y = centred(target_columns(y, tiling.n_rows))
     target = float(np.linalg.norm(Y.T @ Y))
     if target == 0:
-        raise InputError("y is the same for all samples, so that nothing is aligned with it")
+        raise InputError("all rows of y are the same, so that nothing is aligned with it")
     found = moments(source, tiling, DenseVectors(Y))
     if found.centred_norm2 == 0:
         raise InputError(
@@ -34,19 +35,9 @@ def alignment(source: SourceOfTiles, tiling: Tiling, y: ArrayLike) -> float:
 def target_columns(y: ArrayLike, n_samples: int) -> Floats:
     """Features of labels, (N, columns): those given, numbers as one, or an indicator a class."""
     given = np.asarray(y)
-    if given.ndim not in (1, 2) or len(given) != n_samples:
-        raise InputError(
-            f"y must have a label for each of the {n_samples} samples, but its shape is "
-            f"{given.shape}"
-        )
-    numeric = given.dtype.kind in "fiub"
-    if numeric and not np.isfinite(given).all():
-        raise InputError("y must be finite")
-    if given.ndim == 2 and not numeric:
-        raise InputError("y must be numbers if it has several columns")
     if given.ndim == 2 or (given.dtype.kind == "f" and np.any(given != np.round(given))):
-        return given.reshape(n_samples, -1).astype(np.float64)
-    classes, codes = np.unique(given, return_inverse=True)
+        return _numbers(given, n_samples)
+    classes, codes = np.unique(check_labels(y, n_samples, "y"), return_inverse=True)
     if len(classes) > MOST_CLASSES:
         raise InputError(
             f"y has {len(classes)} classes, more than {MOST_CLASSES}: give numbers of a regression "
@@ -55,3 +46,14 @@ def target_columns(y: ArrayLike, n_samples: int) -> Floats:
     columns = np.zeros((n_samples, len(classes)))
     columns[np.arange(n_samples), codes] = 1.0
     return columns
+
+
+def _numbers(given: NDArray[Any], n_samples: int) -> Floats:
+    """Finite numbers as columns, (N, columns), or an InputError."""
+    if given.ndim > 2 or len(given) != n_samples:
+        raise InputError(
+            f"y must have a row for each of the {n_samples} samples, but its shape is {given.shape}"
+        )
+    if given.dtype.kind not in "fiub" or not np.isfinite(given).all():
+        raise InputError("y must be finite numbers if it has columns or is no whole numbers")
+    return given.reshape(n_samples, -1).astype(np.float64)

@@ -13,6 +13,7 @@ from dhsk.execution.limits import own_room
 from dhsk.gram.features import FeatureGeometry
 from dhsk.gram.moments import moments
 from dhsk.kernels.base import whole_parameter
+from dhsk.samples.labels import check_labels
 from dhsk.units import format_bytes, parse_bytes
 
 TIE: Final = 1e-12
@@ -111,6 +112,8 @@ def maximum_mean_discrepancy(
     >>> round(dhsk.maximum_mean_discrepancy(G, np.tile(["one", "two"], 60)).p_value, 1)
     0.6
     """
+    if not isinstance(G, FeatureGeometry):
+        raise InputError(f"G must be a Gram matrix, as of compute_gram, but it is {type(G)}")
     matrix = G._translated()  # means of features differ by the same wherever their origin is
     matrix._square("tested for two groups")
     first = _first_group(groups, matrix.shape[0])
@@ -132,12 +135,8 @@ def maximum_mean_discrepancy(
 
 def _first_group(groups: ArrayLike, n: int) -> NDArray[np.bool_]:
     """Whether each sample is in the group whose name comes first."""
-    given = np.asarray(groups)
-    if given.shape != (n,):
-        raise InputError(
-            f"groups must have a value for each of the {n} samples, but its shape is {given.shape}"
-        )
-    names, codes, counts = np.unique(given, return_inverse=True, return_counts=True)
+    labels = check_labels(groups, n, "groups")
+    names, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if len(names) != 2 or counts.min() < 2:
         pairs = zip(names[:5], counts[:5], strict=True)
         raise InputError(

@@ -159,7 +159,7 @@ class FeatureGeometry(TiledMatrix):
         """
         most = self.shape[1] - self.symmetric
         if whole_parameter("k", k, 1) > most:
-            raise InputError(f"k must be at most {most}, the number of samples, but it is {k}")
+            raise InputError(f"k must be at most {most}, the samples to choose from, but it is {k}")
         matrix = self._translated()
         found = nearest(matrix.source, matrix.tiling, matrix._sides, int(k), self.dtype)
         return found[1], found[0]

@@ -184,7 +184,7 @@ def test_graph_is_that_of_scikit_learn(rng: Any) -> None:
     assert made(X, LINEAR, Y).neighbors_graph(3).shape == (N, M)
     with pytest.raises(dhsk.InputError, match="mode must be 'connectivity' or 'distance'"):
         made(X).neighbors_graph(3, "weights")
-    with pytest.raises(dhsk.InputError, match="k must be at most 52, the number of"):
+    with pytest.raises(dhsk.InputError, match="k must be at most 52, the samples to"):
         made(X).neighbors(N)
 
 
@@ -226,10 +226,13 @@ def test_what_cannot_be_aligned_is_refused(counts: Any) -> None:
     """Constant labels and kernels, labels of other samples."""
     G = made(counts(N, DIM))
     for y, words in (
-        (np.ones(N), "y is the same for all samples"),
-        (np.ones(N - 1), r"a label for each of the 53 samples, but its shape is \(52,\)"),
-        (np.full(N, np.nan), "y must be finite"),
-        ([["a", "b"]] * N, "must be numbers if it has several columns"),
+        (np.ones(N), "y: all 53 labels are 1, but at least two classes are needed"),
+        (np.ones((N, 2)), "all rows of y are the same"),
+        (np.ones(N - 1), "y: 52 labels for 53 samples"),
+        (np.full(N - 1, 0.5), r"a row for each of the 53 samples, but its shape is \(52,\)"),
+        (np.full(N, np.nan), "y must be finite numbers"),
+        (["a", None] * 26 + ["a"], "y: row 1 .* has no label"),
+        ([["a", "b"]] * N, "y must be finite numbers"),
     ):
         with pytest.raises(dhsk.InputError, match=words):
             G.alignment(y)
