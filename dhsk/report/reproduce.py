@@ -14,6 +14,10 @@ SPHERICAL = ("heat", "parametrix", "cosine")
 """Families whose own map to the sphere is the hyperspherical one."""
 
 
+NODES = "graph"
+"""Family of kernels of graph nodes, which have no samples that a model could keep."""
+
+
 def reproduce(results: Results) -> Html:
     """Return code that trains the best cell on all samples, and that scores it again."""
     note = (
@@ -34,13 +38,20 @@ def _python(results: Results) -> str:
     scored = [f"C={_exact(best.C)}", *_folds(results)]
     if best.kernel == "heat" and best.time_scale is not None:
         scored.insert(0, f"time_scale={_exact(best.time_scale)}")
-    else:
+    elif best.kernel != NODES:
         scored.insert(0, f"kernels=[{kernel}]")
     if results.scoring != "accuracy":
         scored.append(f"scoring={results.scoring!r}")
     scored += _shared(results) + _indefinite(best)
     if best.rank is not None:
         scored.append(f"low_rank={_low_rank(results)}")
+    if best.kernel == NODES:
+        return (
+            "import dhsk\n\n"
+            f"G = dhsk.open_gram({results.samples.source!r})  # of {best.label}\n"
+            f"result = dhsk.cross_validate(G, y, {', '.join(scored)})\n"
+            f"result.best_score_  # mean {metric(results)} here: {score(best.mean)}"
+        )
     name = "HeatSVC" if best.rank is None else "NystromSVC"
     return (
         "import dhsk\n\n"
@@ -96,7 +107,9 @@ def _shared(results: Results) -> list[str]:
 
 def _indefinite(cell: Cell) -> list[str]:
     """Return the argument by which kernels are taken that are not positive semi-definite."""
-    return ['indefinite="allow"'] if "order=" in cell.label else []
+    power = re.search(r"graph power=(\d+)", cell.label)
+    odd = power is not None and int(power[1]) % 2 == 1
+    return ['indefinite="allow"'] if odd or "order=" in cell.label else []
 
 
 def _landmarks(results: Results, *names: str) -> list[str]:
