@@ -84,11 +84,19 @@ class RowsSource:
     def product(self, V: Floats) -> Floats:
         """Product with V."""
         out = np.zeros((self.n, V.shape[1]))
-        for i, j, values in self._blocks(self._rows):
-            out[i] += values @ V[j]
-            if i != j:
-                out[j] += values.T @ V[i]
+        tasks = ((i, j, V) for i, j in self._pairs(self.n))
+        for i, j, above, below in self._executor.run(self._products, tasks, ordered=True):
+            out[i] += above
+            if below is not None:
+                out[j] += below
         return out
+
+    def _products(
+        self, i: slice, j: slice, V: Floats
+    ) -> tuple[slice, slice, Floats, Floats | None]:
+        """Products of a block and of its transpose with their parts of V: the task of a thread."""
+        _, _, values = self._values(self._rows, i, self._rows, j)
+        return i, j, values @ V[j], None if i == j else values.T @ V[i]
 
     def panels(self, rows: Indices, groups: Sequence[Indices]) -> Iterator[Panel]:
         """Entries between some samples and groups of samples."""
@@ -137,9 +145,13 @@ class RowsSource:
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
         """Blocks on and above the diagonal, in the same order on any number of threads."""
-        parts = list(blocks(rows.shape[0], self._edge))
-        pairs = ((rows, i, rows, j) for number, i in enumerate(parts) for j in parts[number:])
+        pairs = ((rows, i, rows, j) for i, j in self._pairs(rows.shape[0]))
         yield from self._executor.run(self._values, pairs, ordered=True)
+
+    def _pairs(self, n: int) -> Iterator[tuple[slice, slice]]:
+        """Blocks on and above the diagonal of a matrix of n samples."""
+        parts = list(blocks(n, self._edge))
+        yield from ((i, j) for number, i in enumerate(parts) for j in parts[number:])
 
     def _values(
         self, first: Rows, i: slice, second: Rows, j: slice

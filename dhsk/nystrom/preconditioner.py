@@ -32,8 +32,8 @@ _READ_FLOPS: Final = 16
 
 _LEAST_RANK: Final = 16
 
-_COPIES: Final = 2
-"""Factors in memory while one is made, at most."""
+_COPIES: Final = 1.25
+"""Factors in memory while one is made, with the blocks that extend it."""
 
 _ROWS: Final = 4096
 """Rows of the factor that a task multiplies."""
@@ -52,7 +52,7 @@ def usual_rank(n: int, dim: int, itemsize: int, room: int, *, computed: bool) ->
     a_pass = n * entry // 2 if computed else n * _READ_FLOPS  # for each row
     # n (r entry + 2 r^2) = _WORTH n a_pass
     rank = (isqrt(entry**2 + 8 * _WORTH * a_pass) - entry) // 4
-    rank = min(rank, n // 4, room // (_COPIES * itemsize * n))
+    rank = min(rank, n // 4, int(room / (_COPIES * itemsize * n)))
     return rank if rank >= _LEAST_RANK else 0
 
 
