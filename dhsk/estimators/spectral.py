@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.base import HeatEstimator
+from dhsk.estimators.problem import random_numbers
 from dhsk.execution.settings import one_blas_thread
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.matrix import GramMatrix
@@ -40,7 +40,7 @@ class SpectralEstimator(HeatEstimator):
         """Leading eigenpairs for samples and their mapped rows, and what certifies them."""
         max_iter = whole_parameter("max_iter", self.max_iter, 2)
         positive_parameter("tol", self.tol)
-        seed = check_random_state(self.random_state).randint(2**31)
+        seed = random_numbers(self.random_state).randint(np.iinfo(np.int32).max)
         options = EigenOptions(self.tol, seed, max_iter, self.memory, self.journal)
         if self.store is None and rows.shape[0] <= eigenpairs.SMALL:
             found = self._of_few(rows, k, operator)

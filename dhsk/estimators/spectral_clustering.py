@@ -176,7 +176,7 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         del y
         k = whole_parameter("n_clusters", self.n_clusters, 1)
         n_init = whole_parameter("n_init", self.n_init, 1)
-        if self.assign_labels not in ASSIGN:
+        if str(self.assign_labels) not in ASSIGN:  # an array has no one truth value
             raise InputError(
                 f"assign_labels must be {' or '.join(map(repr, ASSIGN))}, not "
                 f"{self.assign_labels!r}"

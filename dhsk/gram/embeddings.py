@@ -92,7 +92,9 @@ def diffusion_map(
     roots = np.ones(n)
 
     def operator(products: Multiply) -> Multiply:
-        weights = checked_degrees(products(np.ones(n))) ** -power
+        sums = checked_degrees(products(np.ones(n)))
+        with np.errstate(over="ignore"):
+            weights = checked_degrees(sums**-power)
         degrees = checked_degrees(weights * products(weights))
         roots[:] = np.sqrt(degrees)
         scale = (weights / roots)[:, None]
@@ -107,12 +109,12 @@ def diffusion_map(
 
 
 def checked_degrees(degrees: Floats) -> Floats:
-    """Row sums of a kernel; InputError unless all are positive."""
-    wrong = np.flatnonzero(~(degrees > 0))
+    """Row sums of a kernel; InputError unless all are positive and finite."""
+    wrong = np.flatnonzero(~((degrees > 0) & np.isfinite(degrees)))
     if wrong.size:
         raise InputError(
             f"the kernel values of sample {wrong[0]} (counted from 0) sum to "
-            f"{degrees[wrong[0]]:.3g}, which must be positive, and so for {wrong.size} of "
+            f"{degrees[wrong[0]]:.3g}, which must be positive and finite, as for {wrong.size} of "
             f"{len(degrees)} samples: leave them out, or choose a kernel without negative values "
             "or a longer time"
         )

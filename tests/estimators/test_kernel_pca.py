@@ -132,6 +132,7 @@ def test_it_is_a_transformer_of_scikit_learn(X: Any) -> None:
         ({"n_components": 0}, "n_components"),
         ({"tol": -1.0}, "tol"),
         ({"max_iter": 1}, "max_iter"),
+        ({"random_state": "abc"}, "random_state='abc' cannot be used"),
         ({"time_scale": 0.0}, "time_scale"),
     ],
 )

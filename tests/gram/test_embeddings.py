@@ -80,6 +80,7 @@ def test_samples_without_neighbours_are_named() -> None:
         ({"n_components": 0}, "n_components"),
         ({"n_components": 2, "steps": -1}, "steps must be at least 0"),
         ({"n_components": 2, "alpha": "one"}, "alpha"),
+        ({"n_components": 2, "alpha": -1e308}, "must be positive and finite"),
     ],
 )
 def test_wrong_parameters_are_refused(counts: Any, options: Any, words: str) -> None:
