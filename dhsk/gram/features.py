@@ -41,14 +41,7 @@ class FeatureGeometry(TiledMatrix):
         array([6.6189, 7.5644])
         """
         self._square("asked for norms")
-        diagonal, error = self._exact_diagonal()
-        wrong = np.flatnonzero(diagonal < -error)
-        if wrong.size:
-            raise InputError(
-                f"sample {wrong[0]} (counted from 0) has K(x, x) = {diagonal[wrong[0]]:.3g} below "
-                "0: a kernel that is not positive semi-definite has no norms"
-            )
-        return np.sqrt(np.maximum(diagonal, 0.0))
+        return np.sqrt(np.maximum(self._norms2(), 0.0))
 
     def distances(self, rows: Selector = slice(None), cols: Selector = slice(None)) -> Floats:
         """Distances between the features of samples, sqrt(K(x, x) + K(y, y) - 2 K(x, y)).
@@ -242,10 +235,21 @@ class FeatureGeometry(TiledMatrix):
 
     # What operations need of a matrix
 
+    def _norms2(self) -> Floats:
+        """Diagonal in float64, (N,), or InputError if an entry is below 0."""
+        diagonal, error = self._exact_diagonal()
+        wrong = np.flatnonzero(diagonal < -error)
+        if wrong.size:
+            raise InputError(
+                f"sample {wrong[0]} (counted from 0) has K(x, x) = {diagonal[wrong[0]]:.3g} below "
+                "0: a kernel that is not positive semi-definite has no norms and distances"
+            )
+        return diagonal
+
     @cached_value
     def _sides(self) -> tuple[Side, Side]:
         """What distances need of rows and columns, kept from the first time."""
-        side = Side(self._exact_diagonal()[0], self._marks())
+        side = Side(self._norms2(), self._marks())
         return side, side
 
     def _marks(self) -> NDArray[np.uint64]:

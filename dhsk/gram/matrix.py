@@ -175,7 +175,7 @@ class GramMatrix(Operations):
         if not self.symmetric:
             rows, cols = (side_of(self._store.samples, s, self.kernel) for s in ("rows", "cols"))
             return rows, cols
-        side = Side(self._exact_diagonal()[0], self._marks())
+        side = Side(self._norms2(), self._marks())
         return side, side
 
     def _marks(self) -> NDArray[np.uint64]:

@@ -207,7 +207,9 @@ class NormalizedView(GramView):
         if wrong.size:
             first = wrong[0]
             raise InputError(
-                f"sample {first} (counted from 0) has norm 0 in {self.base!r}: K(x, x) = "
+                f"sample {first} (counted from 0) has "
+                f"{'norm 0' if diagonal[first] >= -error[first] else 'no norm'} in "
+                f"{self.base!r}: K(x, x) = "
                 f"{diagonal[first]:.3g}, so it has no direction; {wrong.size} of {len(diagonal)} "
                 "samples are such, leave them out"
             )

@@ -254,6 +254,17 @@ def test_rectangular_matrices_are_refused(counts: Any) -> None:
             ask()
 
 
+def test_negative_diagonals_have_no_norms() -> None:
+    """The cube of a Laplacian is indefinite: norms, distances and neighbours refuse it."""
+    path = csr_array(np.diag([-1.0, -2.0, -1.0]) + np.diag([1.0, 1.0], 1) + np.diag([1.0, 1.0], -1))
+    G = dhsk.graph_gram(path, kind="power", power=3)
+    for ask in (G.norms, G.distances, lambda: G.neighbors(1)):
+        with pytest.raises(dhsk.InputError, match=r"sample 0 .* has K\(x, x\) = -5 below 0"):
+            ask()
+    with pytest.raises(dhsk.InputError, match=r"sample 0 .* has no norm in <GramMatrix"):
+        G.normalized().diagonal()
+
+
 def test_each_takes_one_pass(counts: Any, monkeypatch: Any) -> None:
     """Neighbours, alignment and all permutations; and reads no tile twice."""
     passes: list[str] = []
