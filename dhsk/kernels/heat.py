@@ -105,7 +105,7 @@ class HeatTimeDerivative(_HeatFunction[HeatDerivativeProfile]):
     longer diffusion makes all samples more alike. It is evaluated as K (1-c) R, where K has the
     kernel's own form and R is a quotient of polynomials, with a proven error, `error_bound`. In
     float64 the error relative to dK/dt is at most 2e-12 wherever K >= 1e-290, next to c = 1 too.
-    In float32 the absolute error is at most 1e-5 of the largest dK/dt. These are errors at the
+    In float32 the absolute error is at most 2e-5 of the largest dK/dt. These are errors at the
     given cosine.
 
     It is a function of the cosine like the kernels of the sphere: `G.with_kernel` derives its

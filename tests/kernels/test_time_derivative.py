@@ -90,6 +90,12 @@ def test_values_solve_the_heat_equation_to_their_bound(dim, scale):
     assert (values[~promised] <= bound.absolute).all()
 
 
+@pytest.mark.parametrize(("dim", "time"), [(2, 0.9514263990934876), (2, 0.16496223164686113)])
+def test_poles_far_apart_leave_something_to_fit(dim, time):
+    """One more coefficient gains many digits there: too few nodes, or too many, prove nothing."""
+    assert HeatTimeDerivative(dim, time).error_bound.relative < 1e-14
+
+
 def random_parameters(count: int, seed: int) -> list[tuple[int, float]]:
     """Dimensions from 2 to 2000 and time scales from 0.1 to 5, both even in logarithm."""
     rng = np.random.default_rng(seed)
@@ -194,7 +200,7 @@ def test_it_is_positive_and_nothing_at_the_source(dim, scale, number):
 
 @pytest.mark.parametrize(("dim", "scale"), CASES[:6])
 def test_float32_is_right_to_a_share_of_the_peak(dim, scale):
-    """In float32 the error at float32 cosines is within its bound, below 1e-5 of the peak."""
+    """In float32 the error at float32 cosines is within its bound, below 2e-5 of the peak."""
     derivative = at_scale(dim, scale)
     cosines = np.random.default_rng(dim).uniform(-1, 1, 20_000).astype(np.float32)
     cosines[:1000] = 1 - np.logspace(-7, 0, 1000)

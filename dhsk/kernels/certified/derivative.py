@@ -42,8 +42,10 @@ from dhsk.kernels.certified.profile import (
 from dhsk.kernels.certified.rate import flat_rate, heat_rate
 from dhsk.kernels.certified.rational import Rational, interpolate_rationally
 
+# Single steps where one more coefficient may gain fifteen digits: see `heat_rate`.
 _SHAPES: Final = sorted(
-    [(size, 1, 0) for size in range(4, 17, 2)] + [(size, size, 0) for size in range(4, 29, 2)],
+    [(size, 1, 0) for size in range(4, 17, 2)]
+    + [(size, size, 0) for size in (2, 3, 4, 5, 6, 7, 8, 9, *range(10, 29, 2))],
     key=cost,
 )
 _SHAPES_SINGLE: Final = tuple(shape for shape in _SHAPES if shape[0] <= 12)
@@ -56,7 +58,7 @@ _WHAT: Final = "time derivative of the heat kernel"
 DERIVATIVE_BOUND: Final = 2e-12
 """Largest proven relative error in float64 of a derivative that is not refused."""
 
-PEAK_BOUND_SINGLE: Final = 1e-5
+PEAK_BOUND_SINGLE: Final = 2e-5
 """Largest proven error in float32, relative to the largest dK/dt."""
 
 

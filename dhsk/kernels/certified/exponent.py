@@ -219,11 +219,24 @@ def _pieces(series: HeatSeries, left: int, distance: float, slope: float) -> tup
 
 def _piece(series: HeatSeries, left: int, right: int, slope: float, distance: float) -> Piece:
     size = _nodes_needed(slope, distance, (right - left) / ONE)
+    nodes, values = _values(series, left, right, size)
+    return Piece(left, right, nodes, values, slope, distance)
+
+
+def _values(
+    series: HeatSeries, left: int, right: int, size: int
+) -> tuple[tuple[int, ...], tuple[arb, ...]]:
+    """Chebyshev's nodes, rounded to points, and h at them."""
     middle, half = (left + right) // 2, (right - left) / 2
     angles = ((2 * i + 1) * math.pi / (2 * size) for i in range(size))
     nodes = tuple(middle + round(half * math.cos(angle)) for angle in angles)
-    values = tuple(-log2_kernel(series, node) * ONE / (ONE - node) for node in nodes)
-    return Piece(left, right, nodes, values, slope, distance)
+    return nodes, tuple(-log2_kernel(series, node) * ONE / (ONE - node) for node in nodes)
+
+
+def with_nodes(series: HeatSeries, piece: Piece, size: int) -> Piece:
+    """Give the piece with h at another number of nodes."""
+    nodes, values = _values(series, piece.left, piece.right, size)
+    return replace(piece, nodes=nodes, values=values)
 
 
 def _nodes_needed(slope: float, distance: float, width: float) -> int:

@@ -34,20 +34,39 @@ As K has the form Π_j (c - z_j)/(1 - z_j), each K/(c - z_j) grows with c on [-1
 """
 
 from dataclasses import replace
+from typing import Final
 
 from flint import arb
 
-from dhsk.kernels.certified.exponent import ONE, Exponent, Local, Piece, interpolated
+from dhsk.kernels.certified.exponent import (
+    ONE,
+    Exponent,
+    Local,
+    Piece,
+    interpolated,
+    with_nodes,
+)
 from dhsk.kernels.certified.series import HeatSeries, derivative_series
+
+_FEW_LEVELS: Final = 300
+_NODES: Final = 56  # interpolation in balls loses 2.4 bits a node, and with 100 all that there are
 
 
 def heat_rate(exponent: Exponent) -> tuple[Local, ...]:
-    """Interpolate R on the pieces of the exponent, at the same nodes.
+    """Interpolate R on the pieces of the exponent.
 
-    Call under `ctx.workprec(WORK_BITS)`. The remainder is below 2^-56 of R.
+    Call under `ctx.workprec(WORK_BITS)`. The nodes are those of the exponent, and the remainder is
+    below 2^-56 of R. Where levels are few, so the poles of R far apart, there are more nodes: one
+    more coefficient of P/Q may then take the error from above rounding to below that remainder,
+    where there is nothing left to fit.
     """
+    few = len(exponent.series.weights) <= _FEW_LEVELS
+    pieces = [
+        with_nodes(exponent.series, piece, _NODES) if few and len(piece.nodes) < _NODES else piece
+        for piece in exponent.pieces
+    ]
     series = derivative_series(exponent.series)
-    return tuple(_local(series, piece) for piece in exponent.pieces)
+    return tuple(_local(series, piece) for piece in pieces)
 
 
 def _local(series: HeatSeries, piece: Piece) -> Local:
