@@ -22,7 +22,7 @@ def fasta(width: int = 50, end: str = "\n") -> str:
     rows = ["; a comment", ""]
     for name, text in zip(IDS, STRINGS, strict=True):
         rows += [
-            f">{name} class={name[0]}",
+            f">{name} class={name[0]} a>b;@+",
             *(text[k : k + width] for k in range(0, len(text), width)),
         ]
         rows.append("")
