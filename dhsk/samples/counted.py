@@ -153,6 +153,7 @@ def open_spectrum(documents: Documents, spectrum: Spectrum) -> TextSamples:
     entries, starts = _count(documents, spectrum, table, alphabet)
     if len(starts) == 1:
         raise InputError(f"{documents.source} is empty: it has no strings")
+    table.finish()
     if known is None:
         known, columns = _vocabulary(documents.source, spectrum, table, alphabet, entries)
         spectrum = replace(spectrum, vocabulary=known)
@@ -289,8 +290,11 @@ def _vocabulary(
     kept = kept[_order(table, alphabet.ranks(), kept)]
     columns = np.full(table.size, -1, np.int32)
     columns[kept] = np.arange(len(kept))
-    letters = (table.letter(k)[kept] for k in range(table.high))
-    return tuple(alphabet.terms(letters, len(kept), table.high)), columns
+    terms: list[str] = []
+    for own in blocks(len(kept), _BATCH):
+        letters = [table.letter(k, kept[own]) for k in range(table.high)]
+        terms += alphabet.terms(letters, len(letters[0]), table.high)
+    return tuple(terms), columns
 
 
 def _order(
@@ -301,5 +305,5 @@ def _order(
     for k in range(table.high):
         if k % (64 // table.bits) == 0:
             keys.append(np.zeros(len(kept), np.uint64))
-        keys[-1] = keys[-1] << bits | ranks[table.letter(k)[kept]]
+        keys[-1] = keys[-1] << bits | ranks[table.letter(k, kept)]
     return np.lexsort(keys[::-1])

@@ -136,11 +136,16 @@ class SubstringTable:
         self.learns = False
         return bool((numbers == np.arange(len(codes))).all())
 
-    def letter(self, k: int) -> NDArray[np.uint64]:
-        """Letter k of all distinct substrings; 0 if they are shorter."""
+    def finish(self) -> None:
+        """Free all memory but that of the codes; nothing more can be counted."""
+        self._slots = self._touched = np.empty(0, np.int32)
+        self._totals = np.empty(0, np.int64)
+
+    def letter(self, k: int, rows: Any = slice(None)) -> NDArray[np.uint64]:
+        """Letter k of distinct substrings, by default of all; 0 if they are shorter."""
         per_word = _WORD // self.bits
         shift, mask = self.bits * (k % per_word), (1 << self.bits) - 1
-        words = self._codes[: self.size, k // per_word]
+        words: Words = self._codes[: self.size, k // per_word][rows]
         return (words >> np.uint64(shift)) & np.uint64(mask)
 
     def _put(self, codes: Words, rows: Any, k: int, letters: NDArray[Any]) -> None:
