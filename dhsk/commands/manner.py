@@ -3,13 +3,13 @@
 import platform
 import sys
 from collections.abc import Callable
-from functools import cached_property
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 import click
 
+from dhsk.caching import cached_value
 from dhsk.verbosity import Verbosity, set_verbosity
 
 REPORTS = ("info", "kernel", "plan")
@@ -30,7 +30,7 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "dask", "distributed", 
 class LazyCommand(click.Command):
     """A command of which name and short help are known, and whose module is loaded to run it."""
 
-    @cached_property
+    @cached_value
     def loaded(self) -> click.Command:
         """The command itself, with the common options, whose files the shell completes."""
         from dhsk.commands.parameters import SourceParameter
