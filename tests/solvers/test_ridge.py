@@ -259,6 +259,21 @@ def test_a_killed_solve_resumes_to_the_same_bits(
         assert not list(folder.glob("*"))
 
 
+def test_a_resumed_solve_knows_what_was_indefinite(tmp_path: Path) -> None:
+    """A column that met a negative direction is not tried again."""
+    K = np.diag(np.r_[-2.0, np.linspace(0.1, 1.0, 99)])
+    Y = np.ones((100, 2))
+    Y[0, 1] = 0.0
+    means = Means(checkpoint=SolveCheckpoint(Checkpoint(tmp_path), "one", quiet=0.0))
+    with pytest.raises(KeyboardInterrupt):
+        solve_ridge(Killed(K, 8), Y, 0.1, tol=1e-8, max_passes=500, means=means)
+    found = solve_ridge(ArraySource(K), Y, 0.1, tol=1e-8, max_passes=500, means=means)
+    clean = solve_ridge(ArraySource(K), Y, 0.1, tol=1e-8, max_passes=500)
+    assert found.indefinite.tolist() == clean.indefinite.tolist() == [True, False]
+    assert found.passes == clean.passes
+    assert np.array_equal(found.coef, clean.coef)
+
+
 def test_another_system_is_not_resumed(K: Any, rng: np.random.Generator, tmp_path: Path) -> None:
     """A state of other shapes is passed over."""
     checkpoint = SolveCheckpoint(Checkpoint(tmp_path), "one")
