@@ -1,4 +1,4 @@
-"""Sizes in bytes and durations, as people write and read them."""
+"""Sizes in bytes, counts and durations, as people write and read them."""
 
 from dhsk.errors import InputError
 
@@ -26,6 +26,11 @@ def format_bytes(size: float) -> str:
 
     words: str = in_words(round(size))
     return words
+
+
+def counted(count: int, thing: str, things: str | None = None) -> str:
+    """Write a number of things, for instance 1 file or 1,200 files."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
 def human_seconds(seconds: float) -> str:

@@ -4,13 +4,24 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import Any, Final
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from dhsk.kernels import HeatKernel, Kernel
 from dhsk.verbosity import Verbosity, verbosity
+
+WIDEST: Final = 100
+"""Most columns of a line of text, which batch logs have too."""
+
+NARROWEST: Final = 30
+"""Fewest columns of a text beside its head."""
+
+_WHOLE_WORDS: Final[Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
 def print_pairs(title: str, pairs: Iterable[Sequence[str]]) -> None:
@@ -19,18 +30,38 @@ def print_pairs(title: str, pairs: Iterable[Sequence[str]]) -> None:
     width = max(len(what) for what, _ in rows)
     say(title)
     for what, value in rows:
-        say(f"  {what:<{width}}  {value}")
+        say_wrapped(f"  {what:<{width}}  ", value)
+
+
+def say_wrapped(head: str, text: str) -> None:
+    """Print a text after a head, with lines below it where it is wider than the terminal."""
+    width = max(len(head) + NARROWEST, line_width())
+    first, *rest = wrap(text, width - len(head), **_WHOLE_WORDS) or [""]
+    say(head + first)
+    for line in rest:
+        say(" " * len(head) + line)
+
+
+def line_width() -> int:
+    """Columns of a line of text: those of the terminal, at most `WIDEST`."""
+    return min(WIDEST, get_terminal_size().columns) if sys.stdout.isatty() else WIDEST
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table, its first column left, the others right."""
+    """Print a table, its first column left, the others right; a wide row as pairs."""
+    lines = [[str(cell) for cell in row] for row in rows]
+    width = sum(max(map(len, column)) + 2 for column in zip(columns, *lines, strict=True)) - 2
+    if len(lines) == 1 and width > line_width():
+        for what, value in zip(columns, lines[0], strict=True):
+            say(f"  {what:<{max(map(len, columns))}}  {value}")
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+    for row in lines:
+        table.add_row(*row)
     if verbosity() >= Verbosity.RESULTS:
-        Console(width=None if sys.stdout.isatty() else 120).print(table)
+        Console(width=max(width, 1)).print(table)  # no number is cut off
 
 
 def say(line: str = "") -> None:
@@ -43,6 +74,30 @@ def hint(line: str) -> None:
     """Print a line about what comes next, which quiet commands leave out."""
     if verbosity() >= Verbosity.USUAL:
         say(line)
+
+
+def hint_next(commands: Iterable[str]) -> None:
+    """Print the commands that come next, at most two, which quiet commands leave out."""
+    for word, command in zip(("next:  ", "or:    "), commands, strict=False):
+        hint(f"{word} {command}")
+
+
+def kernel_words(kernel: Kernel) -> str:
+    """Name of a kernel; of a heat kernel also its time scale, which the option takes."""
+    if isinstance(kernel, HeatKernel):
+        return f"heat s={kernel.time_scale:.4g} (t={kernel.time:.4g})"
+    return kernel.label
+
+
+def map_words(name: str) -> str:
+    """Name of a map of the samples, and what it does."""
+    does = {
+        "hyperspherical": "square roots of proportions",
+        "projective": "rows of norm 1",
+        "identity": "rows as they are",
+        "tfidf": "tf-idf, rows of norm 1",
+    }.get(name)
+    return f"map {name}" + (f" ({does})" if does else "")
 
 
 def say_json(facts: Mapping[str, Any]) -> None:

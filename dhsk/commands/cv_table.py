@@ -1,11 +1,15 @@
 """Summary that `dhsk cv` prints: the best cells, the winner, warnings."""
 
-from textwrap import fill
-
-from dhsk.commands.console import print_table, say
+from dhsk.commands.console import print_table, say, say_wrapped
 from dhsk.report.words import listed, named
 from dhsk.results.columns import Cell
 from dhsk.results.parts import Results, SearchStage
+
+LOW_RANK_WORDS = (
+    "trace error: share of the kernel matrix's trace that the features miss; gradient norm: as a "
+    "part of that at 0, where fits stop at tol times the share of the smaller class)"
+)
+"""What the columns of classifiers on Nyström features are."""
 
 
 def print_result(result: Results) -> None:
@@ -13,16 +17,16 @@ def print_result(result: Results) -> None:
     word = result.scoring.replace("_", " ")
     _print_cells(result, word)
     for stage in result.search:
-        say(f"tried:  {_tried(stage, result.search[0])} ({stage.why})")
+        say_wrapped("tried:  ", f"{_tried(stage, result.search[0])} ({stage.why})")
     if result.search_ended:
-        say(f"search: {result.search_ended}")
-    say(
-        f"best:   {named(result.best)}: mean {word} {result.best.mean:.4f} "
-        f"over {result.folds.n} folds"
+        say_wrapped("search: ", result.search_ended)
+    say_wrapped(
+        "best:   ",
+        f"{named(result.best)}: mean {word} {result.best.mean:.4f} over {result.folds.n} folds",
     )
     _print_choice(result)
     if len(result.decision.compared) > 1:
-        say(fill(f"decide: {result.decision.sentence}", 100, subsequent_indent=" " * 8))
+        say_wrapped("decide: ", result.decision.sentence)
     unfinished = result.unfinished(*result.summary)
     if unfinished:
         say(f"beware: {unfinished} fits did not reach the tolerance of {result.tol:g}")
@@ -47,10 +51,11 @@ def _print_choice(result: Results) -> None:
     if choice is None or choice.highest == best:
         return
     highest, what = choice.highest, "support vectors" if best.rank is None else "features"
-    say(
-        f"        with {best.size:.0f} {what} the fewest within one standard "
-        f"error ({choice.standard_error:.4f}) of the highest mean, {highest.mean:.4f} "
-        f"({named(highest)}, {highest.size:.0f})"
+    say_wrapped(
+        " " * 8,
+        f"with {best.size:.0f} {what} the fewest within one standard error "
+        f"({choice.standard_error:.4f}) of the highest mean, {highest.mean:.4f} "
+        f"({named(highest)}, {highest.size:.0f})",
     )
 
 
@@ -62,11 +67,12 @@ def _print_few_samples(result: Results) -> None:
     if dropped:
         found = sizes([(few.name, few.samples) for few in dropped])
         total = sum(few.samples for few in dropped)
-        say(f"beware: {found} too few samples: left out, {total:,} samples in all")
+        say_wrapped("beware: ", f"{found} too few samples: left out, {total:,} samples in all")
     for few in result.untrained_classes:
-        say(
-            f"beware: class {few.name} ({few.samples:,} in all) is missing where {few.folds} of "
-            f"{result.folds.n} folds were trained: they count it wrong"
+        say_wrapped(
+            "beware: ",
+            f"class {few.name} ({few.samples:,} in all) is missing where {few.folds} of "
+            f"{result.folds.n} folds were trained: they count it wrong",
         )
 
 
@@ -80,7 +86,7 @@ def _print_cells(result: Results, word: str) -> None:
     shown = firsts if several else ranked[:10]
     scores = [f"mean {word}", "std"]
     if low_rank:
-        head = ["kernel", "rank", "C", *scores, "trace error", "gradient"]
+        head = ["kernel", "rank", "C", *scores, "trace error", "gradient norm"]
     else:
         head = ["kernel", "C", *scores, "support vectors", "tol reached"]
     print_table(head, [_line(cell) for cell in shown])
@@ -88,6 +94,8 @@ def _print_cells(result: Results, word: str) -> None:
         each = f"the best candidate of each kernel{' and rank' if low_rank else ''}"
         which = each if several else "the ten best candidates"
         say(f"({which}; all {len(ranked)} in results.csv)")
+    if low_rank:
+        say_wrapped("(", LOW_RANK_WORDS)
 
 
 def _line(cell: Cell) -> tuple[str, ...]:

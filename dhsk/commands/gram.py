@@ -7,7 +7,7 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import say
+from dhsk.commands.console import kernel_words, say
 from dhsk.commands.graph_options import GraphOptions, graph_options
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
@@ -27,7 +27,7 @@ from dhsk.commands.table_options import TableOptions, table_options
 from dhsk.execution.workers import resources_of
 from dhsk.gram import GramMatrix, compute_gram, graph_gram
 from dhsk.gram.prepare import check_kernels
-from dhsk.units import human_seconds, parse_bytes
+from dhsk.units import counted, human_seconds, parse_bytes
 
 
 @click.command("gram")
@@ -112,9 +112,9 @@ def _of_nodes(
 def _say_gram(G: GramMatrix, outcome: Outcome, target: StoreOptions) -> None:
     """Say what was computed: the matrix, or a part of it and what is to be done next."""
     n, m = G.shape
-    what = f"{n:,} x {m:,} {G.dtype} of {G.kernel.label}"
+    what = f"{n:,} x {m:,} {G.dtype} of {kernel_words(G.kernel)}"
     if target.part is None:
-        say(f"{what}, {G.tiling.n_tiles} tiles, {human_seconds(outcome.seconds)}")
+        say(f"{what}, {counted(G.tiling.n_tiles, 'tile')}, {human_seconds(outcome.seconds)}")
         return
     number, count = target.part
     say(

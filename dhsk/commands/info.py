@@ -7,7 +7,7 @@ from typing import Any
 import click
 import numpy as np
 
-from dhsk.commands.console import hint, print_pairs, say_json
+from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.gram.storage.header import Header, short
 from dhsk.gram.storage.store import GramStore
@@ -36,8 +36,7 @@ class Description:
     def show(self) -> None:
         """Print it for people."""
         print_pairs(self.title, self.rows)
-        for word, command in zip(("next:  ", "or:    "), self.following, strict=False):
-            hint(f"{word} {command}")
+        hint_next(self.following)
 
     def show_json(self) -> None:
         """Print it for programs."""
@@ -70,7 +69,7 @@ def _gram(path: Place) -> Description:
     total, size = header.tiling.n_tiles, bytes_below(path)
     rows = [
         ("matrix", f"{header.n_rows:,} x {header.n_cols:,} {header.dtype}, {header.layout}"),
-        ("kernel", ", ".join(kernel.label for kernel in store.kernels)),
+        ("kernel", ", ".join(map(kernel_words, store.kernels))),
         *_definiteness(store.kernels),
         _source_of(header),
         *([] if header.feature_names is None else [(_named(header), _names_of(store))]),
@@ -97,13 +96,13 @@ def _gram(path: Place) -> Description:
 
 def _source_of(header: Header) -> tuple[str, str]:
     """What the matrix is of: samples, or the nodes of a graph."""
-    prints = f"fingerprint {'+'.join(header.fingerprints)}"
+    prints = f"hash {'+'.join(header.fingerprints)}"
     if header.graph is not None:
         return (
             "graph",
             f"{header.n_rows:,} nodes, similarity of {header.nnz[0]:,} entries, {prints}",
         )
-    return "samples", f"dim {header.dim:,}, map {header.sphere_map}, {prints}"
+    return "samples", f"{header.dim:,} features, {map_words(header.sphere_map)}, {prints}"
 
 
 def _named(header: Header) -> str:
@@ -154,9 +153,9 @@ def _features(path: Place) -> Description:
     total, size = store.n_blocks, bytes_below(path)
     rows = [
         ("features", f"{n:,} x {width:,} {store.dtype}"),
-        ("kernel", kernel_from_spec(described["kernel"]).label),
-        ("samples", f"map {described['map']}, fingerprint {described['samples']}"),
-        ("landmarks", f"digest {short(described['landmarks'])}"),
+        ("kernel", kernel_words(kernel_from_spec(described["kernel"]))),
+        ("samples", f"{map_words(described['map'])}, hash {described['samples']}"),
+        ("landmarks", f"hash {short(described['landmarks'])}"),
         ("blocks", f"{total - missing:,} of {total:,} done, {store.rows:,} rows each"),
         ("on disk", format_bytes(size)),
     ]
@@ -184,8 +183,8 @@ def _model(path: Place) -> Description:
     own_rows, own_facts = _exact(model) if isinstance(model, SvcModel) else _low_rank(model)
     names = model.feature_names
     rows = [
-        ("kernel", model.kernel.label),
-        ("samples", f"dim {model.dim:,}, map {model.map_name}"),
+        ("kernel", kernel_words(model.kernel)),
+        ("samples", f"{model.dim:,} features, {map_words(model.map_name)}"),
         *([] if names is None else [("features", _listed(names))]),
         *([] if model.vectorizer is None else [_of_texts(model.vectorizer)]),
         *own_rows,
@@ -238,7 +237,8 @@ def _low_rank(model: LowRankModel) -> Parts:
         ("classes", _listed([str(label) for label in model.classes])),
         (
             "landmarks",
-            f"{landmarks:,}, {found.width:,} features, trace error {found.trace_error:.2e}",
+            f"{landmarks:,}, and {found.width:,} features that miss {found.trace_error:.2e} of the "
+            "kernel matrix's trace",
         ),
         ("loss", found.loss),
     ]
@@ -262,11 +262,8 @@ def _convergence(model: SvcModel | LowRankModel) -> str:
         return f"no: {found.unconverged}"
     if isinstance(model, SvcModel):
         return f"yes, to {np.max(model.certificates.violation):.1e} (tol {found.tol:g})"
-    return f"yes, relative gradient {_most(model.certificates.relative)}, tolerance {found.tol:g}"
-
-
-def _most(values: Any) -> str:
-    return f"{np.max(values):.1e} at most"
+    norm = np.max(model.certificates.relative)
+    return f"yes, to a gradient of {norm:.1e} times that at 0 (tol {found.tol:g})"
 
 
 def _training(model: SvcModel | LowRankModel) -> list[tuple[str, str]]:

@@ -2,11 +2,19 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 
 import click
 
 from dhsk.bars import show_progress
-from dhsk.commands.console import hint, print_pairs, say, say_json
+from dhsk.commands.console import (
+    hint,
+    hint_next,
+    kernel_words,
+    print_pairs,
+    say,
+    say_json,
+)
 from dhsk.commands.inputs import open_samples_of
 from dhsk.commands.options import (
     KernelOptions,
@@ -35,7 +43,9 @@ from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import Rates, kernel_seconds, measure_rates
 from dhsk.planning.rates_cache import cache_file, load_rates, save_rates
+from dhsk.samples.paths import Origin
 from dhsk.units import parse_bytes
+from dhsk.verbosity import Verbosity, verbosity
 
 QUICK_REPEATS = 2
 """Repeats of each product if no rates are kept: a quarter of a second in all."""
@@ -128,9 +138,10 @@ def plan(
 ) -> None:
     """Say what a Gram matrix and classifiers would cost.
 
-    First tiles, bytes, arithmetic, time, memory and limits of the matrix. Then the memory of exact
-    and low-rank classifiers, and with --labels their seconds, which are extrapolated from small
-    pilot fits. Alone, --measure measures this machine for all plans to come.
+    First size, arithmetic, memory and time of the matrix, and what limits it. Then the memory of
+    exact and low-rank classifiers, and with --labels their seconds, which are extrapolated from
+    fits to small parts of the samples. Alone, --measure measures this machine for all plans to
+    come. --verbose says more.
     """
     rates = _measure(machine.place, quiet=machine.as_json) if machine.measure else None
     if rates is not None and (samples, paper.n, paper.dim) == (None, None, None):
@@ -152,28 +163,44 @@ def plan(
     plans = plan_training(rows, made, training, labels, gram, allowed)
     seconds = kernel_seconds(made, gram.product_dtype)
     prediction = Prediction(gram, rates or known_rates(), seconds)
-    following = f"dhsk gram {samples or 'SAMPLES'}{table.words} --out STORE" + (
-        f" --memory {machine.memory}" if machine.memory else ""
-    )
+    following = _following(samples, table, training, machine)
     if not machine.as_json:
-        title = f"Gram matrix of {samples or 'samples to come'}, {made.label}"
+        title = f"Gram matrix of {samples or 'samples to come'}, kernel {kernel_words(made)}"
         _say_gram(title, prediction, machine.passes, None if overlap is None else overlap[1])
     timed = time_training(plans, opened, training)
     if machine.as_json:
         facts = {"gram": gram_facts(prediction, machine.passes), **training_facts(plans, timed)}
-        say_json({"samples": samples, "kernel": made.to_spec(), **facts, "next": [following]})
+        say_json({"samples": samples, "kernel": made.to_spec(), **facts, "next": following})
     else:
         say_training(plans, timed, training)
     gram.check()
     if not machine.as_json:
-        hint(f"next:   {following}")
+        hint_next(following)
+
+
+def _following(
+    samples: str | None, table: TableOptions, training: TrainingOptions, machine: MachineOptions
+) -> list[str]:
+    """Commands that come next: the matrix, or a classifier of samples whose labels are known."""
+    own = f"{quote(samples or 'SAMPLES')}{table.words}"
+    memory = f" --memory {machine.memory}" if machine.memory else ""
+    commands = [f"dhsk gram {own} --out STORE{memory}"]
+    if samples is not None:
+        labels = f" --labels {quote(training.labels)}" if training.labels else ""
+        if labels or Origin.of(samples).is_text_folder:
+            commands.insert(0, f"dhsk cv {own}{labels} --out DIR{memory}")
+    return commands
 
 
 def _say_gram(title: str, prediction: Prediction, passes: int, read: int | None) -> None:
     """Print what the Gram matrix would cost."""
     planned: GramPlan = prediction.plan
-    path = [] if read is None else [("sparse path", f"by the first {read:,} samples")]
-    rows = [*planned.table(), *path, *prediction.table(passes), *prediction.limits()]
+    rows = [*planned.table(), *prediction.table(passes)]
+    if verbosity() >= Verbosity.VERBOSE:
+        counted_on = [] if read is None else [("counted on", f"the first {read:,} samples")]
+        rows += [*counted_on, *prediction.speeds(), *prediction.limits()]
+    else:
+        rows += prediction.binding() or [("limits", "none is near (--verbose lists them)")]
     print_pairs(title, rows)
     count, cores = planned.resources.workers, core_count()
     if count > cores:

@@ -10,7 +10,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.commands.console import hint, print_table, say
+from dhsk.commands.console import hint, print_table, say, say_wrapped
 from dhsk.commands.options import gathered
 from dhsk.commands.parameters import WholeNumbers
 from dhsk.errors import InputError
@@ -30,6 +30,7 @@ from dhsk.planning.training import (
     low_rank_training,
 )
 from dhsk.samples import Samples, read_labels
+from dhsk.verbosity import Verbosity, verbosity
 
 RANKS = 500, 1000, 2000, 5000
 """Ranks that are planned by default."""
@@ -171,15 +172,17 @@ def say_training(
     """Print the memory of classifiers, and their seconds if there are labels."""
     grid = plans.grid
     say(
-        f"Memory of classifiers, {len(grid.sizes)} classes: one model, and a grid of "
+        f"Memory of SVMs, {len(grid.sizes)} classes: one model, and a grid search of "
         f"{grid.folds} folds x {grid.chain} C x {grid.kernels} kernels"
     )
     print_table(COLUMNS, [way.row() for way in plans.ways.values()])
-    for way in (plans.ways[rank] for rank in (None, *options.named(sum(grid.sizes)))):
-        if way.model is not None:
-            say(f"memory of {way.name}: {way.model.need.words}")
+    if verbosity() >= Verbosity.VERBOSE:
+        for way in (plans.ways[rank] for rank in (None, *options.named(sum(grid.sizes)))):
+            if way.model is not None:
+                say_wrapped(f"memory of {way.name}: ", way.model.need.words)
+    hint("(exact: as scikit-learn's SVC; rank R: linear on R features, as Nystroem and LinearSVC)")
     if plans.labels is None:
-        hint("(for seconds give labels: dhsk plan FILE --labels L times small pilot fits)")
+        hint("(for seconds give labels: dhsk plan FILE --labels L times fits to parts of them)")
         return
     n, rows = len(plans.labels), []
     for rank, found in timed.items():

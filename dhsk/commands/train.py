@@ -10,7 +10,7 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import print_table, say
+from dhsk.commands.console import kernel_words, map_words, print_table, say
 from dhsk.commands.inputs import check_out, label_source, open_samples_of
 from dhsk.commands.options import (
     ClusterOptions,
@@ -177,7 +177,7 @@ def _print_model(model: "SvcModel | LowRankModel", seconds: float) -> None:
         kind = f"low-rank classifier, loss {model.certificates.loss},"
         columns = _low_rank_columns(model)
     C = model.certificates.C
-    say(f"{kind} of {model.kernel.label}, map {model.map_name}, C = {C:g}")
+    say(f"{kind} of {kernel_words(model.kernel)}, {map_words(model.map_name)}, C = {C:g}")
     own = {"classes": f"{len(model.classes):,}", **columns, "time": human_seconds(seconds)}
     print_table(list(own), [tuple(own.values())])
 
@@ -198,7 +198,7 @@ def _low_rank_columns(model: "LowRankModel") -> dict[str, str]:
         "landmarks": f"{model.rows.shape[0]:,}",
         "features": f"{found.width:,} {model.rows.dtype.name}",
         "trace error": f"{found.trace_error:.2e}",
-        "worst gradient": f"{found.relative.max():.1e}",
+        "gradient norm": f"{found.relative.max():.1e}",
         "duality gap": f"{(found.gap / found.objective).max():.1e}",
         "Newton steps": f"{found.steps:,}",
         "passes": f"{found.passes:,}",

@@ -15,7 +15,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.tiling import DtypeName, Layout, Tiling
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.rows import sparse_is_cheaper
-from dhsk.units import format_bytes
+from dhsk.units import counted, format_bytes
 
 SMALL_TILE, LARGE_TILE = 1024, 2048
 """Largest default tile edge, below and above `LARGE_N` samples: 1024 gives enough tiles for all
@@ -205,16 +205,16 @@ class GramPlan:
         """Rows (name, value) of a table for users."""
         t, r = self.tiling, self.resources
         kind = {"triangle": "upper triangle", "full": "full", "none": "not stored"}[self.layout]
-        edge = f"in squares of up to {self.group} x {self.group}, " if self.group > 1 else ""
+        blocks = counted(t.n_tiles, "block")
+        edge = f", up to {self.group} x {self.group} of them a task" if self.group > 1 else ""
+        features, files = counted(self.dim, "feature"), self.stored_tiles
+        workers = counted(r.workers or 1, "process", "processes")
         return [
-            ("matrix", f"{t.n_rows:,} x {t.n_cols:,} {self.dtype}, {kind}, dim {self.dim:,}"),
-            (
-                "tiles",
-                f"{t.n_tiles:,} of {t.tile:,} x {t.tile:,}, {edge}{self.window} tasks in flight",
-            ),
-            ("arithmetic", f"{self.flops / 1e9:,.3g} Gflop in products{self._path()}"),
-            ("on disk", f"{format_bytes(self.disk_bytes)} in {self.stored_tiles:,} tile files"),
-            ("workers", f"{r.workers or 1} process(es), {r.threads} task(s) at a time"),
+            ("matrix", f"{t.n_rows:,} x {t.n_cols:,} {self.dtype}, {kind}, {features}"),
+            ("tiles", f"{blocks} of {t.tile:,} x {t.tile:,} entries{edge}"),
+            ("arithmetic", f"{self.flops / 1e9:,.3g} Gflop in {self._products()}"),
+            ("on disk", f"{format_bytes(self.disk_bytes)}, the matrix in {counted(files, 'file')}"),
+            ("workers", f"{workers}, {counted(r.threads, 'task')} at a time"),
             (
                 "memory",
                 f"{format_bytes(self.peak_bytes)} predicted for all processes together, "
@@ -222,14 +222,17 @@ class GramPlan:
             ),
         ]
 
-    def _path(self) -> str:
-        """Path of the products of sparse samples, in words."""
+    def _products(self) -> str:
+        """How samples are multiplied, in words."""
         if self.overlap is None:
-            return ""
+            return "matrix products"
         shared = f"{self.overlap:,.2g}" if self.overlap < 100 else f"{self.overlap:,.0f}"
         if self.sparse_path:
-            return f": sparse, {shared} multiply-adds an entry where GEMM has {self.dim:,}"
-        return f": dense strips, sparse products would have {shared} multiply-adds an entry"
+            return f"sparse products: {shared} multiplications an entry, dense ones {self.dim:,}"
+        return (
+            f"dense products of some rows at a time: sparse ones need {shared} multiplications an "
+            "entry and take longer"
+        )
 
 
 def make_plan(

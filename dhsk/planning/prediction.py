@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dhsk.gram.plan import MANY_FILES, GramPlan
 from dhsk.gram.storage.staged import CSR_CHUNK, DENSE_CHUNK_BYTES
 from dhsk.planning.rates import Rates
-from dhsk.units import format_bytes, human_seconds
+from dhsk.units import counted, format_bytes, human_seconds
 
 START_SECONDS = 2.5
 """A local cluster starts in 1.5 s, and the first task of each worker loads for a second."""
@@ -17,6 +17,12 @@ SAMPLE_WORK = 1e-9
 
 CSR_READ_BYTES = 2 * 8 * CSR_CHUNK
 """Bytes read for the smallest block of CSR samples: a chunk of numbers, and one of indices."""
+
+BRIEF_SECONDS = 5.0
+"""Seconds of computing below which a slow scheduler or disk is not worth a word."""
+
+NO_LIMIT = "no limit"
+"""Verdict on what is far from its capacity."""
 
 FULL_SHARE = 0.5
 """Share of the capacity of scheduler or disk that is called close to the limit."""
@@ -103,36 +109,51 @@ class Prediction:
 
     def table(self, passes: int = 1) -> list[tuple[str, str]]:
         """Rows (what, value) for people, after those of the plan."""
-        line = self.rates.product(self.plan.product_dtype, sparse=self.plan.sparse_path)
-        path = "sparse products" if self.plan.sparse_path else self.plan.product_dtype
         return [
             (
                 "time",
                 f"about {human_seconds(self.seconds)}: {human_seconds(self.start)} to start and "
-                f"stage, then {human_seconds(self.compute)} of computing, "
+                f"read the samples, then {human_seconds(self.compute)} of computing, "
                 f"{human_seconds(self.disk)} of writing meanwhile",
             ),
             ("store or recompute", self._verdict(passes)),
+            ("speeds", self.rates.note),
+        ]
+
+    def speeds(self) -> list[tuple[str, str]]:
+        """Rows (what, value): the rates by which the seconds were predicted."""
+        line = self.rates.product(self.plan.product_dtype, sparse=self.plan.sparse_path)
+        path = "sparse products" if self.plan.sparse_path else self.plan.product_dtype
+        return [
             (
                 "rates",
                 f"{self.at_once} x {line.flops / 1e9:.3g} Gflop/s ({path}), "
                 f"kernel {1e9 * self.kernel:.2g} ns an entry, "
                 f"disk {format_bytes(self.rates.write)}/s written, "
-                f"{format_bytes(self.rates.read)}/s read; {self.rates.note}",
-            ),
+                f"{format_bytes(self.rates.read)}/s read",
+            )
         ]
 
     def _verdict(self, passes: int) -> str:
         stored, recomputed = self.stored(passes), self.recomputed(passes)
-        cheaper = "storing" if stored < recomputed else "recomputing (store=None)"
+        cheaper = "storing" if stored < recomputed else "recomputing (store=None in Python)"
         turn = self.break_even()
-        since = "always" if turn is None else f"below {turn:,} passes"
+        since = "always" if turn is None else f"for fewer than {counted(turn, 'pass', 'passes')}"
         if stored < recomputed:
-            since = f"from {turn:,} on"
+            since = f"for {turn:,} or more"
         return (
-            f"{passes:,} pass{'es' if passes > 1 else ''}: stored {human_seconds(stored)}, "
-            f"recomputed {human_seconds(recomputed)}: {cheaper} is cheaper, {since}"
+            f"in {counted(passes, 'pass', 'passes')} over the matrix: {human_seconds(stored)} if "
+            f"stored, {human_seconds(recomputed)} if recomputed: {cheaper} is faster, {since}"
         )
+
+    def binding(self) -> list[tuple[str, str]]:
+        """Rows of `limits` that are a limit, or close to one."""
+        brief = self.seconds - self.start < BRIEF_SECONDS
+        return [
+            (what, verdict)
+            for what, verdict in self.limits()
+            if NO_LIMIT not in verdict and not (brief and what in ("scheduler", "disk"))
+        ]
 
     def limits(self) -> list[tuple[str, str]]:
         """Rows (what, verdict): the load on scheduler, disk, files and memory by all workers."""
@@ -145,7 +166,7 @@ class Prediction:
             ("scheduler", self._scheduler()),
             (
                 "disk",
-                f"{r.threads:,} threads make {format_bytes(made)}/s where it takes "
+                f"{counted(r.threads, 'thread')} compute {format_bytes(made)}/s, it takes "
                 f"{format_bytes(self.rates.write)}/s: {_verdict(made / self.rates.write)}; "
                 f"they read {format_bytes(blocks / busy)}/s of samples",
             ),
@@ -153,7 +174,7 @@ class Prediction:
             (
                 "worker memory",
                 f"{format_bytes(p.worker_bytes)} of {format_bytes(allowed)} a worker: "
-                + ("no limit" if p.fits else "the limit, give more memory or a smaller tile"),
+                + (NO_LIMIT if p.fits else "the limit, give more memory or smaller tiles (--tile)"),
             ),
         ]
 
@@ -167,10 +188,9 @@ class Prediction:
         p, tasks, most = self.plan, self.rates.tasks, max(1, int(self.served))
         load = p.resources.threads / self.served
         return (
-            f"{p.n_groups:,} tasks of {p.group} x {p.group} tiles; it serves about {tasks:,.0f} a "
-            f"second, {_rate(tasks * p.tiling.n_tiles / p.n_groups)} tiles, enough for "
-            f"{most:,} worker{'s' if most > 1 else ''}: {_verdict(load)}"
-            + (", take larger tiles" if load > FULL_SHARE else "")
+            f"{counted(p.n_groups, 'task')} of {p.group} x {p.group} tiles; it starts about "
+            f"{tasks:,.0f} a second, enough for {counted(most, 'worker')}: {_verdict(load)}"
+            + (", take larger tiles (--tile)" if load > FULL_SHARE else "")
         )
 
     def _files(self) -> str:
@@ -178,8 +198,8 @@ class Prediction:
         total = p.stored_tiles + math.ceil(p.samples * p.row_bytes / DENSE_CHUNK_BYTES)
         size = format_bytes(p.tile_bytes / max(p.stored_tiles, 1))
         many = total > 2 * MANY_FILES
-        word = "many for a shared file system, take larger tiles" if many else "no limit"
-        return f"{total:,}, the tiles {size} each: {word}"
+        word = "many for a shared file system, take larger tiles (--tile)" if many else NO_LIMIT
+        return f"{total:,}, tiles of {size}: {word}"
 
 
 def _rate(value: float) -> str:
@@ -190,4 +210,4 @@ def _verdict(load: float) -> str:
     """Say whether a load, as a share of the capacity, is the limit."""
     if load > 1:
         return f"the limit, the load is {_rate(load)} times that"
-    return "close to the limit" if load > FULL_SHARE else "no limit"
+    return "close to the limit" if load > FULL_SHARE else NO_LIMIT

@@ -104,9 +104,12 @@ class Rates:
     def table(self) -> list[tuple[str, str]]:
         """Rows (what, value) for people."""
         return [
-            ("GEMM float64", f"{self.float64.flops / 1e9:.3g} Gflop/s a thread"),
-            ("GEMM float32", f"{self.float32.flops / 1e9:.3g} Gflop/s a thread"),
-            ("sparse products", f"{1e-6 / self.sparse.each:,.0f} million multiply-adds/s a thread"),
+            ("products, float64", f"{self.float64.flops / 1e9:.3g} Gflop/s a thread"),
+            ("products, float32", f"{self.float32.flops / 1e9:.3g} Gflop/s a thread"),
+            (
+                "sparse products",
+                f"{1e-6 / self.sparse.each:,.0f} million multiplications/s a thread",
+            ),
             ("checking samples", f"{1e-6 / self.stage:,.0f} million numbers/s"),
             ("disk", f"{format_bytes(self.write)}/s written, {format_bytes(self.read)}/s read"),
             ("scheduler", f"{self.tasks:,.0f} empty tasks/s"),

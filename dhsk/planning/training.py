@@ -18,7 +18,7 @@ from dhsk.models.sources import RowsShape
 from dhsk.solvers.pairs import FINE_SAMPLES
 from dhsk.units import format_bytes
 
-COLUMNS: Final = "", "one model", "how", "grid", "how"
+COLUMNS: Final = "", "one model", "how", "grid search", "how"
 """Heads of the table."""
 
 
@@ -48,7 +48,8 @@ class PlannedFit:
     @property
     def cells(self) -> tuple[str, str]:
         """Bytes and words for people."""
-        return format_bytes(self.need.total), self.how
+        words = {"whole matrices": "matrix in memory", "working sets": "columns as needed"}
+        return format_bytes(self.need.total), words.get(self.how, self.how)
 
 
 @dataclass(frozen=True)

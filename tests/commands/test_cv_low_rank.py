@@ -78,7 +78,7 @@ def test_the_printed_table_has_ranks(cv: Any, digits: Any) -> None:
     code, out, _ = cv("x.npy", "--labels", "y.txt", "--rank", "50,100")
     head, *lines = (re.split(r"\s{2,}", line.strip()) for line in out.splitlines()[:5])
     assert code == DONE
-    assert head == ["kernel", "rank", "C", "mean accuracy", "std", "trace error", "gradient"]
+    assert head == ["kernel", "rank", "C", "mean accuracy", "std", "trace error", "gradient norm"]
     assert lines == [
         ["cosine", "100", "1", "0.5210", "0.0061", "0.035", "2.1e-04"],
         ["heat s=1", "100", "1", "0.5110", "0.0061", "0.033", "2.1e-04"],

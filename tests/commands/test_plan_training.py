@@ -70,10 +70,11 @@ def test_labels_give_seconds(run: Any, file: str, monkeypatch: Any) -> None:
         return Pilot([100, 200, 300], [1.0, 2.0, 3.0])
 
     monkeypatch.setattr("dhsk.commands.plan_training.run_pilot", pilot)
-    code, out, _ = run("plan", file, "--labels", "y.txt", "--rank", 40, "--grid", "5,3,2", "--C", 2)
+    code, out, _ = run("plan", file, "--labels", "y.txt", "--rank", 40, "--grid", "5,3,2", "--C", 2,
+                       "--verbose")  # fmt: skip
     assert code == DONE
     assert given == [("HeatSVC", 256), ("NystromSVC", 256)]
-    assert "3 classes: one model, and a grid of 5 folds x 3 C x 2 kernels" in out
+    assert "3 classes: one model, and a grid search of 5 folds x 3 C x 2 kernels" in out
     assert "memory of exact: process " in out
     assert "memory of rank 40: process " in out
     assert "pilot of exact, C = 2: 100 samples in 1 s, 200 samples in 2 s" in out
@@ -106,7 +107,8 @@ def test_few_samples_are_planned_without_seconds(run: Any) -> None:
     code, out, _ = run("plan", "few.npy", "--labels", "few-y.npy")
     assert code == DONE
     assert "exact: pilot fits need 512 samples or more, but there are 40: train on all" in out
-    assert "memory of exact: process " in out
+    assert "memory of exact: process " not in out
+    assert "exact: as scikit-learn's SVC" in out
     assert "Seconds for all" not in out
 
 

@@ -38,9 +38,9 @@ def test_train_then_predict(table: Any, run: Any, samples: Any) -> None:
     assert (code, err) == (DONE, "")
     model = dhsk.NystromSVC.load("m")
     assert "low-rank classifier, loss squared_hinge, of heat" in out
-    assert "map hyperspherical, C = 3\n" in out
+    assert "map hyperspherical (square roots of proportions), C = 3\n" in out
     head, row = (line.split() for line in out.splitlines()[1:3])
-    assert " ".join(head).startswith("classes landmarks features trace error worst gradient dual")
+    assert " ".join(head).startswith("classes landmarks features trace error gradient norm dual")
     assert row[:4] == ["3", "20", "20", "float64"]
     assert float(row[4]) == pytest.approx(model.trace_error_, rel=0.006)
     assert float(row[5]) == pytest.approx(model.model_.certificates.relative.max(), rel=0.06)

@@ -178,7 +178,7 @@ def test_a_sound_model(saved: Path, run: Any) -> None:
     code, out, _ = run("info", saved)
     assert code == 0
     assert "model" in out
-    assert "dim 12, map hyperspherical" in out
+    assert "12 features, map hyperspherical" in out
     assert re.search(r"classes .*False.*, True", out)
 
 

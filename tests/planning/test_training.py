@@ -61,7 +61,7 @@ def test_matrices_that_do_not_fit_are_not_whole() -> None:
     assert found.model is not None
     assert (found.model.how, found.model.ample) == ("working sets", False)
     assert found.model.need.total <= 2 * GB
-    assert found.row()[2] == "working sets"
+    assert found.row()[2] == "columns as needed"
     assert found.grid is not None
     assert (found.grid.how, found.grid.ample) == ("working sets", False)
 
