@@ -1,5 +1,6 @@
 """Shared fixtures: small samples, and an oracle for Gram matrices."""
 
+import json
 import math
 import os
 import signal
@@ -311,3 +312,18 @@ def bucket(object_server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> st
     for name, value in object_server.items():
         monkeypatch.setenv(name, value)
     return "bucket"
+
+
+@pytest.fixture
+def rewritten() -> Callable[..., None]:
+    """Change parts of a model file."""
+
+    def rewrite(path: Path, header: dict[str, Any], **arrays: Any) -> None:
+        with np.load(path) as archive:
+            parts = {name: archive[name] for name in archive.files}
+        found = json.loads(parts["header"].tobytes()) | header
+        parts |= arrays | {"header": np.frombuffer(json.dumps(found).encode(), np.uint8)}
+        with path.open("wb") as file:
+            np.savez(file, **parts)
+
+    return rewrite

@@ -13,7 +13,8 @@ from dhsk.gram.storage.header import Header, short
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
-from dhsk.models.files import load_model
+from dhsk.models.files import in_python, load_any
+from dhsk.models.fitted import FittedState
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, bytes_below, size_of
@@ -52,7 +53,7 @@ def info(store: Place, as_json: bool) -> None:
     Stores may be incomplete.
     """
     if store.is_file():
-        described = _model(store)
+        described = _file(store)
     elif is_of_features(store):
         described = _features(store)
     else:
@@ -177,9 +178,48 @@ def _features(path: Place) -> Description:
 # Models
 
 
-def _model(path: Place) -> Description:
-    model, size = load_model(path), size_of(path) or 0
-    exact = isinstance(model, SvcModel)
+def _file(path: Place) -> Description:
+    found = load_any(path)
+    return _fitted(path, found) if isinstance(found, FittedState) else _model(path, found)
+
+
+def _fitted(path: Place, state: FittedState) -> Description:
+    size, names, row_map = size_of(path) or 0, state.feature_names, state.row_map
+    numbers = {k: v for k, v in state.learnt.items() if isinstance(v, bool | int | float | str)}
+    arrays = {name: value.shape for name, value in state.arrays.items()}
+    given = [f"{k}={v!r}" for k, v in state.parameters.items() if not isinstance(v, Kernel | None)]
+    rows = [
+        *([] if row_map is None else [("kernel", row_map.kernel.label)]),
+        (
+            "samples",
+            f"dim {state.n_features:,}" + (f", map {row_map.sphere_map}" if row_map else ""),
+        ),
+        *([] if names is None else [("features", _listed(names))]),
+        *([("found", ", ".join(f"{k}={_word(v)}" for k, v in numbers.items()))] if numbers else []),
+        *([("arrays", ", ".join(f"{k} {v}" for k, v in arrays.items()))] if arrays else []),
+        ("parameters", ", ".join(given)),
+        ("written by", f"dhsk {state.notes['dhsk']}"),
+        ("on disk", format_bytes(size)),
+    ]
+    facts = {
+        "kind": "fitted estimator", "path": path, "estimator": state.estimator,
+        "kernel": None if row_map is None else row_map.kernel.to_spec(),
+        "map": None if row_map is None else row_map.sphere_map, "dim": state.n_features,
+        "feature_names": None if names is None else list(names),
+        "parameters": dict(state.spec_of_parameters()), "learnt": numbers,
+        "arrays": arrays,
+        "notes": dict(state.notes), "bytes": size,
+    }  # fmt: skip
+    following = [f"{in_python(state, path)} in Python"]
+    return Description(f"fitted {state.estimator} {path}", rows, following, facts)
+
+
+def _word(value: float | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _model(path: Place, model: SvcModel | LowRankModel) -> Description:
+    size = size_of(path) or 0
     own_rows, own_facts = _exact(model) if isinstance(model, SvcModel) else _low_rank(model)
     names = model.feature_names
     rows = [
@@ -196,10 +236,10 @@ def _model(path: Place) -> Description:
     ]
     following = [
         f"dhsk predict {path} {'TEXTS' if model.vectorizer else 'SAMPLES'} --out FILE",
-        f"dhsk.{'HeatSVC' if exact else 'NystromSVC'}.load({str(path)!r}).predict(X) in Python",
+        f"{in_python(model, path)}.predict(X) in Python",
     ]
     facts = {
-        "kind": f"{'exact' if exact else 'low-rank'} model", "path": path,
+        "kind": f"{'exact' if isinstance(model, SvcModel) else 'low-rank'} model", "path": path,
         "kernel": model.kernel.to_spec(), "map": model.map_name, "dim": model.dim,
         "feature_names": None if names is None else list(names),
         "vectorizer": None if model.vectorizer is None else model.vectorizer.settings,

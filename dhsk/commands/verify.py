@@ -6,6 +6,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.arrays import Rows
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected
 from dhsk.commands.console import say
@@ -17,8 +18,9 @@ from dhsk.errors import CorruptTileError, InputError
 from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels.centre import centres_of, without_centres
-from dhsk.models.exact import SvcModel
-from dhsk.models.files import load_model, was_written_here
+from dhsk.models.archive import was_written_here
+from dhsk.models.files import Loaded, in_python, load_any
+from dhsk.models.fitted import FittedState
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, opened
@@ -63,22 +65,27 @@ def verify(store: Place, repair: str | None, table: TableOptions, cluster: Clust
 def _verify_other(store: Place) -> None:
     """Test a model or a feature store."""
     if store.is_file():
-        count = _check_model(store)
-        say(f"{store}: all {count} arrays are sound")
-        say(f"next:   dhsk predict {store} SAMPLES --out FILE")
+        model = _checked_model(store)
+        with opened(store) as file, np.load(file, allow_pickle=False) as archive:
+            say(f"{store}: all {len(archive.files)} arrays are sound")
+        fitted = isinstance(model, FittedState)
+        following = (
+            in_python(model, store) if fitted else f"dhsk predict {store} SAMPLES --out FILE"
+        )
+        say(f"next:   {following}")
         return
     features = FeatureStore.open(store)
     features.check_sound()
     say(f"{store}: all {features.n_blocks} blocks of features are sound")
 
 
-def _check_model(path: Place) -> int:
-    """Test a model file, and return its number of arrays.
+def _checked_model(path: Place) -> Loaded:
+    """Test and read a model file.
 
     CorruptTileError if it is damaged, InputError if it is no model.
     """
     try:
-        model = load_model(path)
+        model = load_any(path)
     except InputError as error:
         if was_written_here(path):
             raise CorruptTileError(f"{error}; train the model again") from error
@@ -91,16 +98,22 @@ def _check_model(path: Place) -> int:
                 f"{path} is a damaged model: {wrong.size} of {values.size} numbers of {name} are "
                 "not finite; train the model again"
             )
-    with opened(path) as file, np.load(file, allow_pickle=False) as archive:
-        return len(archive.files)
+    return model
 
 
-def _numbers_of(model: SvcModel | LowRankModel) -> dict[str, NDArray[Any]]:
+def _numbers_of(model: Loaded) -> dict[str, NDArray[Any]]:
     """Arrays of the decision function, which must be finite; certificates may hold NaN."""
-    rows = without_centres(model.rows, centres_of(model.rows))
-    found: dict[str, NDArray[Any]] = {"rows": rows if isinstance(rows, np.ndarray) else rows.data}
+    if isinstance(model, FittedState):
+        return {name: _entries(rows) for name, rows in model.numbers().items()}
+    found = {"rows": _entries(model.rows)}
     if isinstance(model, LowRankModel):
         return {**found, "coef": model.coef, "intercepts": model.intercepts}
     expansion = model.expansion
     found |= {"dual_coef": expansion.dual_coef, "intercepts": expansion.intercepts}
     return found if model.sigmoids is None else {**found, "sigmoids": model.sigmoids}
+
+
+def _entries(rows: Rows) -> NDArray[Any]:
+    """Values of dense or CSR rows, but for those that stand for the centre."""
+    inner = without_centres(rows, centres_of(rows))
+    return inner if isinstance(inner, np.ndarray) else inner.data

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from dhsk.arrays import SUPPORT, Floats, Rows, blocks
 from dhsk.errors import InputError
+from dhsk.estimators.saving import SavedEstimator
 from dhsk.execution.limits import own_room
 from dhsk.execution.options import RunOptions
 from dhsk.gram.prepare import check_kernels
@@ -30,7 +31,6 @@ from dhsk.samples import (
     parse_zero_rule,
 )
 from dhsk.samples.memory import from_memory, refuse_anndata
-from dhsk.samples.names import names_in, table_in_order
 from dhsk.samples.weighted import MapName, fixed_map
 from dhsk.units import parse_bytes
 
@@ -42,7 +42,7 @@ _HEADINGS: Final = {
 """Beginnings of messages that scikit-learn's checks expect, by words of dhsk's messages."""
 
 
-class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HeatEstimator(SavedEstimator):
     """Base of the estimators; a fit sets `kernel_` and `_fitted_map`."""
 
     time_scale: float
@@ -54,8 +54,6 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
     client: Client | None = None
     _fitted_map: RowMap
     _dtypes: ClassVar[tuple[str | None, ...]] = ("float32", "float64")
-    _takes_any_order: bool = False
-    """Whether named columns may be in any order, as for loaded models; see `_validated`."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -111,22 +109,10 @@ class HeatEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return None if self.memory is None else parse_bytes(self.memory)
 
     def _validated(self, X: Any, **options: Any) -> Any:
-        """Validate X, or X and y, by scikit-learn; the map checks the values.
-
-        Reordered columns are an error by scikit-learn's contract; a loaded model reorders them, as
-        it may have been fitted elsewhere.
-        """
+        """Validate X, or X and y, by scikit-learn; the map checks the values."""
         refuse_anndata(X)
-        if options.get("reset", True):
-            self._takes_any_order = False
-        elif self._takes_any_order:
-            X = table_in_order(X, self._names)
+        X = self._in_order(X, reset=options.get("reset", True))
         return validate_data(self, X, accept_sparse="csr", ensure_all_finite=False, **options)
-
-    @property
-    def _names(self) -> tuple[str, ...] | None:
-        """Feature names of the fit; None for no names."""
-        return names_in(getattr(self, "feature_names_in_", ()))
 
     def _samples(self, X: Any) -> Samples:
         """Open validated samples, with their feature names."""

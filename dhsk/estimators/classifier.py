@@ -2,7 +2,7 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
@@ -22,7 +22,7 @@ from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
-from dhsk.models.files import load_model, save_model
+from dhsk.models.files import class_of, in_python, load_model, save_model
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.problem import Problem, sample_factors
 from dhsk.objects.places import Place, parse_place, scratch_in
@@ -199,42 +199,16 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         """Arguments of `make_problem` for probabilities."""
         return {}
 
-    def save(self, path: str | Place) -> None:
-        """Write the fitted model to a file of arrays and JSON, without pickles.
-
-        Parameters
-        ----------
-        path
-            File to write, with any ending, or ``s3://BUCKET/KEY``; an existing one is replaced
-            atomically.
-        """
+    def _write(self, path: str | Place) -> None:
         save_model(self._fitted, path)
 
     @classmethod
-    def load(cls, path: str | Place) -> Self:
-        """Read a model that `save` wrote; its predictions are the same to the last bit.
-
-        Parameters
-        ----------
-        path
-            The file, or its ``s3://`` URL.
-
-        Returns
-        -------
-        Self
-            A fitted estimator. Parameters that are not in the file, such as memory and client, have
-            their defaults. If the file has feature names, columns of a DataFrame may be in any
-            order, unlike for estimators that were fitted here.
-
-        Raises
-        ------
-        InputError
-            The file does not exist, or is not a model of this estimator.
-        """
+    def _read(cls, path: str | Place) -> Self:
         model: Any = load_model(path)
         if not isinstance(model, cls._model_type):
-            other = "NystromSVC" if cls.__name__ == "HeatSVC" else "HeatSVC"
-            raise InputError(f"{path} is a model of dhsk.{other}: read it with {other}.load")
+            raise InputError(
+                f"{path} is a model of dhsk.{class_of(model)}: use {in_python(model, path)}"
+            )
         parameters = dict(model.notes.get("parameters", {}))
         spec = parameters.pop("kernel", None)
         weights = parameters.pop("class_weight", None)
@@ -297,14 +271,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         self._keep_features(opened.shape[1], names)
         self._takes_any_order = False
         return opened, labels, np.ones(len(labels))
-
-    def _keep_features(self, dim: int, names: Sequence[str] | None) -> None:
-        """Set `n_features_in_` and `feature_names_in_`, as scikit-learn's validation does."""
-        self.n_features_in_ = dim
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
 
     def _learned(self, model: Model) -> None:
         """Set all fitted attributes."""

@@ -5,28 +5,25 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any, Final, Literal
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve_triangular
+from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
-from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
+from dhsk.estimators.posterior import KernelMatrices, preconditioner_of
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count, own_room
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.kernels.heat import time_at_scale
 from dhsk.models.gram_source import GramSource
-from dhsk.models.sources import RowsSource
-from dhsk.nystrom.preconditioner import landmarks_for, precondition_by
+from dhsk.nystrom.preconditioner import landmarks_for
 from dhsk.solvers.likelihood import (
     Likelihood,
-    NoisePreconditioner,
     Probes,
-    SampledPreconditioner,
     estimated_likelihood,
     exact_likelihood,
 )
 from dhsk.solvers.product_checkpoint import CheckpointedProducts
-from dhsk.solvers.ridge import Means, solve_ridge
 from dhsk.solvers.sources import ArraySource, Source
 
 Solver = Literal["cholesky", "iterative"]
@@ -36,12 +33,6 @@ DENSE: Final = 4000
 
 DENSE_MATRICES: Final = 5
 """Matrices in memory at a time then, at most: K, its derivative, the inverse and copies."""
-
-_AT_ONCE: Final = 512
-"""Most samples whose variances share passes."""
-
-_VECTORS: Final = 10
-"""Blocks of vectors in memory while a system is solved."""
 
 _MOST_ITERATIONS: Final = 30
 
@@ -134,28 +125,27 @@ class Evidence:
     """Whether a fit ended at a maximum."""
     why: str = ""
     """Words of the optimiser on its end."""
-    _landmarks: Indices = field(init=False)
+    matrices: KernelMatrices = field(init=False)
+    landmarks: Indices = field(init=False)
+    """Those of the preconditioner, among the rows, (rank,)."""
     _probes: Probes = field(init=False)
-    _held: tuple[Kernel, Source] | None = field(init=False, default=None)
 
     def __post_init__(self, source: Source | None) -> None:
         """Choose landmarks and probes, which all kernels and noises share."""
         self.solver: Solver = "cholesky" if source is None else "iterative"
-        self._in_memory = isinstance(source, ArraySource)
-        self._gram = source.G if isinstance(source, GramSource) else None
+        gram = source.G if isinstance(source, GramSource) else None
+        self.matrices = KernelMatrices(self.rows, isinstance(source, ArraySource), gram)
+        self.landmarks = np.zeros(0, np.intp)
         if source is None:
             self.rank = 0
             return
-        self._held = (self.kernel, source) if self._in_memory else None
+        if self.matrices.in_memory:
+            self.matrices.hold(self.kernel, source)
         self._digest = _digest_of(self.rows)
         n, count, least = self.rows.shape[0], self.settings.n_probes, self.noise / 100
-        self._landmarks = landmarks_for(self.rows, self.kernel, least, self.rank, core_count())
-        self.rank = len(self._landmarks)
+        self.landmarks = landmarks_for(self.rows, self.kernel, least, self.rank, core_count())
+        self.rank = len(self.landmarks)
         self._probes = Probes.seeded(self.settings.seed, n, self.rank, count)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the matrix, which is computed from the rows again."""
-        return self.__dict__ | {"_held": None, "_gram": None}
 
     @property
     def gradient(self) -> Floats:
@@ -241,64 +231,16 @@ class Evidence:
         slope = None
         if isinstance(kernel, HeatKernel):
             derivative = kernel.time_derivative()
-            slope = self._kept(self._computed(derivative), derivative).product
+            slope = self._kept(self.matrices.computed(derivative), derivative).product
         return estimated_likelihood(
-            self._kept(self._matrix(kernel), kernel),
+            self._kept(self.matrices.of(kernel), kernel),
             noise,
             self.columns,
             self._probes,
-            self._preconditioner(kernel, noise),
+            preconditioner_of(self.rows, kernel, noise, self.landmarks),
             slope,
             self.settings.solving,
         )
-
-    def variances(self, rows: Rows) -> Floats:
-        """Variances of f at mapped samples, (M,)."""
-        n, m = self.rows.shape[0], rows.shape[0]
-        room = own_room(self.settings.memory) // (8 * _VECTORS * n)
-        found = np.empty(m)
-        for part in blocks(m, int(min(_AT_ONCE, max(1, room)))):
-            own = rows[part]
-            between = _float64(self.kernel.of_rows(self.rows, own))
-            if self.best.cholesky is None:
-                explained = np.einsum("ij,ij->j", between, self._solved(between))
-            else:
-                half = solve_triangular(self.best.cholesky, between, lower=True)
-                explained = np.einsum("ij,ij->j", half, half)
-            prior = RowsSource(own, self.kernel).diagonal()
-            found[part] = np.maximum(prior - explained, 0.0)
-        return found
-
-    def _solved(self, columns: Floats) -> Floats:
-        """(K + noise I)^-1 columns."""
-        means = Means(self._preconditioner(self.kernel, self.noise))
-        source = self._matrix(self.kernel)
-        solving = self.settings.solving
-        return solve_ridge(source, columns, self.noise, means=means, **solving).coef
-
-    def _preconditioner(self, kernel: Kernel, noise: float) -> SampledPreconditioner:
-        n = self.rows.shape[0]
-        if not self.rank:
-            return NoisePreconditioner(n, noise)
-        shift = np.full(n, noise)
-        return precondition_by(self.rows, kernel, self._landmarks, shift, core_count())
-
-    def _matrix(self, kernel: Kernel) -> Source:
-        """The matrix of a kernel; one in memory is kept for the next call."""
-        if not self._in_memory:
-            return self._computed(kernel)
-        if self._held is None or self._held[0] != kernel:
-            self._held = None  # before another one takes memory
-            n = self.rows.shape[0]
-            K = RowsSource(self.rows, kernel, core_count()).block(np.arange(n))[:, :n]
-            self._held = kernel, ArraySource(K)
-        return self._held[1]
-
-    def _computed(self, kernel: Kernel) -> Source:
-        """The matrix of a kernel, computed in every pass, on workers if the first was."""
-        if self._gram is not None:
-            return GramSource(self._gram.with_kernel(kernel))
-        return RowsSource(self.rows, kernel, core_count())
 
     def _kept(self, source: Source, kernel: Kernel) -> "_KeptProducts":
         """Products with a matrix that a killed fit finds again."""

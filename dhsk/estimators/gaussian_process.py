@@ -20,6 +20,7 @@ from dhsk.estimators.evidence import (
     is_dense,
     parse_solver,
 )
+from dhsk.estimators.posterior import KernelMatrices, Posterior
 from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.regression import KernelRegression, Rank
 from dhsk.execution.checkpoint import Checkpoint
@@ -150,6 +151,12 @@ class HeatGaussianProcessRegressor(
     """
 
     store = None
+    _learnt = (
+        "noise_", "time_scale_", "dual_coef_", "log_marginal_likelihood_value_",
+        "log_marginal_likelihood_error_", "gradient_", "gradient_error_", "solver_", "residual_",
+        "n_iter_", "n_passes_", "rank_", "converged_", "_rows", "_mean", "_scale", "_cholesky",
+        "_landmarks", "_in_memory",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -216,9 +223,9 @@ class HeatGaussianProcessRegressor(
         columns = self._normalised(targets.reshape(len(targets), -1))
         self._rows = self._map_to_fit(X)
         with self.client.as_current() if self.client else nullcontext():
-            self._evidence = self._begun(X, columns)
-            self._evidence.fit()
-        self._take(self._evidence, targets.shape)
+            evidence = self._begun(X, columns)
+            evidence.fit()
+        self._take(evidence, targets.shape)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -255,7 +262,7 @@ class HeatGaussianProcessRegressor(
         X = self._validated(X, reset=False)
         samples, row_map = self._samples(X), self._fitted_map.anew()
         rows = row_map.all_of(samples, own_room(self._bytes()))
-        deviation = np.sqrt(self._evidence.variances(rows))
+        deviation = np.sqrt(self._posterior.variances(rows))
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
 
     @property
@@ -263,6 +270,26 @@ class HeatGaussianProcessRegressor(
         """Samples, mapped to the sphere, (N, dim)."""
         check_is_fitted(self)
         return with_all_entries(self._rows)
+
+    @property
+    def _posterior(self) -> Posterior:
+        """Variances of f."""
+        return Posterior(
+            self._matrices,
+            self.kernel_,
+            self.noise_,
+            self._cholesky,
+            self._landmarks,
+            self._bytes(),
+            float(self.tol),
+            self.max_iter,
+        )
+
+    @classmethod
+    def _read(cls, path: str | Place) -> Self:
+        made = super()._read(path)
+        made._matrices = KernelMatrices(made._rows, made._in_memory)
+        return made
 
     def _begun(self, X: Any, columns: Floats) -> Evidence:
         """Likelihood of normalised targets, before it is computed."""
@@ -328,6 +355,8 @@ class HeatGaussianProcessRegressor(
         self.kernel_, self.noise_ = kernel, evidence.noise
         self.time_scale_ = kernel.time_scale if isinstance(kernel, HeatKernel) else None
         self._fitted_map = replace(self._fitted_map, kernel=kernel)
+        self._matrices, self._in_memory = evidence.matrices, evidence.matrices.in_memory
+        self._cholesky, self._landmarks = found.cholesky, evidence.landmarks
         self.dual_coef_ = found.coef.reshape(shape)
         self.log_marginal_likelihood_value_ = found.value
         self.log_marginal_likelihood_error_ = found.value_error

@@ -106,6 +106,11 @@ class HeatKernelPCA(
     (797, 2)
     """
 
+    _learnt = (
+        "eigenvalues_", "eigenvectors_", "residuals_", "n_iter_", "converged_", "_rows", "_coef",
+        "_offset",
+    )  # fmt: skip
+
     def __init__(
         self,
         n_components: int = 2,

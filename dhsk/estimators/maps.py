@@ -3,19 +3,20 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.arrays import Rows
 from dhsk.estimators.base import in_scikit_words
+from dhsk.estimators.saving import SavedEstimator
 from dhsk.samples import SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.maps import map_whole
 from dhsk.samples.memory import from_memory, refuse_anndata
 from dhsk.samples.weighted import inverse_frequencies, weigh
 
 
-class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # type: ignore[misc]
     """A transformer to the sphere: `fit` checks the samples, and learns weights if it has any."""
 
     _name: SphereMap
@@ -84,6 +85,7 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         refuse_anndata(X)
+        X = self._in_order(X, reset=reset)
         least = 2 if reset else 1  # one feature maps to one or two points
         return validate_data(self, X, accept_sparse="csr", ensure_min_features=least, reset=reset)
 
@@ -195,6 +197,7 @@ class TfidfMap(_SphereMap):
     """
 
     _name = "projective"
+    _learnt = ("idf_",)
 
     def _learn(self, X: Any) -> None:
         """Learn the weights."""

@@ -127,6 +127,10 @@ class NystromFeatures(
     0.01
     """
 
+    _learnt = (
+        "landmark_indices_", "n_components_", "normalization_", "trace_error_", "_landmarks",
+    )  # fmt: skip
+
     def __init__(
         self,
         n_components: int = 1000,

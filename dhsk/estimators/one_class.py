@@ -104,6 +104,11 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     (array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), array([ 1, -1, -1, -1, -1, -1, -1, -1, -1, -1]))
     """
 
+    _learnt = (
+        "support_", "dual_coef_", "offset_", "objective_", "kkt_violation_", "n_iter_",
+        "converged_", "unit_", "_support_rows", "_boundary",
+    )  # fmt: skip
+
     def __init__(
         self,
         nu: float = 0.5,

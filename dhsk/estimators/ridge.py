@@ -109,6 +109,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
     0.77
     """
 
+    _learnt = ("dual_coef_", "residual_", "n_iter_", "rank_", "converged_", "_rows")
+
     def __init__(
         self,
         alpha: float = 1.0,

@@ -115,6 +115,8 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
     0.62
     """
 
+    _learnt = ("labels_", "eigenvalues_", "embedding_", "residuals_", "n_iter_", "converged_")
+
     def __init__(
         self,
         n_clusters: int = 8,

@@ -1,38 +1,36 @@
 """Model files: one archive of arrays and JSON, never a pickle."""
 
-import io
-import json
-import math
-import zipfile
-from typing import IO, Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-from dhsk.arrays import Rows
-from dhsk.errors import BudgetError, InputError
-from dhsk.execution.limits import own_room
-from dhsk.files import parse_json
+from dhsk.errors import InputError
 from dhsk.kernels import kernel_from_spec
+from dhsk.models.archive import (
+    arrays_of_rows,
+    names_of_header,
+    read_archive,
+    rows_of_arrays,
+    write_archive,
+)
 from dhsk.models.base import Arrays, TrainedModel, require_shapes
 from dhsk.models.exact import SvcModel
+from dhsk.models.fitted import FittedState, state_of_file
 from dhsk.models.low_rank import LowRankModel
-from dhsk.objects.places import Place, opened, parse_place, size_of, written
+from dhsk.objects.places import Place
 from dhsk.samples import parse_zero_rule, vectorizer_of
-from dhsk.samples.binary import read_header
-from dhsk.samples.paths import reading
 from dhsk.samples.weighted import TFIDF, fixed_map, parse_map_name
-from dhsk.units import format_bytes
 
 SCHEMA: Final = 1
+Loaded: TypeAlias = SvcModel | LowRankModel | FittedState
+"""What a file of this room holds."""
+
 _KINDS: Final[dict[str, type[SvcModel] | type[LowRankModel]]] = {
     kind.format: kind for kind in (SvcModel, LowRankModel)
 }
-_HEADER: Final = "header"
+_SCHEMAS: Final = {**dict.fromkeys(_KINDS, SCHEMA), FittedState.format: FittedState.schema}
 _WEIGHTS: Final = "feature_weights"
-_HEAD_BYTES: Final = 1 << 17
-"""Upper bound on the bytes before the values of an array: numpy's usual headers have 65,535."""
 
 
 def save_model(model: TrainedModel, path: str | Place) -> None:
@@ -55,17 +53,13 @@ def save_model(model: TrainedModel, path: str | Place) -> None:
         "zero_rows": model.zero_rows,
         "n_zero_rows": model.n_zero_rows,
     }
-    parts: dict[str, Any] = {
-        _HEADER: np.frombuffer(json.dumps(header, default=_as_json).encode(), np.uint8),
+    parts = {
         "classes": _plain(model.classes),
         **arrays,
         **({} if model.feature_weights is None else {_WEIGHTS: model.feature_weights}),
-        **_row_arrays(model.rows),
+        **arrays_of_rows("rows", model.rows),
     }
-    with written(parse_place("path", path)) as file:
-        # An open file: np.savez would add .npz to a name. `_plain` and rows need no pickle, and
-        # numpy before 2.2 would take allow_pickle for one more array.
-        np.savez(file, **parts)
+    write_archive(path, header, parts)
 
 
 def load_model(path: str | Place) -> SvcModel | LowRankModel:
@@ -74,88 +68,57 @@ def load_model(path: str | Place) -> SvcModel | LowRankModel:
     Raises InputError if the file is missing, damaged, no model or of another version, BudgetError
     if its arrays do not fit in half of the free memory.
     """
-    path = parse_place("path", path)
-    with reading(str(path)):
-        if not path.is_file():
-            raise InputError(f"there is no file {path}")
-        _check_room(path, size_of(path) or 0)
-        with opened(path) as file:  # by its name, an unreadable file is no archive either
-            if not zipfile.is_zipfile(file):
-                raise InputError(f"{path} is no dhsk model, or not the whole of one")
-            arrays = _read_arrays(file, path)
-    header = _header(arrays.pop(_HEADER, None), path)
+    found = load_any(path)
+    if isinstance(found, FittedState):
+        raise InputError(
+            f"{path} is a fitted {found.estimator}, not a classifier of dhsk train: use "
+            f"{in_python(found, path)} in Python"
+        )
+    return found
+
+
+def load_fitted(path: str | Place) -> FittedState:
+    """Read what `save_fitted` wrote.
+
+    Raises InputError if the file is missing, damaged, of something else or of another version,
+    BudgetError if its arrays do not fit in half of the free memory.
+    """
+    found = load_any(path)
+    if not isinstance(found, FittedState):
+        raise InputError(
+            f"{path} is a model of dhsk.{class_of(found)}: use {in_python(found, path)}"
+        )
+    return found
+
+
+def load_any(path: str | Place) -> Loaded:
+    """Read a model, or a fitted estimator; raises as `load_model`."""
+    path, header, arrays = read_archive(path, _SCHEMAS)
     try:
+        if header["format"] == FittedState.format:
+            return state_of_file(header, arrays)
         return _KINDS[header["format"]].from_arrays(_common(header, arrays), header, arrays)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} is a damaged model: {error}") from error
 
 
-def was_written_here(path: Place) -> bool:
-    """Whether a file, damaged or not, begins like a model file: with the array of the header."""
-    with opened(path) as file:
-        begin = file.read(64)
-    return begin.startswith(b"PK") and b"header.npy" in begin
+def in_python(found: Loaded, path: str | Place) -> str:
+    """How an estimator is made of a file in Python."""
+    return f"dhsk.{class_of(found)}.load({str(path)!r})"
 
 
-def _check_room(path: Place, needed: int) -> None:
-    """Raise BudgetError if arrays do not fit in memory."""
-    room = own_room(None)
-    if needed > room:
-        raise BudgetError(
-            f"the arrays of {path} take {format_bytes(needed)} but {format_bytes(room)} of "
-            "memory are left: make room, or read it on a machine with more"
-        )
-
-
-def _read_arrays(file: IO[bytes], path: Place) -> Arrays:
-    """Read all arrays of an archive; raise BudgetError before that if they do not fit."""
-    with zipfile.ZipFile(file) as archive:
-        _check_room(path, sum(_bytes_of(archive, member) for member in archive.infolist()))
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
-
-
-def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    """Unpacked bytes of an array; raise ValueError if its header contradicts the archive's."""
-    with archive.open(member) as handle:
-        head = io.BytesIO(handle.read(_HEAD_BYTES))
-    shape, _, dtype = read_header(head)
-    size = head.tell() + math.prod(shape) * dtype.itemsize
-    if size != member.file_size:
-        raise ValueError(
-            f"{member.filename} has {member.file_size} bytes where its header says {size}"
-        )
-    return size
-
-
-def _header(stored: NDArray[Any] | None, path: Place) -> dict[str, Any]:
-    """Parsed header of a model of a known kind and version."""
-    try:
-        header = parse_json(b"" if stored is None else stored.tobytes())
-    except ValueError:
-        header = None
-    found = str(header.get("format")) if isinstance(header, dict) else ""
-    if not (found.startswith("dhsk ") and found.endswith(" model")):
-        raise InputError(f"{path} is no dhsk model: it is an archive of something else")
-    if found not in _KINDS:
-        raise InputError(
-            f"{path} is a {found}, but this dhsk reads a {' or a '.join(_KINDS)}: load it with the "
-            "version of dhsk that wrote it"
-        )
-    if header.get("schema") != SCHEMA:
-        raise InputError(
-            f"{path} is a model of schema {header.get('schema')}, but this dhsk reads schema "
-            f"{SCHEMA}: train it again, or use the dhsk that wrote it"
-        )
-    return dict(header)
+def class_of(found: Loaded) -> str:
+    """Name of the estimator that reads a file."""
+    if isinstance(found, FittedState):
+        return found.estimator
+    return "HeatSVC" if isinstance(found, SvcModel) else "NystromSVC"
 
 
 def _common(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
     """Fields of all models."""
-    classes, rows = arrays["classes"], _rows(arrays)
+    classes, rows = arrays["classes"], rows_of_arrays("rows", arrays)
     names, name = _feature_names(header, rows.shape[1]), parse_map_name(header["sphere_map"])
     weights = arrays[_WEIGHTS] if name == TFIDF else None
     require_shapes(feature_weights=(weights, (rows.shape[1],)))
@@ -177,12 +140,7 @@ def _feature_names(header: dict[str, Any], dim: int) -> tuple[str, ...] | None:
     """Names of the features; files of earlier versions have them in the notes."""
     notes = header["notes"]
     earlier = notes.get("feature_names") if isinstance(notes, dict) else None
-    names = header.get("feature_names", earlier)
-    if names is None:
-        return None
-    if len(names) != dim or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"feature_names are {len(names)} and not {dim} names")
-    return tuple(names)
+    return names_of_header({"feature_names": earlier, **header}, dim)
 
 
 def _plain(classes: NDArray[Any]) -> NDArray[Any]:
@@ -194,30 +152,3 @@ def _plain(classes: NDArray[Any]) -> NDArray[Any]:
     raise InputError(
         f"labels of dtype {classes.dtype} cannot be written: use whole numbers or strings"
     )
-
-
-def _row_arrays(rows: Rows) -> Arrays:
-    if isinstance(rows, np.ndarray):
-        return {"rows": rows}
-    return {
-        "rows_data": rows.data,
-        "rows_indices": rows.indices,
-        "rows_indptr": rows.indptr,
-        "rows_shape": np.array(rows.shape),
-    }
-
-
-def _rows(arrays: Arrays) -> Rows:
-    if "rows" in arrays:
-        return arrays["rows"]
-    parts = (arrays["rows_data"], arrays["rows_indices"], arrays["rows_indptr"])
-    rows = csr_array(parts, shape=tuple(arrays["rows_shape"].tolist()))
-    rows.check_format(full_check=True)
-    return rows
-
-
-def _as_json(value: Any) -> Any:
-    """Python values of numpy scalars."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{value!r} is no JSON")

@@ -212,6 +212,41 @@ def test_numbers_that_are_none_are_damage(saved: Path, run: Any) -> None:
     assert "1 of 1 numbers of intercepts are not finite" in error
 
 
+def test_a_fitted_estimator_is_described_and_tested(X: Any, tmp_path: Path, run: Any) -> None:
+    """By its own name; `dhsk predict` says what reads it."""
+    path = tmp_path / "r"
+    dhsk.HeatKernelRidge(0.5).fit(X, X[:, 0]).save(path)
+    code, out, _ = run("info", path)
+    assert code == 0
+    for words in ("fitted HeatKernelRidge", "dim 12, map hyperspherical", "alpha=0.5", "rank=0"):
+        assert words in out
+    assert f"dhsk.HeatKernelRidge.load('{path}')" in out.replace("\n", "")
+    facts = json.loads(run("info", path, "--json")[1])
+    assert (facts["kind"], facts["estimator"]) == ("fitted estimator", "HeatKernelRidge")
+    assert facts["arrays"] == {"dual_coef": [N], "rows": [N, DIM]}
+    code, out, _ = run("verify", path)
+    assert code == 0
+    assert "all 3 arrays are sound" in out
+    np.save(tmp_path / "x.npy", X)
+    code, _, error = run("predict", path, tmp_path / "x.npy", "--out", tmp_path / "p.csv")
+    assert code == 2
+    assert "is a fitted HeatKernelRidge, not a classifier of dhsk train" in error
+
+
+def test_numbers_of_a_fitted_estimator_are_finite(X: Any, tmp_path: Path, run: Any) -> None:
+    """But for derivatives of a likelihood, which are NaN where there are none."""
+    kernel = dhsk.GaussianKernel(3.0)
+    process = dhsk.HeatGaussianProcessRegressor(kernel=kernel).fit(X, X[:, 0])
+    process.save(tmp_path / "p")
+    assert np.isnan(process.gradient_[0])
+    assert run("verify", tmp_path / "p")[0] == 0
+    process.dual_coef_[3] = np.nan
+    process.save(tmp_path / "p")
+    code, _, error = run("verify", tmp_path / "p")
+    assert code == 4
+    assert "1 of 150 numbers of dual_coef are not finite" in error
+
+
 def test_repair_is_for_gram_stores(saved: Path, store: Path, run: Any) -> None:
     """Others say what puts them right."""
     for path in (saved, store):

@@ -136,11 +136,11 @@ def test_where_the_matrix_is_does_not_show(
             processes=False, n_workers=1, dashboard_address="127.0.0.1:0", set_as_default=False
         ) as client:
             model = fitted(client)
-            assert model._evidence._gram is not None
+            assert model._matrices.gram is not None
             found = model.predict(X[200:], return_std=True)
     else:
         model = fitted()
-        assert isinstance(model._evidence._matrix(model.kernel_), ArraySource | RowsSource)
+        assert isinstance(model._matrices.of(model.kernel_), ArraySource | RowsSource)
         found = model.predict(X[200:], return_std=True)
     for own, other in zip(found, expected.predict(X[200:], return_std=True), strict=True):
         np.testing.assert_allclose(own, other, **SAME)
