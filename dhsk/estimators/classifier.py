@@ -22,7 +22,7 @@ from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
-from dhsk.models.files import class_of, in_python, load_model, save_model
+from dhsk.models.files import load_model, read_by_other, save_model
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.problem import Problem, sample_factors
 from dhsk.objects.places import Place, parse_place, scratch_in
@@ -206,9 +206,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     def _read(cls, path: str | Place) -> Self:
         model: Any = load_model(path)
         if not isinstance(model, cls._model_type):
-            raise InputError(
-                f"{path} is a model of dhsk.{class_of(model)}: use {in_python(model, path)}"
-            )
+            raise read_by_other(model, path)
         parameters = dict(model.notes.get("parameters", {}))
         spec = parameters.pop("kernel", None)
         weights = parameters.pop("class_weight", None)

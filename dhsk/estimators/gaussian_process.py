@@ -20,7 +20,7 @@ from dhsk.estimators.evidence import (
     is_dense,
     parse_solver,
 )
-from dhsk.estimators.posterior import KernelMatrices, Posterior
+from dhsk.estimators.posterior import KernelMatrices, ProcessPosterior
 from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.regression import KernelRegression, Rank
 from dhsk.execution.checkpoint import Checkpoint
@@ -272,9 +272,9 @@ class HeatGaussianProcessRegressor(
         return with_all_entries(self._rows)
 
     @property
-    def _posterior(self) -> Posterior:
+    def _posterior(self) -> ProcessPosterior:
         """Variances of f."""
-        return Posterior(
+        return ProcessPosterior(
             self._matrices,
             self.kernel_,
             self.noise_,

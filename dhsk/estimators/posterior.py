@@ -73,7 +73,7 @@ def preconditioner_of(
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class ProcessPosterior:
     """Variances of f given the samples of a fit."""
 
     matrices: KernelMatrices

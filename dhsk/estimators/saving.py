@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.errors import InputError
 from dhsk.estimators.renamed import RENAMED
 from dhsk.kernels import Kernel
-from dhsk.models.files import in_python, load_fitted
+from dhsk.models.files import load_fitted, read_by_other
 from dhsk.models.fitted import FittedState, save_fitted
 from dhsk.objects.places import Place
 from dhsk.samples.names import names_in, table_in_order
@@ -81,10 +81,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         """Make an estimator of a file."""
         state = load_fitted(path)
         if state.estimator != cls.__name__:
-            raise InputError(
-                f"{path} is a fitted {state.estimator}, no {cls.__name__}: use "
-                f"{in_python(state, path)}"
-            )
+            raise read_by_other(state, path)
         try:
             made = cls(**state.parameters)
             learnt = {name: state.learnt[name.strip("_")] for name in cls._learnt}

@@ -70,10 +70,7 @@ def load_model(path: str | Place) -> SvcModel | LowRankModel:
     """
     found = load_any(path)
     if isinstance(found, FittedState):
-        raise InputError(
-            f"{path} is a fitted {found.estimator}, not a classifier of dhsk train: use "
-            f"{in_python(found, path)} in Python"
-        )
+        raise read_by_other(found, path)
     return found
 
 
@@ -85,9 +82,7 @@ def load_fitted(path: str | Place) -> FittedState:
     """
     found = load_any(path)
     if not isinstance(found, FittedState):
-        raise InputError(
-            f"{path} is a model of dhsk.{class_of(found)}: use {in_python(found, path)}"
-        )
+        raise read_by_other(found, path)
     return found
 
 
@@ -107,6 +102,12 @@ def load_any(path: str | Place) -> Loaded:
 def in_python(found: Loaded, path: str | Place) -> str:
     """How an estimator is made of a file in Python."""
     return f"dhsk.{class_of(found)}.load({str(path)!r})"
+
+
+def read_by_other(found: Loaded, path: str | Place) -> InputError:
+    """Error for a file of another estimator."""
+    name = class_of(found)
+    return InputError(f"{path} is a model of dhsk.{name}: read it with {name}.load")
 
 
 def class_of(found: Loaded) -> str:

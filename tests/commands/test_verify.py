@@ -230,7 +230,7 @@ def test_a_fitted_estimator_is_described_and_tested(X: Any, tmp_path: Path, run:
     np.save(tmp_path / "x.npy", X)
     code, _, error = run("predict", path, tmp_path / "x.npy", "--out", tmp_path / "p.csv")
     assert code == 2
-    assert "is a fitted HeatKernelRidge, not a classifier of dhsk train" in error
+    assert "is a model of dhsk.HeatKernelRidge: read it with HeatKernelRidge.load" in error
 
 
 def test_numbers_of_a_fitted_estimator_are_finite(X: Any, tmp_path: Path, run: Any) -> None:
