@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
-from dhsk.estimators.posterior import KernelMatrices, preconditioner_of
+from dhsk.estimators.posterior import MatricesOfRows, preconditioner_of
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count, own_room
 from dhsk.kernels import HeatKernel, Kernel
@@ -125,7 +125,7 @@ class Evidence:
     """Whether a fit ended at a maximum."""
     why: str = ""
     """Words of the optimiser on its end."""
-    matrices: KernelMatrices = field(init=False)
+    matrices: MatricesOfRows = field(init=False)
     landmarks: Indices = field(init=False)
     """Those of the preconditioner, among the rows, (rank,)."""
     _probes: Probes = field(init=False)
@@ -134,7 +134,7 @@ class Evidence:
         """Choose landmarks and probes, which all kernels and noises share."""
         self.solver: Solver = "cholesky" if source is None else "iterative"
         gram = source.G if isinstance(source, GramSource) else None
-        self.matrices = KernelMatrices(self.rows, isinstance(source, ArraySource), gram)
+        self.matrices = MatricesOfRows(self.rows, isinstance(source, ArraySource), gram)
         self.landmarks = np.zeros(0, np.intp)
         if source is None:
             self.rank = 0

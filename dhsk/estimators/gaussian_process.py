@@ -20,7 +20,7 @@ from dhsk.estimators.evidence import (
     is_dense,
     parse_solver,
 )
-from dhsk.estimators.posterior import KernelMatrices, ProcessPosterior
+from dhsk.estimators.posterior import MatricesOfRows, Posterior
 from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.regression import KernelRegression, Rank
 from dhsk.execution.checkpoint import Checkpoint
@@ -272,9 +272,9 @@ class HeatGaussianProcessRegressor(
         return with_all_entries(self._rows)
 
     @property
-    def _posterior(self) -> ProcessPosterior:
+    def _posterior(self) -> Posterior:
         """Variances of f."""
-        return ProcessPosterior(
+        return Posterior(
             self._matrices,
             self.kernel_,
             self.noise_,
@@ -288,7 +288,7 @@ class HeatGaussianProcessRegressor(
     @classmethod
     def _read(cls, path: str | Place) -> Self:
         made = super()._read(path)
-        made._matrices = KernelMatrices(made._rows, made._in_memory)
+        made._matrices = MatricesOfRows(made._rows, made._in_memory)
         return made
 
     def _begun(self, X: Any, columns: Floats) -> Evidence:

@@ -25,7 +25,7 @@ _VECTORS: Final = 10
 
 
 @dataclass(eq=False)
-class KernelMatrices:
+class MatricesOfRows:
     """Matrices of kernels on the same rows; one in memory is kept for the next call."""
 
     rows: Rows
@@ -73,10 +73,10 @@ def preconditioner_of(
 
 
 @dataclass(frozen=True, eq=False)
-class ProcessPosterior:
+class Posterior:
     """Variances of f given the samples of a fit."""
 
-    matrices: KernelMatrices
+    matrices: MatricesOfRows
     kernel: Kernel
     noise: float
     cholesky: Floats | None
