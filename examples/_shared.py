@@ -138,7 +138,7 @@ def plot(path: Path, panels: Sequence[tuple[str, Paper, Mapping[int, Best]]], ti
             ax.errorbar(moved, mean, yerr=std, marker=".", capsize=2, label=NAMES[name], **style)
             ax.plot(x, [paper[n][number] for n in x], ls=":", marker="x", ms=5, **style)
         ax.set_xlabel(label)
-        ax.set_ylabel("accuracy in 5-fold cross-validation (%)")
+        ax.set_ylabel("accuracy in 5 folds (%), mean ± std over runs")
         ax.grid(alpha=0.3)
     handles, labels = axes[0].get_legend_handles_labels()
     handles += axes[0].plot([], [], ls=":", marker="x", color="black")

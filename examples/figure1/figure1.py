@@ -76,7 +76,7 @@ def draw_sphere(ax: Any, places: Any) -> None:
     ax.view_init(elev=55, azim=-60)
     ax.set_box_aspect((1, 1, 1), zoom=1.2)
     ax.set_axis_off()
-    ax.set_title(f"six walks on $S^2$ over the kernel, t = {TIME}", fontsize=9)
+    ax.set_title(f"six walks on $S^2$, t = {TIME}; the redder, the larger the kernel", fontsize=9)
 
 
 def draw_angles(ax: Any, angles: Any) -> None:

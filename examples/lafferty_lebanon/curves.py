@@ -103,7 +103,7 @@ def plot(path: Path, panels: dict[str, dict[str, Any]]) -> None:
                 SIZES, mean, yerr=sem, marker=".", capsize=2, color=COLOURS[name], label=NAMES[name]
             )
         ax.set_xlabel("training pages")
-        ax.set_ylabel("error on held-out pages (%)")
+        ax.set_ylabel("error on held-out pages (%) ± standard error")
         ax.set_title(pair, fontsize=10)
         ax.set_ylim(bottom=0)
         ax.grid(alpha=0.3)

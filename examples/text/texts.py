@@ -40,7 +40,7 @@ def main(folder: str, picture: str) -> None:
     ConfusionMatrixDisplay.from_predictions(
         y_new, said, ax=axes, xticks_rotation=45, cmap="Blues", colorbar=False
     )
-    axes.set(xlabel="predicted class of new texts", ylabel="true class")
+    axes.set(xlabel="predicted class of new texts", ylabel="true class", title="number of texts")
     figure.savefig(picture, dpi=100)
 
 

@@ -125,6 +125,12 @@ def test_single_cells(tmp_path: Path) -> None:
                          .read_text(), re.M | re.S)  # fmt: skip
     said = run(tmp_path, "bash", "-c", line)
     assert re.search(r"mean accuracy (1\.0|0\.9)", said)
+    compare = EXAMPLES / "single_cell" / "compare.py"
+    predictions = tmp_path / "cells-cv" / "predictions.csv"
+    said = run(tmp_path, sys.executable, compare, "cells.h5ad", predictions, "cells.png")
+    assert re.fullmatch(r"heat kernel of dhsk cv (1\.0|0\.9).*\n(logarithms, .+\n){2}", said)
+    assert set(words_of(said)) <= set(words_of(shown("single_cell")))
+    assert (tmp_path / "cells.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
