@@ -4,6 +4,7 @@ Run `python compare.py cells.h5ad cells-cv/predictions.csv PICTURE.png`.
 """
 
 import sys
+from typing import Any
 
 import h5py
 import numpy as np
@@ -19,8 +20,8 @@ def main(file: str, predictions: str, picture: str) -> None:
     """Score two SVMs on logarithms, and draw the mistakes of the heat kernel."""
     cells = pd.read_csv(predictions)
     with h5py.File(file) as h5ad:
-        x = h5ad["X"]
-        X = csr_array((x["data"][:], x["indices"][:], x["indptr"][:]), tuple(x.attrs["shape"]))
+        x: Any = h5ad["X"]
+        X: Any = csr_array((x["data"][:], x["indices"][:], x["indptr"][:]), tuple(x.attrs["shape"]))
     logs = np.log1p(1e4 * X / X.sum(axis=1)[:, None]).toarray()
 
     print(f"{'heat kernel of dhsk cv':22} {np.mean(cells.true == cells.predicted):.4f}")
