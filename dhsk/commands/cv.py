@@ -12,8 +12,8 @@ from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import say
 from dhsk.commands.cv_table import print_result
-from dhsk.commands.earlier_run import PAGE, TABLES, check_earlier, noted, settings_of
-from dhsk.commands.inputs import label_source, open_samples_of, refuse_bare_column
+from dhsk.commands.earlier_run import PAGE, READING, TABLES, check_earlier, noted, settings_of
+from dhsk.commands.inputs import label_source, open_samples_of, refuse_bare_column, say_predict
 from dhsk.commands.options import (
     KERNELS,
     ClusterOptions,
@@ -39,6 +39,7 @@ from dhsk.objects.places import (
     remove_scratch,
 )
 from dhsk.report import write_report
+from dhsk.report.reproduce import train_command
 from dhsk.results.parts import LowRank
 from dhsk.samples import AnyVectorizer, Samples, ZeroRule, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
@@ -264,10 +265,11 @@ def cv(
         ):
             run = partial(run, client=client, progress=progress)
             result = _run(run, source, out, overwrite=final.overwrite)
-            _write(replace(result, settings=settings), opened, out, overwrite=final.overwrite)
+            result = replace(result, settings=settings | {READING: _reading(labels, table)})
+            _write(result, opened, out, overwrite=final.overwrite)
             remove_scratch(out / "fits")
     print_result(result)
-    _print_files(out, result)
+    _print_files(out, result, source, labels, table)
 
 
 def _cross_validate(*given: Any, **options: Any) -> "CvResult":
@@ -332,14 +334,25 @@ def _write(
         (out / "model.dhsk").unlink(missing_ok=True)
 
 
-def _print_files(out: Place, result: "CvResult") -> None:
-    """Print the files of the results, and the next command."""
+def _reading(labels: str | None, table: TableOptions) -> dict[str, Any]:
+    """How the samples and labels of a command were named, for commands that come after it."""
+    return {"labels": labels, "options": table.words}
+
+
+def _print_files(
+    out: Place, result: "CvResult", source: str, labels: str | None, table: TableOptions
+) -> None:
+    """Print the files of the results, and the next commands."""
     model = result.model_ is not None
     files = [*TABLES, PAGE, *(["model.dhsk"] if model else [])]
     say(f"output: {out / files[0]}, {', '.join(files[1:])}")
     taken = result.decision.simplest.cell
     if model and taken != result.best:
-        say(f"model:  of the best candidate, not of {taken.brief}, which `dhsk train` makes")
+        command = train_command(result, taken, str(out / "simplest.dhsk"))
+        by = ", which this trains:" if command else ""
+        say(f"model:  of the best candidate, not of {taken.brief}{by}")
+        if command:
+            say(f"        {command}")
     say(f"next:   open {out / PAGE} in a browser")
     if model:
-        say(f"or:     dhsk predict {out / 'model.dhsk'} SAMPLES --out FILE")
+        say_predict("or:     ", out / "model.dhsk", source, labels, table)

@@ -24,6 +24,9 @@ RESULTS: Final = (*TABLES, PAGE, "model.dhsk")
 _NOTE: Final = ("fits", "run.json")
 """Settings of the run whose checkpoints are there, finished or not."""
 
+READING: Final = "reading"
+"""Setting with the words that named samples and labels, by which no result differs."""
+
 _ABSENT: Final = object()
 
 
@@ -60,7 +63,11 @@ def check_earlier(
     way_out = "give another --out, or --overwrite to replace them"
     if not earlier:
         raise InputError(f"{out} holds results of an unknown run: {way_out}")
-    differ = [name for name, value in earlier.items() if settings.get(name, _ABSENT) != value]
+    differ = [
+        name
+        for name, value in earlier.items()
+        if name != READING and settings.get(name, _ABSENT) != value
+    ]
     samples = results.get("samples", {}).get("fingerprint")
     if not differ and samples is not None and samples != fingerprint():
         differ = ["samples"]

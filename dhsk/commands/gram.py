@@ -1,15 +1,16 @@
 """The command `dhsk gram`: a Gram matrix to a store."""
 
 from dataclasses import asdict
+from shlex import quote
 from time import perf_counter
 
 import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import kernel_words, say
+from dhsk.commands.console import hint_next, kernel_words, say
 from dhsk.commands.graph_options import GraphOptions, graph_options
-from dhsk.commands.inputs import open_samples_of
+from dhsk.commands.inputs import label_words, open_samples_of
 from dhsk.commands.options import (
     ClusterOptions,
     KernelOptions,
@@ -80,9 +81,12 @@ def gram(
     if target.part is None:
         outcome.show(G, opened, resources)
         say(f"output: {target.out}")
-        say(
-            f"next:   dhsk cv {target.out} --labels LABELS --C 0.1,1,10 --out DIR, or "
-            f"dhsk info {target.out}"
+        labels = label_words(samples, None) or f" --labels {quote(samples)}"
+        hint_next(
+            [
+                f"dhsk cv {quote(str(target.out))}{labels} --C 0.1,1,10 --out DIR",
+                f"dhsk info {quote(str(target.out))}",
+            ]
         )
 
 

@@ -1,15 +1,17 @@
 """Input and output files of commands, checked before any work."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from dhsk.commands.console import hint
 from dhsk.commands.table_options import TableOptions
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, check_writable
-from dhsk.samples import AnyVectorizer, Samples, Vectorizer, open_samples
-from dhsk.samples.paths import ARROW, JSONL, TABLES, TEXT_FILES, Origin
+from dhsk.samples import AnyVectorizer, Samples, Vectorizer, is_gram_store, open_samples
+from dhsk.samples.paths import ARROW, JSONL, SVMLIGHT, TABLES, TEXT_FILES, Origin
 from dhsk.samples.table import TableSamples
 
 
@@ -98,6 +100,26 @@ def refuse_bare_column(source: str, labels: str | None) -> None:
             f"there is no file {labels}: labels in a column of {source} are named as "
             f"--labels {shlex.quote(f'{source}:{place}{labels.removeprefix(place)}')}"
         )
+
+
+def say_predict(
+    head: str, model: Place, source: str, labels: str | None, table: TableOptions
+) -> None:
+    """Print the command that predicts by a model: of its own samples, which stand for new ones."""
+    shown = "SAMPLES" if is_gram_store(Origin.of(source).path) else shlex.quote(source)
+    drop = (*table.drop_columns, *own_label_column(source, labels))
+    options = replace(table.of_new_samples, drop_columns=drop).words
+    hint(f"{head}dhsk predict {shlex.quote(str(model))} {shown}{options} --out predicted.csv")
+    if shown != "SAMPLES":
+        hint(f"{' ' * len(head)}(with new samples in place of {shown})")
+
+
+def label_words(source: str, labels: str | None) -> str:
+    """The option that names the labels of samples on a command line, empty if it is not needed."""
+    origin = Origin.of(source)
+    if labels is None and (origin.is_text_folder or str(source).lower().endswith(SVMLIGHT)):
+        return ""
+    return f" --labels {'LABELS' if labels is None else shlex.quote(labels)}"
 
 
 def own_label_column(source: str, labels: str | None) -> tuple[str, ...]:

@@ -54,6 +54,13 @@ class TableOptions:
         return "--min-df, --ngrams and --stop-words"
 
     @property
+    def of_new_samples(self) -> "TableOptions":
+        """The same without how words are counted, which a model knows."""
+        return TableOptions(
+            self.drop_columns, self.header, self.id_column, 1, 1, None, None, None, canonical=False
+        )
+
+    @property
     def words(self) -> str:
         """These options on a command line, with a blank before each."""
         named = [("--drop-column", name) for name in self.drop_columns]

@@ -11,7 +11,7 @@ import click
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import kernel_words, map_words, print_table, say
-from dhsk.commands.inputs import check_out, label_source, open_samples_of
+from dhsk.commands.inputs import check_out, label_source, open_samples_of, say_predict
 from dhsk.commands.options import (
     ClusterOptions,
     KernelOptions,
@@ -132,7 +132,7 @@ def train(
         peak = max(tree.peak, peak_resident(os.getpid()))  # between two looks too
         say(f"memory: {format_bytes(peak)} at the peak, {format_bytes(planned)} predicted")
     say(f"output: {out}")
-    say(f"next:   dhsk predict {out} SAMPLES --out FILE")
+    say_predict("next:   ", out, samples, labels, table)
 
 
 def _check_rank(low_rank: RankOptions, fit: FitOptions) -> None:

@@ -20,9 +20,10 @@ NODES = "graph"
 
 def reproduce(results: Results) -> Html:
     """Return code that trains the best cell on all samples, and that scores it again."""
+    file = "" if _reading(results) else ", LABELS their file"
     note = (
-        "X and y are your samples and labels, LABELS their file; the random seed is that of this "
-        "run. C is written to all its digits."
+        f"X and y are your samples and labels{file}; the random seed is that of this run. C is "
+        "written to all its digits."
     )
     parts = [tag("h3", "In Python"), code(_python(results))]
     command = _commands(results)
@@ -94,7 +95,7 @@ def _estimator_arguments(results: Results) -> list[str]:
 def _shared(results: Results) -> list[str]:
     """Return arguments that estimators and `cross_validate` have in common."""
     own = []
-    sphere_map = _own_map(results)
+    sphere_map = _own_map(results, results.best)
     if sphere_map:
         own.append(f"sphere_map={sphere_map!r}")
     weight = _setting(results, "class_weight", None)
@@ -144,29 +145,52 @@ def _kernel(cell: Cell) -> str:
 
 def _commands(results: Results) -> str:
     """Return the commands; empty if the kernel cannot be named there, or samples were no file."""
-    best = _plain(results.best)
-    if results.settings is None or _options(best) is None:
+    train = train_command(results, results.best, "best.dhsk")
+    if not train:
         return ""
-    samples = quote(results.samples.source)
-    shared = [*(_options(best) or []), f"--C {_exact(best.C)}"]
-    if best.rank is not None:
+    given = train.removeprefix("dhsk train ").removesuffix(" --out best.dhsk")
+    folds = f"--folds {results.folds.n} --seed {_setting(results, 'seed', 0)}"
+    scoring = "" if results.scoring == "accuracy" else f" --scoring {results.scoring}"
+    return (
+        f"{train}\ndhsk predict best.dhsk NEW_SAMPLES --out predicted.csv\n"
+        f"dhsk cv {given} {folds}{scoring} --out best"
+    )
+
+
+def train_command(results: Results, cell: Cell, out: str) -> str:
+    """Return the command that trains a cell on all samples; empty as in `_commands`."""
+    plain = _plain(cell)
+    options = _options(plain)
+    if results.settings is None or options is None:
+        return ""
+    shared = [*options, f"--C {_exact(cell.C)}"]
+    if cell.rank is not None:
         landmarks = _landmarks(results, "selection", "oversampling", "loss")
-        shared += [f"--rank {best.rank}"]
+        shared += [f"--rank {cell.rank}"]
         shared += [f"--{part.replace('=', ' ')}".replace("'", "") for part in landmarks]
-    if _own_map(results):
-        shared.append(f"--map {_own_map(results)}")
+    if _own_map(results, cell):
+        shared.append(f"--map {_own_map(results, cell)}")
     weight = _setting(results, "class_weight", None)
     shared += [f"--class-weight {weight}"] if isinstance(weight, str) else []
     if results.tol != 1e-3 or results.low_rank is not None:
         shared.append(f"--tol {results.tol:g}")
-    given, seed = " ".join(shared), _setting(results, "seed", 0)
-    folds = f"--folds {results.folds.n} --seed {seed}"
-    scoring = "" if results.scoring == "accuracy" else f" --scoring {results.scoring}"
-    return (
-        f"dhsk train {samples} --labels LABELS {given} --out best.dhsk\n"
-        "dhsk predict best.dhsk NEW_SAMPLES --out predicted.csv\n"
-        f"dhsk cv {samples} --labels LABELS {given} {folds}{scoring} --out best"
-    )
+    source = quote(results.samples.source) + _source_words(results)
+    return f"dhsk train {source} {' '.join(shared)} --out {quote(out)}"
+
+
+def _reading(results: Results) -> dict[str, Any]:
+    """Return how the command named its labels, and its options on reading; empty if unknown."""
+    found: dict[str, Any] = _setting(results, "reading", {})
+    return found
+
+
+def _source_words(results: Results) -> str:
+    """Return the options on labels and on how samples are read, with a blank before each."""
+    reading = _reading(results)
+    if not reading:
+        return " --labels LABELS"
+    labels = "" if reading["labels"] is None else f" --labels {quote(reading['labels'])}"
+    return f"{labels}{reading['options']}"
 
 
 def _options(cell: Cell) -> list[str] | None:
@@ -183,12 +207,12 @@ def _options(cell: Cell) -> list[str] | None:
     return None
 
 
-def _own_map(results: Results) -> str:
+def _own_map(results: Results, cell: Cell) -> str:
     """Return the map if it is not the kernel's own; empty if it is."""
-    if _plain(results.best).kernel not in SPHERICAL:
+    if _plain(cell).kernel not in SPHERICAL:
         return ""
-    used = results.samples.sphere_map
-    return used if used in ("projective", "identity", "tfidf") else ""
+    used = "tfidf" if cell.kernel.startswith(TFIDF) else results.samples.sphere_map
+    return used if used in ("projective", "identity") or cell.kernel.startswith(TFIDF) else ""
 
 
 def _plain(cell: Cell) -> Cell:

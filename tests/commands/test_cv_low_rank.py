@@ -168,7 +168,7 @@ def test_model_of_low_rank_predicts(run: Any, cv: Any, digits: Any) -> None:
     data = json.loads(Path("o/results.json").read_text())
     score = data["test"]["score"]
     assert f"test:   accuracy {score:.4f} on 300 samples held out" in out
-    assert "or:     dhsk predict o/model.dhsk SAMPLES --out FILE" in out
+    assert "or:     dhsk predict o/model.dhsk x.npy --out predicted.csv" in out
     assert run("predict", "o/model.dhsk", "t.npy", "--out", "p.csv")[0] == DONE
     predicted = [line.split(",")[0] for line in Path("p.csv").read_text().splitlines()[1:]]
     truth = Path("ty.txt").read_text().split()

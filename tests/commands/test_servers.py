@@ -76,7 +76,7 @@ def test_a_model_on_a_server_is_that_of_the_disk(
     model = place / "m"
     code, out, err = run(*words, model)
     assert (code, err) == (DONE, "")
-    assert f"next:   dhsk predict {model} SAMPLES --out FILE" in out
+    assert f"next:   dhsk predict {model} x.npy --out predicted.csv" in out
     assert list(place.sizes()) == ["m"]  # no checkpoint is left
     assert arrays_of(model) == arrays_of(Path("m"))
     for command in ("info", "verify"):

@@ -1,6 +1,9 @@
 """Raw texts on the command line: from a file of posts to predictions, and sentences."""
 
+import html
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +84,15 @@ def test_a_cross_validation_keeps_the_vocabulary(cv: Any, run: Any, posts: None)
         "--model", "--test", "new.tsv", "--test-labels", "new.tsv:group", "--min-df", 2,
     )  # fmt: skip
     assert (code, "test:   accuracy 1.0000" in out) == (DONE, True), err
+    assert "or:     dhsk predict o/model.dhsk old.jsonl --out predicted.csv" in out
     code, out, _ = run("predict", "o/model.dhsk", "new", "--labels", "new", "--out", "p.csv")
     assert (code, "accuracy 1.0000" in out) == (DONE, True)
+    page = html.unescape(Path("o/report.html").read_text())
+    command = re.search(r"dhsk (train old.jsonl:text .* --out best.dhsk)", page)
+    assert command is not None
+    assert run(*shlex.split(command[1]))[0] == DONE  # counts the same words
+    made, kept = (dhsk.HeatSVC.load(name) for name in ("best.dhsk", "o/model.dhsk"))
+    assert made.model_.feature_names == kept.model_.feature_names
 
 
 @pytest.mark.slow
@@ -119,3 +129,24 @@ def test_a_model_of_counts_takes_no_texts(run: Any, samples: Any, posts: None) -
     assert run("train", "old", "--out", "m")[0] == DONE
     code, _, err = run("predict", "m", "new.jsonl", "--out", "p.csv", "--min-df", 3)
     assert (code, "were chosen in training" in err) == (BAD_INPUT, True)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("old.jsonl", ("--labels", "old.jsonl:group", "--min-df", 2)),
+        ("old.tsv:text", ("--labels", "old.tsv:group", "--id-column", "id")),
+        ("old", ()),
+    ],
+    ids=["jsonl", "table", "folder"],
+)
+def test_the_next_command_runs_as_it_is_printed(
+    run: Any, table: Any, posts: None, source: str, words: tuple[Any, ...]
+) -> None:
+    """It reads the texts as the training did, and leaves out what the model has kept."""
+    code, out, err = run("train", source, *words, "--out", "m")
+    assert code == DONE, err
+    (command,) = re.findall(r"^next:   dhsk (.*)$", out, re.MULTILINE)
+    assert "--min-df" not in command
+    assert run(*shlex.split(command))[0] == DONE
+    assert len(table("predicted.csv")[1]) == 30

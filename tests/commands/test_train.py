@@ -64,7 +64,7 @@ def test_train_then_predict(table: Any, run: Any, samples: Any) -> None:
     assert float(row[2]) == pytest.approx(model.kkt_violation_, rel=0.06)
     assert float(row[3]) == pytest.approx(model.duality_gap_, rel=0.06)
     assert row[4] == f"{model.n_iter_.sum():,}"
-    assert "output: m.model\nnext:   dhsk predict m.model SAMPLES --out FILE\n" in out
+    assert "output: m.model\nnext:   dhsk predict m.model x.npy --out predicted.csv\n" in out
     code, out, _ = run("predict", "m.model", "t.npy", "--out", "p.csv", "--labels", "ty.txt")
     expected = dhsk.HeatSVC(3.0, 0.7, tol=1e-6).fit(X, y)
     score = expected.score(X[::2], y[::2])
