@@ -15,6 +15,7 @@ from dhsk.estimators.selection import check_choice, check_landmark_tol, numbered
 from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
+from dhsk.kernels.base import Indefinite, check_semidefinite
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.doubts import doubt_of_low_rank
 from dhsk.models.low_rank import LowRankModel
@@ -90,6 +91,10 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Clones share it, and it is not pickled.
     random_state
         Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same model.
+    indefinite
+        What to do with a kernel that is known not to be positive semi-definite, such as the
+        expansion of the parametrix: "error", or "allow". Features have inner products that are
+        positive semi-definite, so they do not approximate it.
 
     Attributes
     ----------
@@ -179,6 +184,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         memory: int | str | None = None,
         client: Client | None = None,
         random_state: int | np.random.RandomState | None = None,
+        indefinite: Indefinite = "error",
     ) -> None:
         self.n_components = n_components
         self.C = C
@@ -196,6 +202,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         self.memory = memory
         self.client = client
         self.random_state = random_state
+        self.indefinite = indefinite
 
     def fit_samples(
         self,
@@ -243,6 +250,17 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         check_loss(self.loss)
         check_choice(self.n_components, self.selection, self.oversampling)
         check_landmark_tol(self.landmark_tol)
+
+    def _row_map(self, samples: Samples) -> RowMap:
+        row_map = super()._row_map(samples)
+        check_semidefinite(row_map.kernel, self.indefinite)
+        return row_map
+
+    def _notes(self) -> dict[str, Any]:
+        notes = super()._notes()
+        if self.indefinite != "error":  # earlier versions read models without it
+            notes["parameters"]["indefinite"] = self.indefinite
+        return notes
 
     def _train(
         self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions

@@ -52,7 +52,7 @@ class MatricesOfRows:
             self._held = None  # before another one takes memory
             n = self.rows.shape[0]
             K = RowsSource(self.rows, kernel, core_count()).block(np.arange(n))[:, :n]
-            self._held = kernel, ArraySource(K)
+            self._held = kernel, ArraySource(K, core_count())
         return self._held[1]
 
     def computed(self, kernel: Kernel) -> Source:

@@ -62,7 +62,7 @@ class KernelRegression(HeatEstimator):
         source = RowsSource(rows, kernel, threads=core_count())
         fits = n * padded(n) * rows.dtype.itemsize <= own_room(self._bytes())
         if self.store is None and fits:
-            return ArraySource(source.block(np.arange(n))[:, :n])
+            return ArraySource(source.block(np.arange(n))[:, :n], core_count())
         if self.store is None and self.client is None:
             return source
         gram = compute_gram(

@@ -89,7 +89,7 @@ def _estimator_arguments(results: Results) -> list[str]:
         own.append(f"kernel={_kernel(best)}")
     if results.low_rank is not None:
         own += _landmarks(results, "selection", "oversampling", "loss")
-    return own + _shared(results) + ([] if results.low_rank else _indefinite(best))
+    return own + _shared(results) + _indefinite(best)
 
 
 def _shared(results: Results) -> list[str]:

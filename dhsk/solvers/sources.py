@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, blocks
+from dhsk.execution.threads import Threads
 from dhsk.solvers.smo import padded
 
 _EDGE: Final = 1024
@@ -106,14 +107,19 @@ class Source(Protocol):
 
 
 class ArraySource:
-    """A symmetric matrix in memory, or memory-mapped, (N, N)."""
+    """A symmetric matrix in memory, or memory-mapped, (N, N).
+
+    With one thread products are left to BLAS, whose bits may depend on its own threads. With more
+    they are made by strips, whose bits do not, if BLAS has one thread.
+    """
 
     computes = False
 
-    def __init__(self, K: NDArray[Any]) -> None:
+    def __init__(self, K: NDArray[Any], threads: int = 1) -> None:
         self.n = len(K)
         self.dtype = K.dtype
         self._K = K
+        self._executor = Threads(threads)
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples."""
@@ -133,8 +139,13 @@ class ArraySource:
 
     def product(self, V: Floats) -> Floats:
         """Product with V."""
-        strips = (self._K[part].astype(np.float64, copy=False) for part in blocks(self.n, _EDGE))
-        return np.concatenate([strip @ V for strip in strips])
+        tasks = ((part, V) for part in blocks(self.n, _EDGE))
+        return np.concatenate(list(self._executor.run(self._strip, tasks, ordered=True)))
+
+    def _strip(self, part: slice, V: Floats) -> Floats:
+        """Product of some rows with V: the task of a thread."""
+        found: Floats = self._K[part].astype(np.float64, copy=False) @ V
+        return found
 
     def combine(self, parts: Sequence[Combination]) -> list[Floats]:
         """Combinations of columns."""

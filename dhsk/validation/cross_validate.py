@@ -352,7 +352,7 @@ def _parameters(
     if low_rank is not None:
         names = ("selection", "oversampling", "loss")
         found |= {name: getattr(low_rank, name) for name in names} | {"n_components": best.rank}
-    elif indefinite != "error":
+    if indefinite != "error":
         found["indefinite"] = indefinite
     return found
 

@@ -1,6 +1,7 @@
 """Kernel ridge regression: scikit-learn's contract and scikit-learn's answers."""
 
 import pickle
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
+from threadpoolctl import threadpool_limits
 
 import dhsk
 from dhsk.errors import InputError
@@ -328,3 +330,58 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(
     assert np.array_equal(model.dual_coef_, whole.dual_coef_)
     assert model.n_iter_ == whole.n_iter_ == len(done) - 1
     assert not list((tmp_path / "journal").glob("*"))
+
+
+@pytest.mark.parametrize("killed", range(1, 12))
+def test_stopped_after_any_pass_it_resumes_to_the_same_bits(
+    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: int
+) -> None:
+    """Where the next pass begins there is an entry, whatever was in flight is made again."""
+    X, y, _ = data
+    options: dict[str, Any] = {"alpha": 0.01, "preconditioner_rank": 10, "max_iter": 12}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        whole = HeatKernelRidge(**options).fit(X, y)
+        product, done = ArraySource.product, []
+
+        def counted(self: Any, V: Any) -> Any:
+            if len(done) == killed:
+                done.append("killed")
+                raise KeyboardInterrupt
+            done.append("made")
+            return product(self, V)
+
+        monkeypatch.setattr(ArraySource, "product", counted)
+        monkeypatch.setattr("dhsk.estimators.regression.QUIET", 0.0)
+        model = HeatKernelRidge(journal=tmp_path / "journal", **options)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        model.fit(X, y)
+    assert model.dual_coef_.tobytes() == whole.dual_coef_.tobytes()
+    assert done.count("made") == model.n_iter_ == whole.n_iter_ == 12
+    assert not list((tmp_path / "journal").iterdir())
+
+
+def test_the_number_of_cores_does_not_change_a_bit(
+    counts: Callable[[int, int], Any], rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A matrix in memory is multiplied by strips, not by as many threads as BLAS has."""
+    X, y = counts(1300, 15), rng.normal(size=(1300, 2))
+    found = []
+    for cores in (1, 2, 3):
+        monkeypatch.setattr("dhsk.estimators.regression.core_count", lambda cores=cores: cores)
+        with threadpool_limits(cores):
+            model = HeatKernelRidge(0.1, preconditioner_rank=20).fit(X, y)
+        found.append((model.n_iter_, model.dual_coef_.tobytes()))
+    assert found[0] == found[1] == found[2]
+
+
+def test_answers_are_those_of_scikit_learn_to_eight_digits(data: Any) -> None:
+    """Coefficients and predictions to 1e-8 of the largest, from the same kernel matrix."""
+    X, y, weights = data
+    for alpha, used in ((1.0, None), (0.01, None), (0.01, weights[:180])):
+        model = HeatKernelRidge(alpha, 0.8, tol=1e-13, max_iter=5000)
+        model.fit(X[:180], y[:180], used)
+        exact = oracle(model, X[:180], y[:180], X, used)
+        for own, other in zip((model.dual_coef_, model.predict(X)), exact, strict=True):
+            assert np.abs(own - other).max() <= 1e-8 * np.abs(other).max()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import dhsk
 from dhsk.gram.storage.store import GramStore
@@ -59,9 +60,20 @@ def test_cross_validation_refuses_unless_it_is_allowed(X: Any, tmp_path: Path) -
         dhsk.cross_validate(X, LABELS, indefinite="warn", **grid)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", [dhsk.HeatSVC, dhsk.HeatOneClassSVM])
+def test_low_rank_refuses_it_too(X: Any) -> None:
+    """In cross-validation, and where the best cell is fitted again."""
+    options: dict[str, Any] = {"C": 1.0, "cv": 2, "low_rank": dhsk.LowRank(10), "refit": True}
+    with pytest.raises(dhsk.InputError, match=WAY_OUT):
+        dhsk.cross_validate(X, LABELS, kernels=EXPANSION, **options)
+    found = dhsk.cross_validate(X, LABELS, kernels=EXPANSION, indefinite="allow", **options)
+    best = found.best_estimator_
+    assert best.indefinite == "allow"
+    assert clone(best).fit(X, LABELS).kernel_ == EXPANSION
+
+
+@pytest.mark.parametrize("kind", [dhsk.HeatSVC, dhsk.HeatOneClassSVM, dhsk.NystromSVC])
 def test_estimators_refuse_it(kind: Any, X: Any) -> None:
-    """HeatSVC and the one-class SVM, of any kernel that is known to be indefinite."""
+    """All SVMs, of any kernel that is known to be indefinite."""
     with pytest.raises(dhsk.InputError, match=WAY_OUT):
         kind(kernel=EXPANSION).fit(X, LABELS)
     with pytest.raises(dhsk.InputError, match="indefinite must be"):
@@ -70,10 +82,11 @@ def test_estimators_refuse_it(kind: Any, X: Any) -> None:
     kind(kernel="parametrix").fit(X, LABELS)
 
 
-def test_a_model_keeps_that_it_was_allowed(X: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [dhsk.HeatSVC, dhsk.NystromSVC])
+def test_a_model_keeps_that_it_was_allowed(kind: Any, X: Any, tmp_path: Path) -> None:
     """So that it can be fitted again; a usual model has no word of it."""
-    model = dhsk.HeatSVC(kernel=EXPANSION, indefinite="allow").fit(X, LABELS)
+    model = kind(kernel=EXPANSION, indefinite="allow").fit(X, LABELS)
     model.save(tmp_path / "a.dhsk")
-    again = dhsk.HeatSVC.load(tmp_path / "a.dhsk")
+    again = kind.load(tmp_path / "a.dhsk")
     assert again.indefinite == "allow"
-    assert "indefinite" not in dhsk.HeatSVC().fit(X, LABELS).model_.notes["parameters"]
+    assert "indefinite" not in kind().fit(X, LABELS).model_.notes["parameters"]
