@@ -1,6 +1,7 @@
 """Marginal likelihood of a Gaussian process as a function of time and noise, and its maximum."""
 
 import math
+from contextlib import nullcontext
 from dataclasses import InitVar, dataclass, field
 from typing import Any, Final, Literal
 
@@ -13,6 +14,7 @@ from dhsk.errors import InputError
 from dhsk.estimators.posterior import MatricesOfRows, preconditioner_of
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.workers import computing
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.kernels.heat import time_at_scale
 from dhsk.models.gram_source import GramSource
@@ -165,10 +167,12 @@ class Evidence:
     def fit(self) -> None:
         """Compute the likelihood, at its maximum in what is fitted."""
         free = np.array([self.settings.fits_time, self.settings.fits_noise])
-        if free.any():
-            self._maximise(free)
-        else:
-            self.best = self._at(self.kernel, self.noise)
+        # With one BLAS thread bits do not depend on the number of cores; a factorisation needs all.
+        with nullcontext() if self.solver == "cholesky" else computing():
+            if free.any():
+                self._maximise(free)
+            else:
+                self.best = self._at(self.kernel, self.noise)
         self.settings.entries.remove()
 
     def _maximise(self, free: Any) -> None:

@@ -8,6 +8,8 @@ from scipy.linalg import solve_triangular
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.settings import one_blas_thread
+from dhsk.execution.threads import Threads
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
 from dhsk.models.gram_source import GramSource
@@ -52,7 +54,7 @@ class MatricesOfRows:
             self._held = None  # before another one takes memory
             n = self.rows.shape[0]
             K = RowsSource(self.rows, kernel, core_count()).block(np.arange(n))[:, :n]
-            self._held = kernel, ArraySource(K, core_count())
+            self._held = kernel, ArraySource(K, Threads(core_count()))
         return self._held[1]
 
     def computed(self, kernel: Kernel) -> Source:
@@ -110,5 +112,8 @@ class Posterior:
         rows = self.matrices.rows
         means = Means(preconditioner_of(rows, self.kernel, self.noise, self.landmarks))
         source, most = self.matrices.of(self.kernel), self.max_passes
-        found = solve_ridge(source, columns, self.noise, tol=self.tol, max_passes=most, means=means)
+        with one_blas_thread():
+            found = solve_ridge(
+                source, columns, self.noise, tol=self.tol, max_passes=most, means=means
+            )
         return found.coef

@@ -11,6 +11,8 @@ from dhsk.errors import InputError
 from dhsk.estimators.base import HeatEstimator
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.settings import one_blas_thread
+from dhsk.execution.threads import Threads
 from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
@@ -62,7 +64,9 @@ class KernelRegression(HeatEstimator):
         source = RowsSource(rows, kernel, threads=core_count())
         fits = n * padded(n) * rows.dtype.itemsize <= own_room(self._bytes())
         if self.store is None and fits:
-            return ArraySource(source.block(np.arange(n))[:, :n], core_count())
+            with one_blas_thread():
+                K = source.block(np.arange(n))[:, :n]
+            return ArraySource(K, Threads(core_count()))
         if self.store is None and self.client is None:
             return source
         gram = compute_gram(

@@ -1,7 +1,6 @@
 """Kernel ridge regression on Gram matrices that may be larger than memory."""
 
 import warnings
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.regression import KernelRegression, Rank
 from dhsk.estimators.renamed import RENAMED, former_attribute, parameter
+from dhsk.execution.settings import one_blas_thread
+from dhsk.execution.workers import computing
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
@@ -177,7 +178,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         targets = np.asarray(y, dtype=np.float64)[used]
         self._rows = rows = self._map_to_fit(X)[used]
         columns, shift = targets.reshape(len(targets), -1), float(self.alpha) / weights[used]
-        with self.client.as_current() if self.client else nullcontext():
+        # With one BLAS thread bits do not depend on the number of cores.
+        with computing(self.client) if self.client else one_blas_thread():
             source = self._source(self._samples(X[used]), rows, self.kernel_)
             means = self._means(rows, self.kernel_, source, shift, columns, float(self.tol))
             solution = solve_ridge(

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from dhsk.arrays import Floats
-from dhsk.execution.settings import one_blas_thread
 from dhsk.solvers.conjugate_gradients import Preconditioner, dots
 from dhsk.solvers.ridge import Means, Products, solve_ridge
 
@@ -187,8 +186,7 @@ def estimated_likelihood(
     gradient = np.array([np.nan, _slope((coef**2).sum(), trace, k)])
     errors = np.array([np.nan, k / 2 * trace_error])
     if derivative is not None:
-        with one_blas_thread():
-            products = derivative(np.concatenate([coef, U], axis=1))
+        products = derivative(np.concatenate([coef, U], axis=1))
         trace, trace_error = _mean(dots(W, products[:, k:]))
         gradient[0] = _slope(dots(coef, products[:, :k]).sum(), trace, k)
         errors[0] = k / 2 * trace_error

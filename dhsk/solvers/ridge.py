@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
-from dhsk.execution.settings import one_blas_thread
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.conjugate_gradients import (
@@ -128,8 +127,7 @@ def solve_ridge(
 
     run = ConjugateGradients(multiply, np.ldexp(Y, -exponents), shift, means.preconditioner)
     means.checkpoint.resume(run)
-    with one_blas_thread():  # so that bits do not depend on the number of cores
-        _descend(run, tol, max_passes, means.checkpoint)
+    _descend(run, tol, max_passes, means.checkpoint)
     means.checkpoint.drop()
     report(Progress("passes", run.passes, run.passes))
     residual = run.residual()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, blocks
-from dhsk.execution.threads import Threads
+from dhsk.execution.tasks import Executor
 from dhsk.solvers.smo import padded
 
 _EDGE: Final = 1024
@@ -109,17 +109,17 @@ class Source(Protocol):
 class ArraySource:
     """A symmetric matrix in memory, or memory-mapped, (N, N).
 
-    With one thread products are left to BLAS, whose bits may depend on its own threads. With more
-    they are made by strips, whose bits do not, if BLAS has one thread.
+    An executor multiplies strips at a time. Where BLAS has one thread, products then have the same
+    bits with any number of tasks at a time; those of many BLAS threads depend on their number.
     """
 
     computes = False
 
-    def __init__(self, K: NDArray[Any], threads: int = 1) -> None:
+    def __init__(self, K: NDArray[Any], executor: Executor | None = None) -> None:
         self.n = len(K)
         self.dtype = K.dtype
         self._K = K
-        self._executor = Threads(threads)
+        self._executor = executor
 
     def block(self, members: Indices) -> NDArray[Any]:
         """Matrix of some samples."""
@@ -140,6 +140,8 @@ class ArraySource:
     def product(self, V: Floats) -> Floats:
         """Product with V."""
         tasks = ((part, V) for part in blocks(self.n, _EDGE))
+        if self._executor is None:
+            return np.concatenate([self._strip(*task) for task in tasks])
         return np.concatenate(list(self._executor.run(self._strip, tasks, ordered=True)))
 
     def _strip(self, part: slice, V: Floats) -> Floats:

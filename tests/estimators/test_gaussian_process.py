@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sklearn_kernels
+from threadpoolctl import threadpool_limits
 
 import dhsk
 from dhsk.errors import InputError
@@ -210,6 +211,24 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(
     # Derivatives are other matrices; a line search may ask for a likelihood a second time.
     assert len(done) <= whole.n_passes_ - whole.n_iter_ + 3
     assert not list((tmp_path / "journal").glob("*"))
+
+
+def test_the_number_of_cores_does_not_change_a_bit(
+    data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a matrix in memory or computed by rows, in fits and in standard deviations."""
+    X, y = data
+    found = []
+    for cores in (1, 2, 3):
+        for module in ("regression", "posterior", "evidence"):
+            monkeypatch.setattr(f"dhsk.estimators.{module}.core_count", lambda cores=cores: cores)
+        with threadpool_limits(cores):
+            model = HeatGaussianProcessRegressor(
+                0.8, "auto", solver="iterative", preconditioner_rank=20, tol=1e-4
+            ).fit(X, y)
+            std = model.predict(X[:20], return_std=True)[1]
+        found.append((model.noise_, model.dual_coef_.tobytes(), std.tobytes()))
+    assert found[0] == found[1] == found[2]
 
 
 def test_too_few_passes_warn(data: Any) -> None:
