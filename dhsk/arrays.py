@@ -1,7 +1,7 @@
 """The few array types that cross the borders between rooms, and how rows are cut into blocks."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias, Union
+from typing import Final, NamedTuple, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,32 @@ SUPPORT: Final = 4096
 def blocks(n: int, size: int) -> Iterator[slice]:
     """Slices of at most `size` that cover `range(n)`."""
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
+class Marked(NamedTuple):
+    """Ascending indices as they travel, a bit for each number from the first to the last.
+
+    Those of all samples of a span take a bit each, of every eighth one byte, where an integer takes
+    eight.
+    """
+
+    first: int
+    bits: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, indices: Indices) -> "Marked":
+        """Mark indices, ascending, each once."""
+        if not len(indices):
+            return cls(0, np.empty(0, np.uint8))
+        first = int(indices[0])
+        marks = np.zeros(int(indices[-1]) + 1 - first, dtype=bool)
+        marks[indices - first] = True
+        return cls(first, np.packbits(marks))
+
+    @property
+    def indices(self) -> Indices:
+        """The indices."""
+        return self.first + np.flatnonzero(np.unpackbits(self.bits))
 
 
 def union(groups: Sequence[Indices], n: int) -> Indices:

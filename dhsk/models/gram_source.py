@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dhsk.arrays import Floats, Indices, Rows, blocks, union
+from dhsk.arrays import Floats, Indices, Marked, Rows, blocks, union
 from dhsk.execution.workers import current_executor
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.passes import grouped
@@ -147,14 +147,14 @@ class GramSource:
         own = [(np.searchsorted(columns, part.columns), part.coef) for part in parts]
         with current_executor() as executor:
             shared = executor.share((self._rows.take(columns), own))
-            tasks = ((self.G, span, places, shared) for span, places in self._spans(parts))
+            tasks = ((self.G, *wanted, shared) for wanted in self._spans(parts))
             for first, values in executor.run(combine_span, tasks):
                 for out, part, some in zip(found, parts, values, strict=True):
                     start = int(np.searchsorted(part.rows, first))
                     out[start : start + len(some)] = some
         return found
 
-    def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Indices, list[Indices]]]:
+    def _spans(self, parts: Sequence[Combination]) -> Iterator[tuple[Marked, list[Marked]]]:
         """Samples of each task, and places among them of the rows of each part."""
         rows = union([part.rows for part in parts], self.n)
         each = max(COMBINED_ROWS, int(SPAN_BYTES / row_bytes(self.G)))
@@ -162,7 +162,7 @@ class GramSource:
             span = rows[some]
             ends = [np.searchsorted(part.rows, [span[0], span[-1] + 1]) for part in parts]
             own = [part.rows[slice(*end)] for part, end in zip(parts, ends, strict=True)]
-            yield span, [np.searchsorted(span, wanted) for wanted in own]
+            yield Marked.of(span), [Marked.of(np.searchsorted(span, wanted)) for wanted in own]
 
     def for_task(self, samples: Indices) -> tuple[Source, Indices]:
         """Rows of the samples in memory, if values are computed: workers need not look for them."""
@@ -180,22 +180,23 @@ class GramSource:
 
 def combine_span(
     G: GramMatrix,
-    span: Indices,
-    places: list[Indices],
+    marked: Marked,
+    places: list[Marked],
     shared: tuple[Rows, list[tuple[Indices, Floats]]],
 ) -> tuple[int, list[Floats]]:
     """Combinations at some samples: the task that workers run.
 
-    places are those of each part's rows in the span. Of the columns, shared has all rows, and those
-    of each part with their coefficients. Returns the first sample too.
+    places are those of each part's rows among the samples. Of the columns, shared has all rows, and
+    those of each part with their coefficients. Returns the first sample too.
     """
-    rows, (columns, parts) = _read(G, span), shared
-    found = [
-        np.empty((len(own), coef.shape[1])) for own, (_, coef) in zip(places, parts, strict=True)
-    ]
-    for out, own, (used, coef) in zip(found, places, parts, strict=True):
+    span, (rows_of_columns, parts) = marked.indices, shared
+    rows, found = _read(G, span), []
+    for place, (used, coef) in zip(places, parts, strict=True):
+        own, columns = place.indices, rows_of_columns[used]
+        out = np.empty((len(own), coef.shape[1]))
         for some in blocks(len(own), COMBINED_ROWS):
-            out[some] = combined(G.kernel.of_rows, rows[own[some]], columns[used], coef)
+            out[some] = combined(G.kernel.of_rows, rows[own[some]], columns, coef)
+        found.append(out)
     return int(span[0]), found
 
 

@@ -1,6 +1,8 @@
 """Parts and products of matrices from every source, against the whole matrix."""
 
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.execution.settings import one_blas_thread
+from dhsk.execution.threads import Threads
 from dhsk.gram.matrix import GramMatrix
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.gram_source import GramSource
@@ -336,6 +339,34 @@ def test_rows_are_kept(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(read) == 9 + 2  # of the first two nothing was lacking
     cache.take(first)
     assert sum(read) == 11 + 4
+
+
+def test_samples_of_a_task_travel_as_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those to look at, and those of each part, cost a byte a sample at most and not sixteen."""
+    n = 4000
+    G = dhsk.compute_gram(samples(n), HEAT)
+    sent: list[int] = []
+
+    class Watched(Threads):
+        def run(self, function: Any, tasks: Any, *, ordered: bool = False) -> Any:
+            tasks = list(tasks)
+            sent.extend(len(pickle.dumps(task[1:-1])) for task in tasks)
+            return super().run(function, tasks, ordered=ordered)
+
+    @contextmanager
+    def watched() -> Iterator[Threads]:
+        yield Watched(1)
+
+    monkeypatch.setattr("dhsk.models.gram_source.current_executor", watched)
+    monkeypatch.setattr("dhsk.models.gram_source.SPAN_BYTES", 40 * 8 * 1500)
+    columns, other = np.arange(0, n, 400), np.arange(n // 2, n)
+    parts = [Combination(own, columns, np.ones((10, 1))) for own in (np.arange(n), other)]
+    source = GramSource(G)
+    mapped = dhsk.hyperspherical_map(samples(n))
+    for part, values in zip(parts, source.combine(parts), strict=True):
+        close(values[:, 0], HEAT(mapped[part.rows], mapped[columns]).sum(axis=1), G.dtype, 10.0)
+    assert len(sent) == 3
+    assert sum(sent) < n
 
 
 def test_few_entries_of_many_features_are_read_in_large_spans() -> None:
