@@ -8,7 +8,10 @@ import click
 import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
+from dhsk.commands.earlier_run import TABLES
+from dhsk.commands.info_samples import samples_file
 from dhsk.commands.parameters import PlaceParameter
+from dhsk.errors import InputError, StoreError
 from dhsk.gram.storage.header import Header, short
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import Kernel, kernel_from_spec
@@ -19,6 +22,8 @@ from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, bytes_below, size_of
 from dhsk.samples import AnyVectorizer, Spectrum, vectorizer_of
+from dhsk.samples.documents import open_text_folder
+from dhsk.samples.paths import Origin
 from dhsk.units import format_bytes
 
 
@@ -45,23 +50,59 @@ class Description:
 
 
 @click.command()
-@click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL")
+@click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL|SAMPLES")
 @click.option("--json", "as_json", is_flag=True, help="Print one object of JSON, for programs.")
 def info(store: Place, as_json: bool) -> None:
-    """Describe a model, a Gram store or a feature store.
+    """Describe a model, a Gram store, a feature store, or a file of samples.
 
-    Stores may be incomplete.
+    Stores may be incomplete. Of samples only the first rows are read.
     """
-    if store.is_file():
-        described = _file(store)
-    elif is_of_features(store):
-        described = _features(store)
-    else:
-        described = _gram(store)
+    described = _described(store)
     if as_json:
         described.show_json()
     else:
         described.show()
+
+
+def _described(path: Place) -> Description:
+    if is_of_features(path):
+        return _features(path)
+    if (path / TABLES[0]).exists():
+        raise InputError(
+            f"{path} holds the results of dhsk cv: dhsk report {path} makes their page, and "
+            f"{path / TABLES[0]} has all numbers"
+        )
+    try:
+        return _file(path) if path.is_file() else _gram(path)
+    except (InputError, StoreError):
+        found = _samples(path)
+        if found is None:
+            raise
+    return found
+
+
+def _samples(path: Place) -> Description | None:
+    """Describe samples; None for stores, models and what is not there."""
+    try:
+        origin = Origin.of(str(path))
+    except InputError:
+        return None
+    if origin.is_folder or (origin.is_text_folder and not _has_texts(origin)):
+        return None
+    found = samples_file(origin)
+    if found is None:
+        return None
+    size = size_of(origin.path) if origin.path.is_file() else None
+    rows = [*found.rows, *([] if size is None else [("on disk", format_bytes(size))])]
+    facts = {"kind": "samples", "path": path, "bytes": size, **found.facts}
+    return Description(f"samples {path}: {found.words}", rows, found.following, facts)
+
+
+def _has_texts(origin: Origin) -> bool:
+    try:
+        return bool(open_text_folder(origin).files)
+    except InputError:
+        return False
 
 
 def _gram(path: Place) -> Description:
@@ -189,10 +230,11 @@ def _fitted(path: Place, state: FittedState) -> Description:
     arrays = {name: value.shape for name, value in state.arrays.items()}
     given = [f"{k}={v!r}" for k, v in state.parameters.items() if not isinstance(v, Kernel | None)]
     rows = [
-        *([] if row_map is None else [("kernel", row_map.kernel.label)]),
+        *([] if row_map is None else [("kernel", kernel_words(row_map.kernel))]),
         (
             "samples",
-            f"dim {state.n_features:,}" + (f", map {row_map.sphere_map}" if row_map else ""),
+            f"{state.n_features:,} features"
+            + (f", {map_words(row_map.sphere_map)}" if row_map else ""),
         ),
         *([] if names is None else [("features", _listed(names))]),
         *([("found", ", ".join(f"{k}={_word(v)}" for k, v in numbers.items()))] if numbers else []),

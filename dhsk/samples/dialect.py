@@ -8,6 +8,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from threading import Lock
 from typing import Final
 
 LOOKED_AT: Final = 20
@@ -15,6 +16,11 @@ LOOKED_AT: Final = 20
 
 MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Spellings of an absent value, in lower case."""
+
+LONGEST: Final = 2**27
+"""Largest number of characters of a field, such as a text; Python's csv has 131,072 by default."""
+
+_LIMIT: Final = Lock()
 
 _DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
 
@@ -46,9 +52,21 @@ def records_of(
 ) -> Iterator[list[str]]:
     """Parse lines; blanks after a delimiter are skipped, so that a quote may follow them.
 
-    With `strict`, a quotation mark that does not enclose a whole field is a `csv.Error`.
+    With `strict`, a quotation mark that does not enclose a whole field is a `csv.Error`. Fields may
+    have up to `LONGEST` characters; the limit of Python's csv, which is that of the process, is
+    raised only while a record is parsed.
     """
-    yield from csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
+    while True:
+        with _LIMIT:  # another thread would restore it, or keep the raised one for the former
+            before = csv.field_size_limit(LONGEST)
+            try:
+                record = next(reader, None)
+            finally:
+                csv.field_size_limit(before)
+        if record is None:
+            return
+        yield record
 
 
 # Delimiters

@@ -5,7 +5,6 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,11 +17,11 @@ from dhsk.samples.dialect import is_number
 from dhsk.samples.paths import JSONL, TABLES, TEXT_FILES, Origin
 from dhsk.samples.table import listed_names, read_columns, read_records, shown
 
+LABEL_FIELD: Final = "label"
+"""Field of the labels in lines of JSON if none is named."""
+
 TEXT_FIELD: Final = "text"
 """Field or column of the texts if none is named."""
-
-_LONGEST: Final = 2**27
-"""Largest number of characters of a text in a table; Python's csv has 131,072 by default."""
 
 
 class Documents(ABC):
@@ -94,7 +93,7 @@ class JsonLines(Documents):
 
 def open_json_lines(origin: Origin, id_field: str | None) -> JsonLines:
     """Texts of a JSON Lines file: the field of the key, by default "text"."""
-    first = next((record for _, record in _json_records(origin)), None)
+    first = next((record for _, record in json_records(origin)), None)
     if first is None:
         raise InputError(f"{origin.path} is empty: it has no lines")
     for name in (origin.key or TEXT_FIELD, id_field):
@@ -113,27 +112,28 @@ def usual_id(names: Sequence[str]) -> str | None:
 
 def json_values(origin: Origin, field: str) -> Iterator[Any]:
     """Yield the values of a field; InputError for a line without it."""
-    for row, record in _json_records(origin):
+    for row, record in json_records(origin):
         if field not in record:
             _refuse_field(origin, row, field, record)
         yield record[field]
 
 
 def json_labels(origin: Origin) -> NDArray[Any]:
-    """Labels in the field of the key, as Python objects, (n_samples,)."""
+    """Labels in the field of the key, by default "label", as Python objects, (n_samples,)."""
     if origin.key is None:
-        first = next((record for _, record in _json_records(origin)), {})
-        raise InputError(
-            f"{origin.path} has several fields: name the one that holds the labels as "
-            f"{origin.path}:FIELD ({listed_names(list(first))})"
-        )
-    values = list(json_values(origin, origin.key))
+        first = next((record for _, record in json_records(origin)), {})
+        if LABEL_FIELD not in first:
+            raise InputError(
+                f"{origin.path} has several fields: name the one that holds the labels as "
+                f"--labels {origin.path}:FIELD ({listed_names(list(first))})"
+            )
+    values = list(json_values(origin, origin.key or LABEL_FIELD))
     labels = np.empty(len(values), dtype=object)
     labels[:] = values
     return labels
 
 
-def _json_records(origin: Origin) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_records(origin: Origin) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number and the object of each line that is not blank."""
     with origin.reading(), origin.open_text() as text:
         lines = (line for line in text if not line.isspace())
@@ -200,41 +200,30 @@ class TextColumn(Documents):
 
     def _column(self, position: int) -> Iterator[str]:
         following = 0
-        with _long_fields():
-            try:
-                for row, record in enumerate(read_records(self.origin, self.skip, strict=True)):
-                    if len(record) != self.width:
-                        raise InputError(
-                            f"{self.place(row)} has {len(record)} fields, but the first row has "
-                            f"{self.width}: quote texts that contain the delimiter, as pandas' "
-                            "to_csv does, or give the texts as .jsonl"
-                        )
-                    yield record[position]
-                    following = row + 1
-            except InputError as error:
-                if isinstance(error.__cause__, csv.Error):
+        try:
+            for row, record in enumerate(read_records(self.origin, self.skip, strict=True)):
+                if len(record) != self.width:
                     raise InputError(
-                        f"{self.place(following)} has a quotation mark that does not enclose a "
-                        f"whole field ({error.__cause__}): quote such texts, as pandas' to_csv "
-                        "does, or give the texts as .jsonl"
-                    ) from error
-                raise
-
-
-@contextmanager
-def _long_fields() -> Iterator[None]:
-    before = csv.field_size_limit(_LONGEST)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+                        f"{self.place(row)} has {len(record)} fields, but the first row has "
+                        f"{self.width}: quote texts that contain the delimiter, as pandas' "
+                        "to_csv does, or give the texts as .jsonl"
+                    )
+                yield record[position]
+                following = row + 1
+        except InputError as error:
+            if isinstance(error.__cause__, csv.Error):
+                raise InputError(
+                    f"{self.place(following)} has a quotation mark that does not enclose a "
+                    f"whole field ({error.__cause__}): quote such texts, as pandas' to_csv "
+                    "does, or give the texts as .jsonl"
+                ) from error
+            raise
 
 
 def open_text_column(origin: Origin, header: bool | None, id_column: str | None) -> TextColumn:
     """Texts of a table: the column of the key, by default "text"."""
     name = origin.key or TEXT_FIELD
-    with _long_fields():
-        columns = read_columns(origin, header)
+    columns = read_columns(origin, header)
     position = columns.position(name, origin.path)
     if id_column is None and columns.has_header:
         id_column = usual_id([own for own in columns.names if own != name])

@@ -49,7 +49,7 @@ def read_labels(
         - `.txt`: one label per line;
         - `.h5ad` and zarr folders: the array `PART`, of AnnData `obs/COLUMN`;
         - `.csv`, `.tsv`, `.parquet`, `.feather`: the column `PART` (by default the only one);
-        - `.jsonl`: the field `PART`;
+        - `.jsonl`: the field `PART` (by default `label`);
         - a folder of text files: the subfolder of each, as in scikit-learn's `load_files`;
         - `.svm`, `.svmlight`, `.libsvm`: the labels that begin its lines;
         - `.fasta`, `.fastq` and their like: the description in each header, all after its first
@@ -245,7 +245,7 @@ def _read_column(origin: Origin, n_samples: int, header: bool | None) -> list[st
     if len(first) > 1:
         raise InputError(
             f"{origin.path} has {len(first)} columns: name the one that holds the labels as "
-            f"{origin.path}:NAME ({listed_names(read_columns(origin, header).names)})"
+            f"--labels {origin.path}:NAME ({listed_names(read_columns(origin, header).names)})"
         )
     column = _fields(origin, 0)
     if header is not None:

@@ -332,7 +332,8 @@ def test_products_in_float32(run: Any, samples: Any) -> None:
     code, _, err = run("gram", "x.npy", "--out", "h", "--product-dtype", "float32",
                        "--kernel", "polynomial")  # fmt: skip
     assert (code, "takes no float32" in err) == (BAD_INPUT, True)
-    assert "(float32)" in run("plan", "x.npy", "--product-dtype", "float32", cluster=False)[1]
+    words = ("plan", "x.npy", "--product-dtype", "float32", "--verbose")
+    assert "(float32)" in run(*words, cluster=False)[1]
 
 
 def test_gram_that_does_not_fit(run: Any, samples: Any) -> None:

@@ -28,7 +28,7 @@ def test_an_edge_list_becomes_a_store(gram: Any, run: Any, cv: Any) -> None:
     own = dhsk.graph_gram("edges.tsv", "exponential", beta=0.2, laplacian=True)
     assert (dhsk.open_gram("g")[:, :] == own[:, :]).all()
     words = " ".join(run("info", "g")[1].split())
-    assert "graph 12 nodes, similarity of 60 entries, fingerprint" in words
+    assert "graph 12 nodes, similarity of 60 entries, hash" in words
     assert "nodes 0, 1, 2, 3, 4, ... (12)" in words
     assert json.loads(run("info", "--json", "g")[1])["graph"]["highest"] >= 0.0
     Path("y.txt").write_text("a\n" * 6 + "b\n" * 6)

@@ -76,7 +76,9 @@ def test_a_plan_is_json(run: Any, samples: Any) -> None:
     assert (exact["rank"], low["rank"]) == (None, 20)
     assert exact["model"]["bytes"] > 80 * 80 * 8
     assert "refused" in exact or 0 < exact["model_seconds"][1] < exact["grid_seconds"][1]
-    assert found["next"] == ["dhsk gram x.npy --out STORE"]
+    assert found["next"] == [
+        "dhsk cv x.npy --labels y.txt --out DIR", "dhsk gram x.npy --out STORE"
+    ]  # fmt: skip
     code, out, err = run("plan", "--n", 10**6, "--dim", 10, "--memory", "1MB", "--json")
     assert (code, json.loads(out)["gram"]["fits"]) == (TOO_BIG, False)
 
@@ -116,7 +118,7 @@ def test_a_model_is_described(run: Any, samples: Any, rank: int | None) -> None:
         assert f"{counts.sum()} of 80 training samples" in out
     else:
         assert (found["landmarks"], found["rank"]) == (10, 10)
-        assert "10, 10 features, trace error" in out
+        assert "10, and 10 features that miss " in out
 
 
 def test_json_has_no_nan() -> None:

@@ -218,7 +218,12 @@ def test_a_fitted_estimator_is_described_and_tested(X: Any, tmp_path: Path, run:
     dhsk.HeatKernelRidge(0.5).fit(X, X[:, 0]).save(path)
     code, out, _ = run("info", path)
     assert code == 0
-    for words in ("fitted HeatKernelRidge", "dim 12, map hyperspherical", "alpha=0.5", "rank=0"):
+    for words in (
+        "fitted HeatKernelRidge",
+        "12 features, map hyperspherical",
+        "alpha=0.5",
+        "rank=0",
+    ):
         assert words in out
     assert f"dhsk.HeatKernelRidge.load('{path}')" in out.replace("\n", "")
     facts = json.loads(run("info", path, "--json")[1])

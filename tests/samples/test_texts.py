@@ -16,6 +16,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 import dhsk
 from dhsk.errors import InputError
 from dhsk.samples import texts as texts_module
+from dhsk.samples.documents import open_text_column
+from dhsk.samples.paths import Origin
 from dhsk.samples.texts import EntryFile
 
 WORDS = [
@@ -205,6 +207,31 @@ def test_long_texts_of_a_table_are_read(tmp_path: Path) -> None:
     (block,) = dhsk.open_samples(f"{file}:text").blocks(10)
     assert block.toarray().tolist() == [[1, 0], [0, 100_000]]
     assert csv.field_size_limit() == before
+
+
+def test_long_texts_do_not_raise_the_limit_of_others(tmp_path: Path) -> None:
+    """While a table is read, other users of csv keep theirs; its labels are read beside it."""
+    before = csv.field_size_limit()
+    file = tmp_path / "x.csv"
+    file.write_text("id,text,y\n" + "".join(f"{n},{'beta ' * 30_000},{n}\n" for n in range(3)))
+    documents = open_text_column(Origin.of(f"{file}:text"), None, None)
+    ids, texts = documents.ids(), documents.texts()
+    assert ids is not None
+    assert (next(ids), len(next(texts)), csv.field_size_limit()) == ("0", 150_000, before)
+    ids.close()  # type: ignore[attr-defined]
+    assert [len(text) for text in texts] == [150_000] * 2
+    assert dhsk.read_labels(f"{file}:y", 3).tolist() == [0, 1, 2]
+    assert csv.field_size_limit() == before
+
+
+def test_labels_of_lines_of_json_have_a_usual_name(tmp_path: Path) -> None:
+    """The field "label"; without it, or another, a sentence names the fields."""
+    file = tmp_path / "x.jsonl"
+    file.write_text('{"text": "a", "label": "u"}\n{"text": "b", "label": "v"}\n')
+    assert dhsk.read_labels(file, 2).tolist() == ["u", "v"]
+    file.write_text('{"text": "a", "kind": "u"}\n{"text": "b", "kind": "v"}\n')
+    with pytest.raises(InputError, match=r"as --labels .*x.jsonl:FIELD \(text, kind\)"):
+        dhsk.read_labels(file, 2)
 
 
 def test_the_file_of_counts_ends_with_the_samples() -> None:
