@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeAlias
 
-from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.progress import OnProgress, PassReport, Progress, ignore, passes_reported
 from dhsk.verbosity import Verbosity, verbosity
 
 Show: TypeAlias = OnProgress | bool | None
@@ -25,6 +25,13 @@ def shown(progress: Show) -> Iterator[OnProgress]:
             yield show
     else:
         yield progress or ignore
+
+
+@contextmanager
+def passes_shown(progress: Show) -> Iterator[PassReport]:
+    """Show the passes over a matrix that are made here; see `PassReport`."""
+    with shown(progress) as report, passes_reported(report) as passes:
+        yield passes
 
 
 @contextmanager

@@ -23,8 +23,9 @@ MOST_LINES_OF_A_FUNCTION = 60
 
 MOST_PARAMETERS = 7
 
-MANY_PARAMETERS = 15
-"""Functions that may have more parameters."""
+MANY_PARAMETERS = 8
+"""Functions that may have more parameters, besides constructors of estimators: scikit-learn reads
+theirs from the signature."""
 
 
 def order() -> list[str]:
@@ -176,7 +177,9 @@ def test_few_functions_have_many_parameters() -> None:
     many = [
         f"{module}.{node.name}"
         for module, node in definitions()
-        if not isinstance(node, ast.ClassDef) and parameters_of(node) > MOST_PARAMETERS
+        if not isinstance(node, ast.ClassDef)
+        and parameters_of(node) > MOST_PARAMETERS
+        and (module.partition(".")[0], node.name) != ("estimators", "__init__")
     ]
     assert len(many) <= MANY_PARAMETERS, many
 

@@ -22,6 +22,7 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel
 from dhsk.kernels.base import positive_parameter
 from dhsk.models.predict import Predictor
+from dhsk.progress import passes_of_call
 from dhsk.samples import (
     Samples,
     ZeroRows,
@@ -146,7 +147,8 @@ class HeatEstimator(SavedEstimator):
         row_map = self._row_map(samples)
         self._keep_map(row_map)
         with in_scikit_words(self):
-            rows = row_map.all_of(samples, own_room(self._bytes()))
+            room = own_room(self._bytes())
+            rows = row_map.all_of(samples, room, passes_of_call().report)
         row_map.warn(samples)
         return rows
 

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
+from dhsk.bars import Show, shown
 from dhsk.errors import InputError, InputWarning
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
@@ -26,7 +27,7 @@ from dhsk.models.files import load_model, read_by_other, save_model
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.problem import Problem, sample_factors
 from dhsk.objects.places import Place, parse_place, scratch_in
-from dhsk.progress import OnProgress, ignore
+from dhsk.progress import OnProgress
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.weighted import (
     TFIDF,
@@ -66,7 +67,14 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     def _doubt(self, model: Model, sample_weights: Floats) -> str | None:
         """Why a model may be of no use, in a sentence."""
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        progress: Show = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -77,6 +85,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             Labels, (N,), of at least two classes.
         sample_weight
             Factors of C, (N,), at least 0; samples of weight 0 are not used.
+        progress
+            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
@@ -93,8 +103,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         self._check()
         X, y = self._validated(X, y=y)
         weights = sample_factors(sample_weight, X.shape[0])
-        with in_scikit_words(self):
-            return self._fit(self._samples(X), np.asarray(y), weights, ignore)
+        with in_scikit_words(self), shown(progress) as report:
+            return self._fit(self._samples(X), np.asarray(y), weights, report)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted label of each sample, (N,).

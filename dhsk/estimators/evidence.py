@@ -19,6 +19,7 @@ from dhsk.kernels import HeatKernel, Kernel
 from dhsk.kernels.heat import time_at_scale
 from dhsk.models.gram_source import GramSource
 from dhsk.nystrom.preconditioner import landmarks_for
+from dhsk.progress import Progress, passes_of_call
 from dhsk.solvers.likelihood import (
     Likelihood,
     Probes,
@@ -85,6 +86,11 @@ class EvidenceSettings:
     memory: int | None
     entries: Checkpoint
     """Products of the matrix."""
+
+    @property
+    def fits_any(self) -> bool:
+        """Whether likelihoods are compared."""
+        return self.fits_time or self.fits_noise
 
     @property
     def solving(self) -> dict[str, Any]:
@@ -168,11 +174,14 @@ class Evidence:
         """Compute the likelihood, at its maximum in what is fitted."""
         free = np.array([self.settings.fits_time, self.settings.fits_noise])
         # With one BLAS thread bits do not depend on the number of cores; a factorisation needs all.
-        with nullcontext() if self.solver == "cholesky" else computing():
+        dense = self.solver == "cholesky"
+        with nullcontext() if dense else computing():
             if free.any():
                 self._maximise(free)
             else:
                 self.best = self._at(self.kernel, self.noise)
+        if dense:
+            passes_of_call().report(Progress("likelihoods", self.count, self.count))
         self.settings.entries.remove()
 
     def _maximise(self, free: Any) -> None:
@@ -213,10 +222,15 @@ class Evidence:
 
     def _at(self, kernel: Kernel, noise: float) -> Likelihood:
         """Likelihood at a kernel and a noise."""
-        dense = self.solver == "cholesky"
+        dense, told = self.solver == "cholesky", passes_of_call()
+        told.solve = f"likelihood {self.count + 1}"
         found = self._exact(kernel, noise) if dense else self._estimate(kernel, noise)
         self.count += 1
         self.passes += found.passes
+        if dense:
+            most = max(self.count, _MOST_ITERATIONS if self.settings.fits_any else 1)
+            words = f"log likelihood {found.value:,.1f}, noise {noise:.3g}"
+            told.report(Progress("likelihoods", self.count, most, words))
         return found
 
     def _exact(self, kernel: Kernel, noise: float) -> Likelihood:

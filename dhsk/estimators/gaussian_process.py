@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
+from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.estimators.evidence import (
     Evidence,
@@ -195,7 +196,7 @@ class HeatGaussianProcessRegressor(
         self.journal = journal
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, progress: Show = None) -> Self:
         """Fit to samples.
 
         Parameters
@@ -204,6 +205,8 @@ class HeatGaussianProcessRegressor(
             Samples by row, (N, dim), dense or sparse.
         y
             Targets, (N,) or (N, k), which share time and noise.
+        progress
+            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
@@ -221,14 +224,14 @@ class HeatGaussianProcessRegressor(
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
         targets = np.asarray(y, dtype=np.float64)
         columns = self._normalised(targets.reshape(len(targets), -1))
-        self._rows = self._map_to_fit(X)
-        with self.client.as_current() if self.client else nullcontext():
+        with passes_shown(progress), self.client.as_current() if self.client else nullcontext():
+            self._rows = self._map_to_fit(X)
             evidence = self._begun(X, columns)
             evidence.fit()
         self._take(evidence, targets.shape)
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Any, return_std: bool = False, *, progress: Show = None) -> Any:
         """Predict the mean of f, and its standard deviation.
 
         The iterative solver solves a system for each sample, in blocks that share passes over the
@@ -240,6 +243,8 @@ class HeatGaussianProcessRegressor(
             Samples by row, (M, dim), dense or sparse.
         return_std
             Whether standard deviations are returned too. They are those of f, without the noise.
+        progress
+            Function that is called with `Progress` events of standard deviations; True for bars.
 
         Returns
         -------
@@ -262,7 +267,8 @@ class HeatGaussianProcessRegressor(
         X = self._validated(X, reset=False)
         samples, row_map = self._samples(X), self._fitted_map.anew()
         rows = row_map.all_of(samples, own_room(self._bytes()))
-        deviation = np.sqrt(self._posterior.variances(rows))
+        with passes_shown(progress):
+            deviation = np.sqrt(self._posterior.variances(rows))
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
 
     @property

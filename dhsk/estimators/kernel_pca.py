@@ -8,6 +8,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
+from dhsk.bars import Show, passes_shown
 from dhsk.estimators.spectral import SpectralEstimator
 from dhsk.gram.spectra import warn_unless_converged
 from dhsk.gram.views import centred
@@ -142,7 +143,7 @@ class HeatKernelPCA(
         self.journal = journal
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Fit to samples.
 
         Parameters
@@ -151,6 +152,8 @@ class HeatKernelPCA(
             Samples by row, (N, dim), dense or sparse.
         y
             Ignored.
+        progress
+            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
@@ -169,14 +172,15 @@ class HeatKernelPCA(
         self._check("tol")
         X = self._validated(X)
         n = X.shape[0]
-        self._rows = self._map_to_fit(X)
         means = np.empty(n)
 
         def operator(_: object, products: Multiply) -> Multiply:
             means[:] = products(np.ones(n)) / n
             return lambda V: centred(products(centred(V)))
 
-        found = self._eigenpairs(X, self._rows, min(k, n), operator)
+        with passes_shown(progress):
+            self._rows = self._map_to_fit(X)
+            found = self._eigenpairs(X, self._rows, min(k, n), operator)
         warn_unless_converged(found)
         values = found.values
         self.eigenvalues_ = np.where(values > SMALLEST * max(values[0], 0.0), values, 0.0)
@@ -188,7 +192,7 @@ class HeatKernelPCA(
         self._offset = means @ self._coef
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+    def fit_transform(self, X: Any, y: Any = None, *, progress: Show = None) -> Floats:
         """Fit to samples, and return their scores, (N, k), from the eigenvectors.
 
         Parameters
@@ -197,8 +201,10 @@ class HeatKernelPCA(
             Samples by row, (N, dim), dense or sparse.
         y
             Ignored.
+        progress
+            As for `fit`.
         """
-        self.fit(X, y)
+        self.fit(X, y, progress=progress)
         scores: Floats = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
         return scores
 

@@ -30,6 +30,7 @@ from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
 from dhsk.nystrom.landmarks import require_room
 from dhsk.objects.places import Place, parse_place
+from dhsk.progress import OnProgress
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
 
@@ -160,7 +161,7 @@ class NystromFeatures(
         self.random_state = random_state
         self.tol = tol
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Choose landmarks and factor their matrix.
 
         Parameters
@@ -169,6 +170,8 @@ class NystromFeatures(
             Samples by row, (N, dim), dense or sparse; a Dask array is read into memory.
         y
             Ignored.
+        progress
+            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
@@ -183,15 +186,18 @@ class NystromFeatures(
             The landmarks and one block of samples need more memory than there is.
         """
         del y
-        self._approximate(X)
+        with shown(progress) as report:
+            self._approximate(X, report)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any] | da.Array:
+    def fit_transform(
+        self, X: Any, y: Any = None, *, progress: Show = None
+    ) -> NDArray[Any] | da.Array:
         """Fit to samples, and return their features.
 
         Parameters
         ----------
-        X, y
+        X, y, progress
             As for `fit`.
 
         Returns
@@ -205,7 +211,8 @@ class NystromFeatures(
             As `fit` and `transform`.
         """
         del y
-        made = self._approximate(X).values
+        with shown(progress) as report:
+            made = self._approximate(X, report).values
         return self._transform(X, warn=False) if made is None or isinstance(X, da.Array) else made
 
     def transform(self, X: Any) -> NDArray[Any] | da.Array:
@@ -320,7 +327,7 @@ class NystromFeatures(
         """Number of output features, under scikit-learn's name."""
         return self.n_components_
 
-    def _approximate(self, X: Any) -> Approximation:
+    def _approximate(self, X: Any, report: OnProgress) -> Approximation:
         """Fit, and return the approximation."""
         self._check()
         check_choice(self.n_components, self.selection, self.oversampling)
@@ -341,7 +348,9 @@ class NystromFeatures(
         row_map = self._row_map(samples)
         self._keep_map(row_map)
         with in_scikit_words(self):
-            found = approximate(samples, row_map, how, RunOptions(memory=self._bytes()))
+            found = approximate(
+                samples, row_map, how, RunOptions(memory=self._bytes(), report=report)
+            )
         row_map.warn(samples)
         self._landmarks, self.landmark_indices_ = found.landmarks, found.indices
         self.normalization_, self.trace_error_ = found.root, found.trace_error

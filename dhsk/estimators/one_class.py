@@ -5,11 +5,13 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
+from dhsk.bars import Show, passes_shown
 from dhsk.errors import BudgetError, InputError
 from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.renamed import former_attribute
@@ -132,7 +134,9 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         self.memory = memory
         self.indefinite = indefinite
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: Show = None
+    ) -> Self:
         """Fit to samples.
 
         Parameters
@@ -143,6 +147,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
             Ignored.
         sample_weight
             Upper bound on each sample's coefficient, (N,); None for 1.
+        progress
+            Function that is called with `Progress` events of the matrix; True for bars.
 
         Returns
         -------
@@ -163,12 +169,9 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         X = self._validated(X)
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
-        rows = self._map_to_fit(X)[used]
-        _check_fits(len(used), rows.dtype.itemsize, own_room(self._bytes()))
-        # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
-        self.unit_ = unit_for(self.kernel_, len(used), lambda chosen: rows[chosen])
-        kernel = kernel_in(self.kernel_, self.unit_)
-        K = RowsSource(rows, kernel).block(np.arange(len(used)))
+        with passes_shown(progress):
+            rows = self._map_to_fit(X)[used]
+            K = self._matrix(rows)
         found = solve_one_class(K, weights[used], self.nu, self.tol)
         inside = np.flatnonzero(found.coef)
         self.support_ = used[inside]
@@ -188,6 +191,14 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
                 stacklevel=2,
             )
         return self
+
+    def _matrix(self, rows: Rows) -> NDArray[Any]:
+        """Kernel matrix of mapped rows, padded."""
+        n = rows.shape[0]
+        _check_fits(n, rows.dtype.itemsize, own_room(self._bytes()))
+        # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
+        self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[chosen])
+        return RowsSource(rows, kernel_in(self.kernel_, self.unit_)).block(np.arange(n))
 
     def _row_map(self, samples: Samples) -> RowMap:
         row_map = super()._row_map(samples)

@@ -15,6 +15,7 @@ from dhsk.kernels import Kernel
 from dhsk.models.gram_source import GramSource
 from dhsk.models.sources import RowsSource
 from dhsk.nystrom.preconditioner import precondition_by
+from dhsk.progress import passes_of_call
 from dhsk.solvers.likelihood import NoisePreconditioner, SampledPreconditioner
 from dhsk.solvers.ridge import Means, solve_ridge
 from dhsk.solvers.sources import ArraySource, Source
@@ -94,9 +95,10 @@ class Posterior:
         """Variances of f at mapped samples, (M,)."""
         fitted, m = self.matrices.rows, rows.shape[0]
         room = own_room(self.memory) // (8 * _VECTORS * fitted.shape[0])
-        found = np.empty(m)
+        found, passes = np.empty(m), passes_of_call()
         for part in blocks(m, int(min(_AT_ONCE, max(1, room)))):
             own = rows[part]
+            passes.solve = f"samples {part.start:,} to {part.stop:,} of {m:,}"
             between = self.kernel.of_rows(fitted, own).astype(np.float64, copy=False)
             if self.cholesky is None:
                 explained = np.einsum("ij,ij->j", between, self._solved(between))

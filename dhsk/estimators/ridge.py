@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
+from dhsk.bars import Show, passes_shown
 from dhsk.estimators.regression import KernelRegression, Rank
 from dhsk.estimators.renamed import RENAMED, former_attribute, parameter
 from dhsk.execution.settings import one_blas_thread
@@ -145,7 +146,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         self.journal = journal
         self.max_passes = max_passes
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Show = None) -> Self:
         """Fit to samples.
 
         Parameters
@@ -156,6 +157,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
             Targets, (N,) or (N, k).
         sample_weight
             Weight of each sample's error, (N,), 1 by default.
+        progress
+            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
@@ -176,10 +179,11 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
         targets = np.asarray(y, dtype=np.float64)[used]
-        self._rows = rows = self._map_to_fit(X)[used]
         columns, shift = targets.reshape(len(targets), -1), float(self.alpha) / weights[used]
         # With one BLAS thread bits do not depend on the number of cores.
-        with computing(self.client) if self.client else one_blas_thread():
+        computed = computing(self.client) if self.client else one_blas_thread()
+        with passes_shown(progress), computed:
+            self._rows = rows = self._map_to_fit(X)[used]
             source = self._source(self._samples(X[used]), rows, self.kernel_)
             means = self._means(rows, self.kernel_, source, shift, columns, float(self.tol))
             solution = solve_ridge(

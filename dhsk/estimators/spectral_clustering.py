@@ -11,6 +11,7 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 
 from dhsk.arrays import Floats, Indices
+from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.estimators.spectral import SpectralEstimator
 from dhsk.execution.settings import one_blas_thread
@@ -152,7 +153,7 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         self.journal = journal
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Cluster samples.
 
         Parameters
@@ -161,6 +162,8 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
             Samples by row, (N, dim), dense or sparse.
         y
             Ignored.
+        progress
+            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
@@ -188,9 +191,10 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         n = X.shape[0]
         if k > n:
             raise InputError(f"n_clusters={k} is above the number of samples, n_samples={n}")
-        rows = self._map_to_fit(X)
         roots = np.empty(n)
-        found = self._eigenpairs(X, rows, k, partial(_laplacian, roots))
+        with passes_shown(progress):
+            rows = self._map_to_fit(X)
+            found = self._eigenpairs(X, rows, k, partial(_laplacian, roots))
         warn_unless_converged(found)
         self.eigenvalues_ = found.values
         self.embedding_ = found.vectors / roots[:, None]

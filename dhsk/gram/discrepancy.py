@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dhsk.arrays import Floats
+from dhsk.bars import Show, passes_shown
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.limits import own_room
 from dhsk.gram.features import FeatureGeometry
@@ -61,6 +62,7 @@ def maximum_mean_discrepancy(
     random_state: int = 0,
     *,
     memory: int | str | None = None,
+    progress: Show = None,
 ) -> MeanDiscrepancy:
     """Test whether two groups of samples have the same distribution.
 
@@ -81,6 +83,8 @@ def maximum_mean_discrepancy(
     memory
         Most bytes for the permutations, as a number or such as ``"2GB"``. None for a quarter of the
         free memory.
+    progress
+        Function that is called with a `Progress` after every group of tiles; True for bars.
 
     Returns
     -------
@@ -121,7 +125,8 @@ def maximum_mean_discrepancy(
     rng = np.random.default_rng(whole_parameter("random_state", random_state, 0))
     diagonal, least = matrix._exact_diagonal()[0], _at_once(len(first), count, memory)
     blocks = _bits_of_groupings(first, count, least, rng)
-    estimates = [_estimates(matrix, bits, diagonal) for bits in blocks]
+    with passes_shown(progress):
+        estimates = [_estimates(matrix, bits, diagonal) for bits in blocks]
     unbiased, biased = np.concatenate(estimates, axis=1)
     reached = unbiased >= unbiased[0] - TIE * np.abs(diagonal).mean()
     return MeanDiscrepancy(

@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from dhsk.arrays import Floats
+from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import MemoryNeed
@@ -29,6 +30,7 @@ def diffusion_map(
     tol: float = 1e-6,
     memory: int | str | None = None,
     journal: str | Place | None = None,
+    progress: Show = None,
 ) -> Floats:
     """Diffusion map: coordinates whose distances are diffusion distances.
 
@@ -50,7 +52,7 @@ def diffusion_map(
         Exponent of the density by which the kernel is divided: 0 for the normalised graph
         Laplacian, 0.5 for Fokker-Planck, 1 for the Laplace-Beltrami operator, which does not depend
         on how densely the samples lie.
-    tol, memory, journal
+    tol, memory, journal, progress
         As for `GramMatrix.eigh`.
 
     Returns
@@ -100,7 +102,8 @@ def diffusion_map(
         scale = (weights / roots)[:, None]
         return lambda V: scale * products(scale * V)
 
-    found = eigenpairs_of(G, k + 1, EigenOptions(tol, memory=memory, journal=journal), operator)
+    with passes_shown(progress):
+        found = eigenpairs_of(G, k + 1, EigenOptions(tol, memory=memory, journal=journal), operator)
     warn_unless_converged(found)
     stationary = roots / np.linalg.norm(roots)
     psi = found.vectors[:, 1:] / stationary[:, None]
@@ -128,6 +131,7 @@ def mercer_map(
     tol: float = 1e-6,
     memory: int | str | None = None,
     journal: str | Place | None = None,
+    progress: Show = None,
 ) -> Floats:
     """Mercer kernel map: eigenvectors times the square roots of their eigenvalues.
 
@@ -141,7 +145,7 @@ def mercer_map(
         Symmetric `GramMatrix` or view.
     n_components
         Number of coordinates, at most N.
-    tol, memory, journal
+    tol, memory, journal, progress
         As for `GramMatrix.eigh`.
 
     Returns
@@ -169,7 +173,8 @@ def mercer_map(
     True
     """
     k = whole_parameter("n_components", n_components, 1)
-    found = eigenpairs_of(G, k, EigenOptions(tol, memory=memory, journal=journal))
+    with passes_shown(progress):
+        found = eigenpairs_of(G, k, EigenOptions(tol, memory=memory, journal=journal))
     warn_unless_converged(found)
     coordinates: Floats = found.vectors * np.sqrt(np.maximum(found.values, 0.0))
     return coordinates

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Indices
+from dhsk.bars import Show, passes_shown
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
 from dhsk.gram.alignment import alignment
@@ -77,8 +78,13 @@ class FeatureGeometry(TiledMatrix):
             distances2[np.equal.outer(*chosen)] = 0.0
         return np.sqrt(distances2)
 
-    def mean_norm2(self) -> float:
+    def mean_norm2(self, *, progress: Show = None) -> float:
         """Squared norm of the mean of the features: the mean of all entries.
+
+        Parameters
+        ----------
+        progress
+            Function that is called with a `Progress` after every group of tiles; True for bars.
 
         Returns
         -------
@@ -97,10 +103,16 @@ class FeatureGeometry(TiledMatrix):
         >>> round(dhsk.compute_gram(X, "linear").mean_norm2(), 4), round(6.4**2 + 3.05**2, 4)
         (50.2625, 50.2625)
         """
-        return float(self._square("asked for the norm of its mean").mean())
+        with passes_shown(progress):
+            return float(self._square("asked for the norm of its mean").mean())
 
-    def total_variance(self) -> float:
+    def total_variance(self, *, progress: Show = None) -> float:
         """Mean squared distance of the features from their mean.
+
+        Parameters
+        ----------
+        progress
+            Function that is called with a `Progress` after every group of tiles; True for bars.
 
         Returns
         -------
@@ -120,9 +132,10 @@ class FeatureGeometry(TiledMatrix):
         0.2525
         """
         self._square("asked for its variance")
-        return float((self._exact_diagonal()[0] - self._row_means).mean())
+        with passes_shown(progress):
+            return float((self._exact_diagonal()[0] - self._row_means).mean())
 
-    def neighbors(self, k: int) -> tuple[Indices, Floats]:
+    def neighbors(self, k: int, *, progress: Show = None) -> tuple[Indices, Floats]:
         """Nearest other samples of each sample, by the distance of their features.
 
         One pass over the matrix finds those of all rows, with memory for O(N k) numbers. Of a
@@ -132,6 +145,8 @@ class FeatureGeometry(TiledMatrix):
         ----------
         k
             Number of neighbours.
+        progress
+            Function that is called with a `Progress` after every group of tiles; True for bars.
 
         Returns
         -------
@@ -154,11 +169,16 @@ class FeatureGeometry(TiledMatrix):
         if whole_parameter("k", k, 1) > most:
             raise InputError(f"k must be at most {most}, the samples to choose from, but it is {k}")
         matrix = self._translated()
-        found = nearest(matrix.source, matrix.tiling, matrix._sides, int(k), self.dtype)
+        with passes_shown(progress):
+            found = nearest(matrix.source, matrix.tiling, matrix._sides, int(k), self.dtype)
         return found[1], found[0]
 
     def neighbors_graph(
-        self, k: int, mode: Literal["connectivity", "distance"] = "connectivity"
+        self,
+        k: int,
+        mode: Literal["connectivity", "distance"] = "connectivity",
+        *,
+        progress: Show = None,
     ) -> "csr_array[Any, tuple[int, int]]":
         """Graph of the nearest neighbours, as scikit-learn's `kneighbors_graph`.
 
@@ -168,6 +188,8 @@ class FeatureGeometry(TiledMatrix):
             Number of neighbours of each sample.
         mode
             Whether edges have weight 1 or the distance.
+        progress
+            As for `neighbors`.
 
         Returns
         -------
@@ -185,12 +207,12 @@ class FeatureGeometry(TiledMatrix):
         """
         if mode not in ("connectivity", "distance"):
             raise InputError(f"mode must be 'connectivity' or 'distance', but it is {mode!r}")
-        indices, distances = self.neighbors(k)
+        indices, distances = self.neighbors(k, progress=progress)
         data = distances if mode == "distance" else np.ones_like(distances)
         starts = np.arange(len(indices) + 1) * indices.shape[1]
         return csr_array((data.ravel(), indices.ravel(), starts), shape=self.shape)
 
-    def alignment(self, y: ArrayLike) -> float:
+    def alignment(self, y: ArrayLike, *, progress: Show = None) -> float:
         """Centred alignment of the kernel with labels.
 
         It is the cosine of the angle between the centred matrix and the centred matrix Y Y' of the
@@ -202,6 +224,8 @@ class FeatureGeometry(TiledMatrix):
         y
             Labels, (N,): classes, or floats that are not all whole numbers, as in a regression; or
             features of the labels, (N, columns).
+        progress
+            Function that is called with a `Progress` after every group of tiles; True for bars.
 
         Returns
         -------
@@ -231,7 +255,8 @@ class FeatureGeometry(TiledMatrix):
         0.508
         """
         matrix = self._square("aligned with labels")._translated()
-        return alignment(matrix.source, matrix.tiling, y)
+        with passes_shown(progress):
+            return alignment(matrix.source, matrix.tiling, y)
 
     # What operations need of a matrix
 

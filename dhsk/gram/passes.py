@@ -1,6 +1,7 @@
 """Passes over all tiles of a matrix, on the workers of a client or threads of this process."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from dhsk.execution.workers import current_executor
 from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, SourceOfTiles, extent, within
+from dhsk.progress import passes_of_call
 
 _Partial = list[tuple[slice, NDArray[Any]]]
 
@@ -52,13 +54,19 @@ def over_groups(
         Results in the order of the groups on all executors, so that sums of them have the same
         bits everywhere.
     """
+    groups = grouped(tiling.tiles(), LARGEST_GROUP)
 
     def tasks() -> Iterator[tuple[Any, ...]]:
-        for group in grouped(tiling.tiles(), LARGEST_GROUP):
+        for group in groups:
             rows, cols = extent(tiling, group)
             yield source.part(rows, cols), tiling, group, *arguments(group, rows, cols)
 
-    yield from _run(function, tasks())
+    passes, done = passes_of_call(), 0
+    with closing(_run(function, tasks())) as results:
+        for group, result in zip(groups, results, strict=True):
+            yield result
+            done += len(group)
+            passes.part(done, tiling.n_tiles)
 
 
 def multiply(
@@ -144,7 +152,9 @@ def _add_transposed(into: NDArray[Any], tile: NDArray[Any], V: NDArray[Any]) -> 
         into += strip.T @ V[part]
 
 
-def _run(function: Callable[..., Result], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+def _run(
+    function: Callable[..., Result], tasks: Iterable[tuple[Any, ...]]
+) -> Generator[Result, None, None]:
     """Results in the order of the tasks, so that sums do not depend on timing."""
     with current_executor() as executor:
         yield from executor.run(function, tasks, ordered=True)

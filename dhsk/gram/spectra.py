@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dhsk.arrays import Floats
+from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.execution.memory import MemoryNeed
 from dhsk.gram.many_passes import many_products
@@ -55,6 +56,7 @@ class Spectra(TiledMatrix):
         max_passes: int = MAX_PASSES,
         memory: int | str | None = None,
         journal: str | Place | None = None,
+        progress: Show = None,
     ) -> tuple[Floats, Floats, Floats]:
         """Compute the k largest eigenvalues with their eigenvectors, in few passes.
 
@@ -80,6 +82,8 @@ class Spectra(TiledMatrix):
         journal
             Folder or ``s3://`` prefix for a checkpoint of every pass. The same call resumes after
             an interruption, with the same bits; remove the folder when the result is saved.
+        progress
+            Function that is called with `Progress` events of passes and residuals; True for bars.
 
         Returns
         -------
@@ -119,7 +123,8 @@ class Spectra(TiledMatrix):
         (array([54.37, 52.86, 45.62]), (1797, 3), True)
         """
         seed = whole_parameter("seed", seed, 0)
-        found = eigenpairs_of(self, k, EigenOptions(tol, seed, max_passes, memory, journal))
+        with passes_shown(progress):
+            found = eigenpairs_of(self, k, EigenOptions(tol, seed, max_passes, memory, journal))
         warn_unless_converged(found)
         return found.values, found.vectors, found.residuals
 

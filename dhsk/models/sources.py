@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
@@ -17,6 +18,7 @@ from dhsk.gram.memory import product_bytes
 from dhsk.gram.row_map import mapped_bytes
 from dhsk.kernels import Kernel
 from dhsk.kernels.duplicates import are_distinct
+from dhsk.progress import passes_of_call
 from dhsk.samples import Samples
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import (
@@ -83,12 +85,15 @@ class RowsSource:
 
     def product(self, V: Floats) -> Floats:
         """Product with V."""
-        out = np.zeros((self.n, V.shape[1]))
-        tasks = ((i, j, V) for i, j in self._pairs(self.n))
-        for i, j, above, below in self._executor.run(self._products, tasks, ordered=True):
+        out, passes = np.zeros((self.n, V.shape[1])), passes_of_call()
+        pairs = list(self._pairs(self.n))
+        tasks = ((i, j, V) for i, j in pairs)
+        found = self._executor.run(self._products, tasks, ordered=True)
+        for done, (i, j, above, below) in enumerate(found, 1):
             out[i] += above
             if below is not None:
                 out[j] += below
+            passes.part(done, len(pairs))
         return out
 
     def _products(
@@ -145,8 +150,12 @@ class RowsSource:
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
         """Blocks on and above the diagonal, in the same order on any number of threads."""
-        pairs = ((rows, i, rows, j) for i, j in self._pairs(rows.shape[0]))
-        yield from self._executor.run(self._values, pairs, ordered=True)
+        pairs, passes = list(self._pairs(rows.shape[0])), passes_of_call()
+        tasks = ((rows, i, rows, j) for i, j in pairs)
+        with closing(self._executor.run(self._values, tasks, ordered=True)) as found:
+            for done, block in enumerate(found, 1):
+                yield block
+                passes.part(done, len(pairs))
 
     def _pairs(self, n: int) -> Iterator[tuple[slice, slice]]:
         """Blocks on and above the diagonal of a matrix of n samples."""

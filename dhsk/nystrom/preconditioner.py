@@ -16,6 +16,7 @@ from dhsk.kernels import Kernel
 from dhsk.nystrom.cholesky import InMemoryFactor
 from dhsk.nystrom.landmarks import RandomPivots
 from dhsk.nystrom.placed import in_memory
+from dhsk.progress import passes_of_call
 
 LEAST_SAMPLES: Final = 1000
 """Fewest samples for which a rank is chosen: below, all passes take milliseconds."""
@@ -223,5 +224,5 @@ def _chosen(
     with one_blas_thread():
         factor = InMemoryFactor(placed, min(rank, placed.n))
         pivots = RandomPivots(placed, factor, diagonal, rank, np.random.default_rng(0), tol)
-        chosen = pivots.choose().pivots
+        chosen = pivots.choose(report=passes_of_call().report).pivots
     return (factor, chosen) if len(chosen) else None

@@ -8,6 +8,7 @@ import numpy as np
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
+from dhsk.progress import passes_of_call
 
 Multiply: TypeAlias = Callable[[Floats], Floats]
 """Product of a symmetric matrix with a block of vectors, (N, b) float64."""
@@ -128,17 +129,22 @@ def leading_eigenpairs(
         values, vectors = _whole(multiply(np.eye(n)), k)
         return _certified(multiply, values, vectors, passes=2, tol=tol)
     space = _Space(n, k, blocks, seed)
-    passes, reached = 0, np.inf
+    passes, reached, told = 0, np.inf, passes_of_call()
+    told.begin(max_passes, tol)
     while True:
         while passes < max_passes - 1:
             space.extend(multiply)
             passes += 1
-            if space.estimate() <= _ESTIMATE * tol:
+            estimate = space.estimate()
+            told.passed(passes, estimate)
+            if estimate <= _ESTIMATE * tol:
                 break
         passes += 1
         found = _certified(multiply, *space.leading(), passes=passes, tol=tol)
+        told.passed(passes, float(found.residuals.max()))
         stalled = space.exhausted or found.residuals.max() > reached / 2
         if found.converged or stalled or passes >= max_passes - 1:
+            told.end()
             return found
         reached = found.residuals.max()
 

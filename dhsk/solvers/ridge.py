@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.kernels.base import positive_parameter, whole_parameter
-from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.progress import passes_of_call
 from dhsk.solvers.conjugate_gradients import (
     ConjugateGradients,
     Preconditioner,
@@ -75,7 +75,6 @@ def solve_ridge(
     *,
     tol: float,
     max_passes: int,
-    progress: OnProgress | None = None,
     means: Means | None = None,
 ) -> RidgeSolution:
     """Solve (K + D) B = Y; each pass over K serves all columns of Y that have not converged.
@@ -96,8 +95,6 @@ def solve_ridge(
         Tolerance of the relative residual.
     max_passes
         Upper bound on the products with K, at least 2.
-    progress
-        Called with a `Progress` after every pass.
     means
         Preconditioner and checkpoint.
 
@@ -118,18 +115,14 @@ def solve_ridge(
     shift = _check_shapes(source, Y, np.asarray(alpha, dtype=np.float64))
     _, exponents = np.frexp(np.abs(Y).max(axis=0))  # scaled exactly, so that no square overflows
     means = means or Means()
-    report = progress or ignore
 
     def multiply(V: Floats) -> Floats:
-        product = source.product(V) + shift * V
-        report(Progress("passes", run.passes, max_passes))
-        return product
+        return source.product(V) + shift * V
 
     run = ConjugateGradients(multiply, np.ldexp(Y, -exponents), shift, means.preconditioner)
     means.checkpoint.resume(run)
     _descend(run, tol, max_passes, means.checkpoint)
     means.checkpoint.drop()
-    report(Progress("passes", run.passes, run.passes))
     residual = run.residual()
     coef = np.ldexp(run.B, exponents)
     record = LanczosRecord(run.steps)
@@ -140,16 +133,21 @@ def _descend(
     run: ConjugateGradients, tol: float, max_passes: int, checkpoint: SolveCheckpoint
 ) -> None:
     """Descend until recomputed residuals are at most tol; the last pass recomputes them."""
+    passes = passes_of_call()
+    passes.begin(max_passes, tol)
     while True:
         if run.recomputed:
             left = np.flatnonzero((run.residual() > tol) & ~run.indefinite)
             if not left.size or run.passes + 2 > max_passes or run.descents > _RESTARTS:
+                passes.end()
                 return
             run.start(left)
         while run.active.size and run.passes + 1 < max_passes:
             run.step(tol)
+            passes.passed(run.passes, float(run.residual().max()))
             checkpoint.keep(run)
         run.renew()
+        passes.passed(run.passes, float(run.residual().max()))
         checkpoint.keep(run)
 
 

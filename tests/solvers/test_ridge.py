@@ -10,7 +10,7 @@ import pytest
 import dhsk
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint
-from dhsk.progress import Progress
+from dhsk.progress import Progress, passes_reported
 from dhsk.solvers.conjugate_gradients import SolveCheckpoint
 from dhsk.solvers.ridge import Means, solve_ridge
 from dhsk.solvers.sources import ArraySource
@@ -160,12 +160,25 @@ def test_a_broken_matrix_is_not_converged(K: Any, rng: np.random.Generator) -> N
 
 
 def test_progress_ends(K: Any, rng: np.random.Generator) -> None:
-    """Every pass is reported, and in the end all are done."""
+    """Every pass is reported with its residual, and in the end all are done."""
     seen: list[Progress] = []
     Y = rng.normal(size=(150, 1))
-    found = solve_ridge(ArraySource(K), Y, 1.0, tol=1e-3, max_passes=50, progress=seen.append)
-    assert [event.done for event in seen[:-1]] == list(range(1, found.passes + 1))
-    assert seen[-1] == Progress("passes", found.passes, found.passes)
+    with passes_reported(seen.append):
+        found = solve_ridge(ArraySource(K), Y, 1.0, tol=1e-3, max_passes=50)
+    assert [event.done for event in seen[:-1]] == list(range(found.passes + 1))
+    assert seen[0] == Progress("passes", 0, 50)
+    residual = f"residual {found.residual[0]:.1e} of 1e-03"
+    assert seen[-1] == Progress("passes", found.passes, found.passes, residual)
+
+
+def test_progress_says_about_how_many_passes_there_are(K: Any, rng: np.random.Generator) -> None:
+    """From the second pass on, from how fast residuals have fallen."""
+    seen: list[Progress] = []
+    with passes_reported(seen.append):
+        found = solve_ridge(ArraySource(K), rng.normal(size=(150, 1)), 0.5, tol=1e-9, max_passes=99)
+    assert found.passes < 60
+    middle = seen[len(seen) // 2]
+    assert found.passes / 2 < middle.total < 2 * found.passes
 
 
 @pytest.mark.parametrize(

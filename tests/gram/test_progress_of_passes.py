@@ -1,0 +1,126 @@
+"""What calls that make passes over a matrix report, and that they say nothing unless asked."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dhsk
+from dhsk.progress import PassReport, Progress, passes_of_call, passes_reported
+from dhsk.solvers import eigenpairs
+
+N = 200
+
+ONE_PASS: dict[str, Callable[..., Any]] = {
+    "neighbors": lambda G, **p: G.neighbors(3, **p),
+    "neighbors_graph": lambda G, **p: G.neighbors_graph(3, **p),
+    "alignment": lambda G, **p: G.alignment(np.arange(N) % 2, **p),
+    "mean_norm2": lambda G, **p: G.mean_norm2(**p),
+    "total_variance": lambda G, **p: G.total_variance(**p),
+    "discrepancy": lambda G, **p: dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, 7, **p),
+}
+
+MANY: dict[str, Callable[..., Any]] = {
+    "eigh": lambda G, **p: G.eigh(2, **p),
+    "eigh of a view": lambda G, **p: G.centered().eigh(2, **p),
+    "diffusion_map": lambda G, **p: dhsk.diffusion_map(G, 2, **p),
+    "mercer_map": lambda G, **p: dhsk.mercer_map(G, 2, **p),
+}
+
+
+@pytest.fixture
+def G(counts: Any, monkeypatch: pytest.MonkeyPatch) -> dhsk.GramMatrix:
+    """A matrix of many tiles, computed on demand."""
+    monkeypatch.setattr(eigenpairs, "SMALL", 20)
+    return dhsk.compute_gram(counts(N, 6), dhsk.HeatKernel.at_scale(6, 0.5), tile=16)
+
+
+@pytest.mark.parametrize("name", ONE_PASS)
+def test_calls_of_one_pass_report_their_tiles(
+    name: str, G: dhsk.GramMatrix, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In ascending numbers up to all of them; the result is that of a silent call."""
+    seen: list[Progress] = []
+    np.testing.assert_equal(
+        str(ONE_PASS[name](G, progress=seen.append)), str(ONE_PASS[name](fresh(G)))
+    )
+    assert {event.stage for event in seen} == {"tiles"}
+    done = [event.done for event in seen]
+    assert done == sorted(set(done))
+    assert len(done) > 1
+    assert done[-1] == seen[-1].total == G.tiling.n_tiles
+    assert capfd.readouterr() == ("", "")
+
+
+def fresh(G: dhsk.GramMatrix) -> dhsk.GramMatrix:
+    """The same matrix without the means that it keeps."""
+    return G.with_kernel(G.kernel)
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_calls_of_many_passes_report_passes_and_residuals(
+    name: str, G: dhsk.GramMatrix, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of about how many, and how much of the next one is done; the end is the number of passes."""
+    seen: list[Progress] = []
+    found = MANY[name](G, progress=seen.append)
+    np.testing.assert_equal(found, MANY[name](G))
+    passes = [event for event in seen if event.stage == "passes"]
+    assert passes[0] == Progress("passes", 0, eigenpairs.MAX_PASSES)
+    assert passes[-1].done == passes[-1].total > 2
+    assert "of 1e-06" in passes[-1].detail
+    assert any("residual" in event.detail and "% of the next" in event.detail for event in passes)
+    assert all(event.done <= event.total for event in passes)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_bars_or_lines_are_shown_if_asked(
+    G: dhsk.GramMatrix, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Plain lines where there is no terminal."""
+    monkeypatch.setattr("dhsk.bars.QUIET_SECONDS", 0.0)
+    monkeypatch.setattr("dhsk.bars.QUIET_SHARE", 0.0)
+    G.neighbors(3, progress=True)
+    G.eigh(2, progress=True)
+    lines = capfd.readouterr().err.splitlines()
+    assert any(line.startswith("tiles: ") for line in lines)
+    assert any(line.startswith("passes: ") and "residual" in line for line in lines)
+
+
+def test_an_expected_number_of_passes_follows_the_residuals() -> None:
+    """A residual that falls tenfold a pass has as many left as digits, and one to recompute it."""
+    seen: list[Progress] = []
+    with passes_reported(seen.append) as told:
+        assert passes_of_call() is told
+        told.begin(100, 1e-8)
+        for passes in range(1, 5):
+            told.passed(passes, 10.0**-passes)
+        told.passed(5, 1.0)
+        told.end()
+    assert [event.total for event in seen] == [100, 100, 9, 9, 9, 100, 5]
+    assert passes_of_call() is not told
+
+
+@pytest.mark.parametrize("residual", [np.nan, np.inf, 0.0])
+def test_residuals_that_are_none_are_no_error(residual: float) -> None:
+    """The bound is then what is known, or the end is near."""
+    seen: list[Progress] = []
+    told = PassReport(seen.append)
+    told.begin(9, 1e-3)
+    told.passed(1, residual)
+    told.passed(2, residual)
+    assert seen[-1].total == (3 if residual == 0 else 9)
+
+
+def test_a_second_solve_continues_the_count() -> None:
+    """And is named."""
+    seen: list[Progress] = []
+    told = PassReport(seen.append)
+    for number in (1, 2):
+        told.solve = f"likelihood {number}"
+        told.begin(10, 1e-3)
+        told.passed(4, 1e-4)
+        told.end()
+    assert (seen[-1].done, seen[-1].total) == (8, 8)
+    assert seen[3] == Progress("passes", 4, 14, "likelihood 2")
