@@ -11,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.estimators.evidence import (
@@ -28,7 +28,6 @@ from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.limits import own_room
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.kernels.base import positive_parameter, whole_parameter
-from dhsk.kernels.centre import with_all_entries
 from dhsk.objects.places import Place, parse_place
 from dhsk.samples import SphereMap, ZeroRule
 
@@ -179,19 +178,15 @@ class HeatGaussianProcessRegressor(
         journal: str | Place | None = None,
         random_state: Any = 0,
     ) -> None:
-        self.time_scale = time_scale  # type: ignore[assignment]  # "auto" is this one's alone
+        shared = sphere_map, zero_rows, kernel, dtype, memory
+        super().__init__(time_scale, *shared)  # type: ignore[arg-type]  # "auto" is this one's alone
         self.noise = noise
-        self.sphere_map = sphere_map
-        self.zero_rows = zero_rows
-        self.kernel = kernel
         self.normalize_y = normalize_y
         self.solver = solver
         self.n_probes = n_probes
         self.tol = tol
         self.max_iter = max_iter
         self.preconditioner_rank = preconditioner_rank
-        self.dtype = dtype
-        self.memory = memory
         self.client = client
         self.journal = journal
         self.random_state = random_state
@@ -270,12 +265,6 @@ class HeatGaussianProcessRegressor(
         with passes_shown(progress):
             deviation = np.sqrt(self._posterior.variances(rows))
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
-
-    @property
-    def X_fit_(self) -> Rows:
-        """Samples, mapped to the sphere, (N, dim)."""
-        check_is_fitted(self)
-        return with_all_entries(self._rows)
 
     @property
     def _posterior(self) -> Posterior:

@@ -7,14 +7,14 @@ from distributed import Client
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
+from dhsk.estimators.on_gram import KeepsRows
 from dhsk.estimators.spectral import SpectralEstimator
 from dhsk.gram.spectra import warn_unless_converged
 from dhsk.gram.views import centred
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
-from dhsk.kernels.centre import with_all_entries
 from dhsk.objects.places import Place
 from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.eigenpairs import MAX_PASSES, Multiply
@@ -26,6 +26,7 @@ SMALLEST = 1e-12
 class HeatKernelPCA(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
+    KeepsRows,
     SpectralEstimator,
 ):
     """Kernel PCA, by default with the exact heat kernel on the hypersphere.
@@ -129,15 +130,10 @@ class HeatKernelPCA(
         journal: str | Place | None = None,
         random_state: Any = 0,
     ) -> None:
+        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
         self.n_components = n_components
-        self.time_scale = time_scale
-        self.sphere_map = sphere_map
-        self.zero_rows = zero_rows
-        self.kernel = kernel
         self.tol = tol
         self.max_iter = max_iter
-        self.dtype = dtype
-        self.memory = memory
         self.client = client
         self.store = store
         self.journal = journal
@@ -223,12 +219,6 @@ class HeatKernelPCA(
         """
         check_is_fitted(self)
         return self._sums(X, self._rows, self._coef) - self._offset
-
-    @property
-    def X_fit_(self) -> Rows:  # scikit-learn's name
-        """Samples of the fit, mapped to the sphere, (N, dim)."""
-        check_is_fitted(self)
-        return with_all_entries(self._rows)
 
     @property
     def _n_features_out(self) -> int:

@@ -148,16 +148,11 @@ class NystromFeatures(
         random_state: int | np.random.RandomState | None = None,
         tol: float | str = RENAMED,
     ) -> None:
+        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
         self.n_components = n_components
-        self.kernel = kernel
         self.selection = selection
         self.oversampling = oversampling
-        self.time_scale = time_scale
-        self.sphere_map = sphere_map
-        self.zero_rows = zero_rows
         self.landmark_tol = landmark_tol
-        self.dtype = dtype
-        self.memory = memory
         self.random_state = random_state
         self.tol = tol
 

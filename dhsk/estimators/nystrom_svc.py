@@ -186,20 +186,15 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         random_state: int | np.random.RandomState | None = None,
         indefinite: Indefinite = "error",
     ) -> None:
+        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
         self.n_components = n_components
         self.C = C
-        self.kernel = kernel
         self.selection = selection
         self.oversampling = oversampling
-        self.time_scale = time_scale
-        self.sphere_map = sphere_map
-        self.zero_rows = zero_rows
         self.loss = loss
         self.tol = tol
         self.landmark_tol = landmark_tol
         self.class_weight = class_weight
-        self.dtype = dtype
-        self.memory = memory
         self.client = client
         self.random_state = random_state
         self.indefinite = indefinite

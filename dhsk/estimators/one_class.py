@@ -124,14 +124,9 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         memory: int | str | None = None,
         indefinite: Indefinite = "error",
     ) -> None:
+        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
         self.nu = nu
-        self.time_scale = time_scale
-        self.sphere_map = sphere_map
-        self.zero_rows = zero_rows
-        self.kernel = kernel
         self.tol = tol
-        self.dtype = dtype
-        self.memory = memory
         self.indefinite = indefinite
 
     def fit(

@@ -1,27 +1,23 @@
 """What regressions share: the system of kernel matrix and diagonal, and means to solve it."""
 
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
-from distributed import Client
 
 from dhsk.arrays import Floats, Rows
 from dhsk.errors import InputError
-from dhsk.estimators.base import HeatEstimator
+from dhsk.estimators.on_gram import GramEstimator, KeepsRows
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count, own_room
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
-from dhsk.gram.compute import compute_gram
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.models.gram_source import GramSource
 from dhsk.models.sources import RowsSource
 from dhsk.nystrom.preconditioner import precondition, usual_rank
-from dhsk.objects.places import Place, parse_place
-from dhsk.samples import Samples, ZeroRows
-from dhsk.samples.weighted import fixed_map
+from dhsk.objects.places import parse_place
+from dhsk.samples import Samples
 from dhsk.solvers.conjugate_gradients import SolveCheckpoint
 from dhsk.solvers.ridge import Means
 from dhsk.solvers.smo import padded
@@ -39,13 +35,10 @@ QUIET: Final = 20.0
 Rank = int | Literal["auto"]
 
 
-class KernelRegression(HeatEstimator):
+class KernelRegression(KeepsRows, GramEstimator):
     """Base of regressions on a kernel matrix, which is solved for by conjugate gradients."""
 
     preconditioner_rank: Rank
-    store: str | Path | None
-    journal: str | Place | None
-    client: Client | None
 
     def _check_rank(self) -> None:
         """Check the rank of the preconditioner."""
@@ -69,18 +62,7 @@ class KernelRegression(HeatEstimator):
             return ArraySource(K, Threads(core_count()))
         if self.store is None and self.client is None:
             return source
-        gram = compute_gram(
-            samples,
-            kernel,
-            sphere_map=fixed_map(self.sphere_map),
-            zero_rows=ZeroRows(self.zero_rows),  # the warning was given when the rows were mapped
-            store=self.store,
-            dtype=self._fitted_map.dtype,
-            product_dtype=self._fitted_map.dtype,
-            memory=self.memory,
-            client=self.client,
-        )
-        return GramSource(gram)
+        return GramSource(self._gram(samples, kernel))
 
     def _most_columns(self, rows: Rows, kernel: Kernel, source: Source) -> int:
         """Upper bound on the columns of a preconditioner; 0 for none."""

@@ -10,7 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from dhsk.arrays import Floats, Rows
+from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
 from dhsk.estimators.regression import KernelRegression, Rank
 from dhsk.estimators.renamed import RENAMED, former_attribute, parameter
@@ -18,7 +18,6 @@ from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import computing
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
-from dhsk.kernels.centre import with_all_entries
 from dhsk.models.problem import sample_factors
 from dhsk.objects.places import Place
 from dhsk.samples import SphereMap, ZeroRule
@@ -131,15 +130,10 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         journal: str | Place | None = None,
         max_passes: int | str = RENAMED,
     ) -> None:
+        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
         self.alpha = alpha
-        self.time_scale = time_scale
-        self.sphere_map = sphere_map
-        self.zero_rows = zero_rows
-        self.kernel = kernel
         self.tol = tol
         self.max_iter = max_iter
-        self.dtype = dtype
-        self.memory = memory
         self.client = client
         self.store = store
         self.preconditioner_rank = preconditioner_rank
@@ -216,12 +210,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         return scores.reshape(-1, *coef.shape[1:])
 
     n_passes_ = former_attribute("n_passes_", "n_iter_")
-
-    @property
-    def X_fit_(self) -> Rows:  # scikit-learn's name of `KernelRidge`
-        """Samples of a weight above 0, mapped to the sphere, (N, dim)."""
-        check_is_fitted(self)
-        return with_all_entries(self._rows)
 
     def _complaint(self, solution: RidgeSolution) -> str:
         """Text of the warning that targets did not converge, with advice."""

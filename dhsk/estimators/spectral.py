@@ -8,17 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dhsk.arrays import Floats, Rows
-from dhsk.estimators.base import HeatEstimator
+from dhsk.estimators.on_gram import GramEstimator
 from dhsk.estimators.problem import random_numbers
 from dhsk.execution.settings import one_blas_thread
-from dhsk.gram.compute import compute_gram
-from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.spectra import EigenOptions, eigenpairs_of
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.models.sources import RowsSource
-from dhsk.objects.places import Place
-from dhsk.samples import ZeroRows
-from dhsk.samples.weighted import fixed_map
 from dhsk.solvers import eigenpairs
 from dhsk.solvers.eigenpairs import Eigenpairs, Multiply, leading_eigenpairs
 
@@ -26,13 +21,11 @@ Operator: TypeAlias = Callable[[Callable[[], Floats], Multiply], Multiply]
 """Makes products of a method of those with the kernel matrix; the first gives its diagonal."""
 
 
-class SpectralEstimator(HeatEstimator):
+class SpectralEstimator(GramEstimator):
     """Estimator that fits leading eigenvectors of an operator made of its kernel matrix."""
 
     tol: float
     max_iter: int
-    store: str | Place | None
-    journal: str | Place | None
     random_state: Any
     residuals_: Floats
 
@@ -46,7 +39,7 @@ class SpectralEstimator(HeatEstimator):
             found = self._of_few(rows, k, operator)
         else:
             with self.client.as_current() if self.client else nullcontext():
-                gram = self._gram(X)
+                gram = self._gram(self._samples(X), self.kernel_)
                 found = eigenpairs_of(gram, k, options, partial(operator, gram.diagonal))
         self.residuals_, self.n_iter_ = found.residuals, found.passes
         self.converged_ = found.converged
@@ -60,17 +53,3 @@ class SpectralEstimator(HeatEstimator):
             K = block.astype(np.float64, copy=False)
             products = operator(lambda: np.diagonal(K), K.__matmul__)
             return leading_eigenpairs(products, n, k, tol=self.tol)
-
-    def _gram(self, X: Any) -> GramMatrix:
-        """The kernel matrix, computed on demand, or in the store."""
-        return compute_gram(
-            self._samples(X),
-            self.kernel_,
-            sphere_map=fixed_map(self.sphere_map),
-            zero_rows=ZeroRows(self.zero_rows),  # the warning was given when the rows were mapped
-            store=self.store,
-            dtype=self._fitted_map.dtype,
-            product_dtype=self._fitted_map.dtype,
-            memory=self.memory,
-            client=self.client,
-        )

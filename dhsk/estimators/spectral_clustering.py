@@ -137,17 +137,12 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         journal: str | Place | None = None,
         random_state: Any = 0,
     ) -> None:
+        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
         self.n_clusters = n_clusters
-        self.time_scale = time_scale
-        self.sphere_map = sphere_map
-        self.zero_rows = zero_rows
-        self.kernel = kernel
         self.assign_labels = assign_labels
         self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
-        self.dtype = dtype
-        self.memory = memory
         self.client = client
         self.store = store
         self.journal = journal

@@ -154,16 +154,11 @@ class HeatSVC(HeatClassifier[SvcModel]):
         random_state: Any = None,
         indefinite: Indefinite = "error",
     ) -> None:
+        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
         self.C = C
-        self.time_scale = time_scale
-        self.sphere_map = sphere_map
-        self.zero_rows = zero_rows
-        self.kernel = kernel
         self.tol = tol
         self.class_weight = class_weight
         self.probability = probability
-        self.dtype = dtype
-        self.memory = memory
         self.client = client
         self.store = store
         self.random_state = random_state
