@@ -59,14 +59,8 @@ class HeatGaussianProcessRegressor(
         Diffusion time in units of log(dim)/dim; "auto" fits it. Not used if `kernel` is given.
     noise
         Variance of the noise, above 0, which is added to the diagonal of K; "auto" fits it.
-    sphere_map
-        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
-        counts), "projective" (division by the length) or "identity". None for the kernel's
-        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
-    zero_rows
-        What to do with samples that are all zero, which have no image on the sphere. "center" maps
-        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
-        their number. "error" raises an error that names the first.
+    sphere_map, zero_rows
+        As for `HeatKernelRidge`.
     kernel
         A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
     normalize_y
@@ -81,12 +75,8 @@ class HeatGaussianProcessRegressor(
         Largest number of passes over the matrix of each solve.
     preconditioner_rank
         Columns of the low-rank preconditioner of the iterative solver, see `HeatKernelRidge`.
-    dtype
-        Type of mapped rows, inner products and matrix, "float64" or "float32"; sums are in
-        float64.
-    memory
-        Upper bound on the memory of this process, or of all workers of `client`: a number of
-        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
+    dtype, memory
+        As for `HeatKernelRidge`.
     client
         Dask client whose workers compute the matrix in the passes of a fit if it does not fit in
         memory, and predict means of many samples. Clones share it, and it is not pickled.

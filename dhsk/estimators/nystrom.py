@@ -66,14 +66,8 @@ class NystromFeatures(
         are computed.
     time_scale
         Diffusion time in units of log(dim)/dim.
-    sphere_map
-        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
-        counts), "projective" (division by the length) or "identity". None for the kernel's
-        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
-    zero_rows
-        What to do with samples that are all zero, which have no image on the sphere. "center" maps
-        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
-        their number. "error" raises an error that names the first.
+    sphere_map, zero_rows
+        As for `HeatKernelRidge`.
     landmark_tol
         Tolerance of the relative trace error, below 1: "rpcholesky" stops adding landmarks when it
         is reached. 0 for `n_components` features.

@@ -55,16 +55,8 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         features are the leading components.
     time_scale
         Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
-    sphere_map
-        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
-        counts), "projective" (division by the length) or "identity". None for the kernel's
-        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
-        "tfidf", for counts, is the projective map of counts times inverse document frequencies,
-        which are learnt from the samples of the fit and kept in the model.
-    zero_rows
-        What to do with samples that are all zero, which have no image on the sphere. "center" maps
-        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
-        their number. "error" raises an error that names the first.
+    sphere_map, zero_rows
+        As for `HeatSVC`.
     loss
         "squared_hinge", or "logistic", which enables `predict_proba`. With several classes the
         one-vs-rest probabilities are scaled to sum to 1.

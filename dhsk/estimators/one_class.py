@@ -42,14 +42,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         share of support vectors; above 0 and at most 1.
     time_scale
         Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
-    sphere_map
-        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
-        counts), "projective" (division by the length) or "identity". None for the kernel's
-        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
-    zero_rows
-        What to do with samples that are all zero, which have no image on the sphere. "center" maps
-        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
-        their number. "error" raises an error that names the first.
+    sphere_map, zero_rows
+        As for `HeatKernelRidge`.
     kernel
         A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
     tol

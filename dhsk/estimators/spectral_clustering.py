@@ -42,14 +42,8 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
     time_scale
         Diffusion time in units of log(dim)/dim; not used if `kernel` is given. A shorter time makes
         the affinity more local.
-    sphere_map
-        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
-        counts), "projective" (division by the length) or "identity". None for the kernel's
-        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
-    zero_rows
-        What to do with samples that are all zero, which have no image on the sphere. "center" maps
-        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
-        their number. "error" raises an error that names the first.
+    sphere_map, zero_rows
+        As for `HeatKernelRidge`.
     kernel
         A kernel of dhsk without negative values; None for the heat kernel at `time_scale`; or a
         name as for `HeatSVC`.
@@ -63,12 +57,8 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
     max_iter
         Largest number of iterations, each one pass over the matrix. The fit warns if they are not
         enough.
-    dtype
-        Type of mapped rows, inner products and matrix, "float64" or "float32"; sums are in
-        float64.
-    memory
-        Upper bound on the memory of this process, or of all workers of `client`: a number of
-        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
+    dtype, memory
+        As for `HeatKernelRidge`.
     client
         Dask client whose workers compute the matrix. Clones share it, and it is not pickled.
     store
