@@ -183,49 +183,40 @@ def _count(
     return entries, np.array(starts, np.int64)
 
 
-def _pieces(documents: Documents) -> Iterator[tuple[str, bool]]:
-    if isinstance(documents, Sequences):
-        return documents.pieces()
-    return ((text, True) for text in documents.texts())
-
-
 _Batch = tuple[Letters, NDArray[np.int64]]
+
+
+def _parts(documents: Documents, size: int) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """Yield the letters of strings, joined, and where strings end in them; the last may go on."""
+    if isinstance(documents, Sequences):
+        yield from documents.parts()
+        return
+    texts, ends, n = list[str](), array("q"), 0
+    for text in documents.texts():
+        texts.append(text)
+        n += len(text)
+        ends.append(n)
+        if n >= size:
+            yield "".join(texts), np.array(ends, np.int64)
+            texts, ends, n = [], array("q"), 0
+    yield "".join(texts), np.array(ends, np.int64)
 
 
 def _character_batches(documents: Documents, alphabet: _Alphabet, size: int) -> Iterator[_Batch]:
     """Yield letters of strings, some at a time, and where strings end in them."""
-    parts, ends, n, row = list[str](), array("q"), 0, 0
-
-    def batch() -> _Batch:
-        text = "".join(parts)
-        found = np.array(ends, np.int64)
+    row = 0
+    for text, ends in _parts(documents, size):
         if "\0" in text:
-            place = documents.place(row + int(np.searchsorted(found, text.index("\0"), "right")))
+            place = documents.place(row + int(np.searchsorted(ends, text.index("\0"), "right")))
             raise InputError(
                 f"{place} holds NUL characters, as binary files do: leave it out, or save it as "
                 "text"
             )
-        return alphabet.numbers(text), found
-
-    for piece, last in _pieces(documents):
-        for part in _cut(piece, size):
-            parts.append(part)
-            n += len(part)
-            if n >= size:
-                yield batch()
-                row += len(ends)
-                parts, ends, n = [], array("q"), 0
-        if last:
-            ends.append(n)
-    if len(ends):
-        yield batch()
-
-
-def _cut(text: str, size: int) -> Sequence[str]:
-    """A text in parts of at most so many characters."""
-    if len(text) <= size:
-        return (text,)
-    return [text[part] for part in blocks(len(text), size)]
+        row, done = row + len(ends), 0
+        for start in range(0, max(len(text), 1), size):
+            last = int(np.searchsorted(ends, start + size, "right"))
+            yield alphabet.numbers(text[start : start + size]), ends[done:last] - start
+            done = last
 
 
 def _token_batches(documents: Documents, alphabet: _Alphabet, size: int) -> Iterator[_Batch]:

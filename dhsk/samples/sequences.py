@@ -2,9 +2,12 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.errors import InputError
 from dhsk.samples.documents import Documents
@@ -14,27 +17,28 @@ from dhsk.samples.table import shown
 _PIECE: Final = 2**20
 """Number of characters that are read together."""
 
-_END: Final = ("", True)
-"""Piece that ends a string."""
+_Part = tuple[str, NDArray[np.int64]]
+"""Letters of consecutive strings, joined, and where strings end in them; the last may go on."""
 
 
 class Sequences(Documents):
-    """Strings of a file in their order, in pieces: none is in memory as a whole."""
+    """Strings of a file in their order, in parts: no long one is in memory as a whole."""
 
     origin: Origin
 
     def texts(self) -> Iterator[str]:
         """Yield the strings, each as a whole."""
-        parts: list[str] = []
-        for part, ends in self.pieces():
-            parts.append(part)
-            if ends:
-                yield "".join(parts)
-                parts = []
+        rest: list[str] = []
+        for text, ends in self.parts():
+            first = 0
+            for end in ends.tolist():
+                yield "".join((*rest, text[first:end]))
+                rest, first = [], end
+            rest.append(text[first:])
 
     @abstractmethod
-    def pieces(self) -> Iterator[tuple[str, bool]]:
-        """Yield pieces of the strings, and whether one ends its string."""
+    def parts(self) -> Iterator[_Part]:
+        """Yield the letters of the strings, some at a time, and where strings end in them."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +69,21 @@ class Lines(Sequences):
     source: str
     origin: Origin
 
-    def pieces(self) -> Iterator[tuple[str, bool]]:
-        """Yield pieces of the lines; InputError for an empty one."""
-        row = 0
+    def parts(self) -> Iterator[_Part]:
+        """Yield the lines, some at a time; InputError for an empty one."""
+        row = left = 0
         with self.origin.reading(), self.origin.open_text() as text:
-            for part, begins, ends in _lines(text):
-                if begins and ends and not part:
+            for lines, _, complete in _blocks(text):
+                ends = _line_ends(lines)
+                size = int(ends[-1])
+                ends = ends if complete else ends[:-1]
+                empty = _first_empty(ends, left)
+                if empty is not None:
                     raise InputError(
-                        f"{self.place(row)} is an empty line: leave it out, with its label"
+                        f"{self.place(row + empty)} is an empty line: leave it out, with its label"
                     )
-                yield part, ends
-                row += ends
+                yield "".join(lines), ends
+                row, left = row + len(ends), size - int(ends[-1]) if len(ends) else left + size
 
     def ids(self) -> None:
         """Lines have no names."""
@@ -89,26 +97,27 @@ class Records(Sequences):
     source: str
     origin: Origin
 
-    def pieces(self) -> Iterator[tuple[str, bool]]:
-        """Yield pieces of the sequences; InputError for one without a letter."""
-        row, letters = -1, 0
-        for is_header, part in self._parts():
-            if is_header:
-                if row >= 0:
-                    self._refuse_empty(row, letters)
-                    yield _END
-                row, letters = row + 1, 0
-            elif part:
-                letters += len(part)
-                yield part, False
+    def parts(self) -> Iterator[_Part]:
+        """Yield the sequences, some at a time; InputError for one without a letter."""
+        row, left = -1, 0
+        for letters, starts, _ in self._read():
+            ends = starts[int(row < 0) :]  # a record ends where the next one starts
+            empty = _first_empty(ends, left)
+            if empty is not None:
+                self._refuse_empty(max(row, 0) + empty)
+            row += len(starts)
+            left = len(letters) - (int(ends[-1]) if len(ends) else -left)
+            yield letters, ends
         if row < 0:
             raise InputError(f"{self.source} is empty: it has no records")
-        self._refuse_empty(row, letters)
-        yield _END
+        if left == 0:
+            self._refuse_empty(row)
+        yield "", np.zeros(1, np.int64)
 
     def headers(self) -> Iterator[str]:
         """Yield the headers, without the sign that begins them."""
-        return (part for is_header, part in self._parts() if is_header)
+        for _, _, headers in self._read():
+            yield from (header[1:].strip() for header in headers)
 
     def ids(self) -> Iterator[str]:
         """First words of the headers."""
@@ -118,18 +127,16 @@ class Records(Sequences):
         """Words for a record, in messages."""
         return f"{self.source}: record {row} (counted from 0)"
 
-    def _parts(self) -> Iterator[tuple[bool, str]]:
-        """Yield headers and pieces of the sequences, and whether it is a header."""
+    def _read(self) -> "Iterator[_Block]":
+        """Yield blocks of records."""
         read = _fasta if self.origin.suffix in FASTA else _fastq
         with self.origin.reading(), self.origin.open_text() as text:
             yield from read(self, text)
 
-    def _refuse_empty(self, row: int, letters: int) -> None:
-        if letters == 0:
-            raise InputError(
-                f"{self.place(row)} is empty, a header without a sequence: leave it out, with its "
-                "label"
-            )
+    def _refuse_empty(self, row: int) -> NoReturn:
+        raise InputError(
+            f"{self.place(row)} is empty, a header without a sequence: leave it out, with its label"
+        )
 
 
 def open_sequences(origin: Origin) -> Sequences:
@@ -169,16 +176,21 @@ def _value(description: str, key: str) -> str | None:
 
 # Formats
 
-_Block = tuple[list[str], bool, bool]
-"""Consecutive lines, whether the first begins there and does not go on from the block before, and
-whether the last ends there."""
+_Block = tuple[str, NDArray[np.int64], list[str]]
+"""Letters of consecutive records, joined, where records start in them, and their headers."""
 
-_MARKS: Final = frozenset(">;@+")
+_SIGNS: Final = frozenset(">;")
+"""Letters that begin a header or a comment of FASTA."""
+
+_MARKS: Final = _SIGNS | frozenset("@+")
 """Letters that begin a line of FASTA or FASTQ which is no sequence."""
 
 
-def _blocks(text: TextIO) -> Iterator[_Block]:
-    """Yield lines, without their ends, block by block."""
+def _blocks(text: TextIO) -> Iterator[tuple[list[str], bool, bool]]:
+    """Yield consecutive lines, without their ends, block by block.
+
+    And whether the first one begins there, and whether the last one ends there.
+    """
     begins, block = True, _block(text)
     while block:
         following = _block(text)
@@ -209,39 +221,77 @@ def _lines(text: TextIO) -> Iterator[tuple[str, bool, bool]]:
             yield line, begins or k > 0, ends or k < last
 
 
-def _fasta(records: Records, text: TextIO) -> Iterator[tuple[bool, str]]:
-    """Yield headers and pieces of sequences, see `Records._parts`; comments begin with ;."""
-    marked, row = "", -1  # a header or comment as far as it was read
-    for lines, begins, ends in _blocks(text):
-        first = 0
-        if marked and not begins:
-            marked += lines[0]
-            first = 1
-            if ends or len(lines) > 1:
-                if marked[0] == ">":
-                    yield True, marked[1:].strip()
-                marked = ""
-        marks = [k for k, line in enumerate(lines) if line[:1] in _MARKS and (k or begins)]
-        for k in (*marks, len(lines)):
-            letters = "".join(lines[first:k])
-            if not letters.isalpha():
-                letters = "".join(letters.split())
-            if letters and row < 0:
-                _refuse_line(records, 0, letters, "FASTA", ">")
-            yield False, letters
-            if k == len(lines):
-                break
-            if lines[k][0] in "@+":
-                _refuse_line(records, max(row, 0), lines[k], "FASTA", ">")
-            row, first = row + (lines[k][0] == ">"), k + 1
-            if k == len(lines) - 1 and not ends:
-                marked = lines[k]
-            elif lines[k][0] == ">":
-                yield True, lines[k][1:].strip()
+def _line_ends(lines: list[str]) -> NDArray[np.int64]:
+    """Where lines end if they are joined."""
+    return np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)))
 
 
-def _fastq(records: Records, text: TextIO) -> Iterator[tuple[bool, str]]:
-    """Yield headers and pieces of sequences, see `Records._parts`; lines may be wrapped."""
+def _first_empty(ends: NDArray[np.int64], left: int) -> int | None:
+    """Position of the first empty string; the one at the first end has `left` letters before."""
+    empty = np.diff(ends, prepend=-left) == 0
+    return int(np.argmax(empty)) if empty.any() else None
+
+
+def _fasta(records: Records, text: TextIO) -> Iterator[_Block]:
+    """Yield blocks of records; comments begin with ;."""
+    row, marked = -1, ""  # a header or comment as far as it was read
+    for lines, begins, complete in _blocks(text):
+        lines[0] = marked + lines[0]
+        first = 0 if begins or marked else 1
+        marks = [k for k, line in enumerate(lines) if line[:1] in _MARKS and k >= first]
+        marked = ""
+        if not complete and marks[-1:] == [len(lines) - 1]:
+            marked = lines[marks.pop()]
+            lines.pop()
+        headers = [lines[k] for k in marks]
+        for k in marks:
+            lines[k] = ""
+        letters = "".join(lines)
+        if letters.split(maxsplit=1) != [letters]:
+            lines[:] = ["".join(line.split()) for line in lines]
+            letters = "".join(lines)
+        ends = _line_ends(lines)
+        heads = [k for k, header in zip(marks, headers, strict=True) if header[0] == ">"]
+        if row < 0 or ">" in letters or not _SIGNS.issuperset(header[0] for header in headers):
+            _refuse_other(records, row, lines, dict(zip(marks, headers, strict=True)))
+        row += len(heads)
+        yield letters, ends[heads], [header for header in headers if header[0] == ">"]
+
+
+def _refuse_other(
+    records: Records, row: int, lines: Sequence[str], headers: Mapping[int, str]
+) -> None:
+    """Refuse the first line, after the record `row`, that is in no FASTA file."""
+    for k, line in enumerate(lines):
+        sign = headers.get(k, "")[:1]
+        row += sign == ">"
+        if (sign and sign in "@+") or (line and row < 0):
+            _refuse_line(records, max(row, 0), headers.get(k, line), "FASTA", ">")
+        if ">" in line:
+            raise InputError(
+                f"{records.place(row)} has a > in its line {shown(line)}: a header begins a line, "
+                "so a line feed is missing before it, as in files that were joined without one"
+            )
+
+
+def _fastq(records: Records, text: TextIO) -> Iterator[_Block]:
+    """Yield blocks of records, about `_PIECE` letters each."""
+    parts, starts, headers, n = list[str](), list[int](), list[str](), 0
+    for is_header, part in _fastq_parts(records, text):
+        if is_header:
+            starts.append(n)
+            headers.append(part)
+        else:
+            parts.append(part)
+            n += len(part)
+        if n >= _PIECE:
+            yield "".join(parts), np.array(starts, np.int64), headers
+            parts, starts, headers, n = [], [], [], 0
+    yield "".join(parts), np.array(starts, np.int64), headers
+
+
+def _fastq_parts(records: Records, text: TextIO) -> Iterator[tuple[bool, str]]:
+    """Yield headers and pieces of sequences, and which it is; lines may be wrapped."""
     state, header, row, left = "header", "", -1, 0
     for part, begins, ends in _lines(text):
         if state == "header":
@@ -251,7 +301,7 @@ def _fastq(records: Records, text: TextIO) -> Iterator[tuple[bool, str]]:
                 _refuse_line(records, row + 1, part, "FASTQ", "@")
             header += part
             if ends:
-                yield True, header[1:].strip()
+                yield True, header
                 state, header, row, left = "sequence", "", row + 1, 0
         elif state == "sequence" and not (begins and part[:1] == "+"):
             letters = part.strip()

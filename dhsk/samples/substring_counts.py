@@ -18,6 +18,7 @@ from dhsk.samples.texts import TextSamples
 _ENTRIES: Final = 2**16
 """Number of counts that are sorted together."""
 _BITS: Final = 63
+_FEW_BITS: Final = 31
 
 
 def spectrum_counts(
@@ -141,14 +142,17 @@ def _ordered(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Columns and counts in the order of rows and columns; rows are in order already.
 
-    numpy sorts whole numbers of 64 bits, of all three, in less than half the time of scipy's
-    `sort_indices`.
+    numpy sorts whole numbers of all three, of 64 bits, in less than half the time of scipy's
+    `sort_indices`, and of 32 bits in half of that.
     """
     column_bits, count_bits = (int(part.max()).bit_length() for part in (columns, counts))
-    if int(rows[-1]).bit_length() + column_bits + count_bits > _BITS:
+    bits = int(rows[-1]).bit_length() + column_bits + count_bits
+    if bits > _BITS:
         order = np.lexsort((columns, rows))
         return columns[order], counts[order]
-    keys = rows << column_bits | columns
-    keys = keys << count_bits | counts
+    keys: Any = rows.astype(np.int32 if bits <= _FEW_BITS else np.int64)
+    for part, size in ((columns, column_bits), (counts, count_bits)):
+        keys <<= size
+        keys |= part
     keys.sort()
     return keys >> count_bits & (1 << column_bits) - 1, keys & (1 << count_bits) - 1

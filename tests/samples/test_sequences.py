@@ -124,6 +124,13 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "mixed": ("x.fa", b">a\nAC\n@r\nAC\n+\nII\n", "it is like FASTQ, .* a file has one format"),
     "fasta as fastq": ("x.fq", b">a\nAC\n", "it is like FASTA, whose files are named .fasta"),
     "mixed fastq": ("x.fq", b"@r\nAC\n+\nII\n>a\nAC\n", "record 1 .* is no FASTQ"),
+    "joined": ("x.fa", b">a\nAC\n>b\nGT>c x\nAC\n", "record 1 .* has a > in its line 'GT>c"),
+    "indented": ("x.fa", b">a\nAC\n >b\nGT\n", "record 0 .* has a > in its line '>b'"),
+    "cut gz between": (
+        "x.fa.gz",
+        gzip.compress(b">a\nAC\n") + gzip.compress(b">b\nGT\n")[:-9],
+        "is it complete?",
+    ),
     "empty": ("x.fasta", b"", "x.fasta is empty: it has no records"),
     "comments": ("x.fasta", b";c\n\n", "x.fasta is empty: it has no records"),
     "empty record": ("x.fasta", b">a\nAC\n>b\n\n>c\nAC", "record 1 .* is empty, a header without"),
