@@ -85,7 +85,7 @@ def diffusion_map(
     >>> coordinates.shape
     (1797, 2)
     """
-    n, k = G.shape[0], whole_parameter("n_components", n_components, 1)
+    n, k = _matrix(G).shape[0], whole_parameter("n_components", n_components, 1)
     if k >= n:
         raise InputError(f"n_components must be below the number of samples, {n:,}, not {k:,}")
     if real_parameter("steps", steps) < 0:
@@ -174,7 +174,7 @@ def mercer_map(
     """
     k = whole_parameter("n_components", n_components, 1)
     with passes_shown(progress):
-        found = eigenpairs_of(G, k, EigenOptions(tol, memory=memory, journal=journal))
+        found = eigenpairs_of(_matrix(G), k, EigenOptions(tol, memory=memory, journal=journal))
     warn_unless_converged(found)
     coordinates: Floats = found.vectors * np.sqrt(np.maximum(found.values, 0.0))
     return coordinates
@@ -225,7 +225,7 @@ def empirical_map(
     array([[4.492, 4.861],
            [4.861, 5.796]])
     """
-    n = G.shape[0]
+    n = _matrix(G).shape[0]
     limit = None if memory is None else parse_bytes(memory)
     if not G.symmetric or (values is not None and np.ndim(values) != 2):
         raise InputError(
@@ -246,3 +246,10 @@ def empirical_map(
             return whole
         others: Floats = ((np.asarray(values, np.float64) @ leading) / roots) @ leading.T
         return others
+
+
+def _matrix(G: TiledMatrix) -> TiledMatrix:
+    """Give the matrix; InputError for anything else, such as an array."""
+    if not isinstance(G, TiledMatrix):
+        raise InputError(f"G must be a Gram matrix, as of compute_gram, but it is {type(G)}")
+    return G

@@ -36,6 +36,7 @@ Arrays = dict[str, NDArray[Any]]
 Case = Callable[[Path, Path, Client | None], Arrays]
 """Computes arrays in a folder that stays, with a journal, on a client's workers or on threads."""
 
+PLACES = ("threads", "workers")
 FORK = multiprocessing.get_context("fork")
 N, DIM = 1300, 60
 MEMORY = "3GB"  # given, as what is free is not the same after a kill
@@ -155,7 +156,7 @@ def to_process(*, fitted: bool, recomputed: bool = False) -> Case:
     """`HeatGaussianProcessRegressor`, time and noise given or fitted."""
 
     def run(_folder: Path, journal: Path, client: Client | None) -> Arrays:
-        n = 300 if fitted else N
+        n = 200 if fitted else N
         no_room(recomputed or client is not None)
         X = counts(n + 40)
         model = dhsk.HeatGaussianProcessRegressor(
@@ -366,13 +367,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", choices=[[], *CASES], default=[])
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--on", choices=PLACES, help="only there, without other numbers of threads")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng, failures = np.random.default_rng(options.seed), 0
     for name in options.cases or CASES:
         with tempfile.TemporaryDirectory() as temporary:
             results: dict[str, Arrays] = {}
-            for where in ("threads", "workers"):
+            for where in [options.on] if options.on else PLACES:
                 place = Path(temporary, where)
                 with workers(where == "workers") as address:
                     found = kill_often(name, place, address, options.kills, rng)
@@ -383,11 +385,13 @@ def main() -> None:
                     "whole {:.1f} s".format(name, where, *found),
                     flush=True,
                 )
-            for cores in (1, 3):
+            for cores in () if options.on else (1, 3):
                 folder = Path(temporary, f"{cores} threads")
                 folder.mkdir()
                 attempt(name, folder, None, None, cores)
                 results[f"{cores} threads"] = found_in(folder)
+            if options.on:
+                continue
             whole = results.pop("threads")
             alike = {where: same(whole, other) for where, other in results.items()}
             failures += not (alike["1 threads"] and alike["3 threads"])

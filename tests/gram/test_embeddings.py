@@ -146,3 +146,11 @@ def test_maps_say_what_is_lacking_and_resume(
     assert passes > 3
     assert dhsk.diffusion_map(G, 1, journal=tmp_path).tobytes() == first.tobytes()
     assert len(list(tmp_path.iterdir())) == passes
+
+
+@pytest.mark.parametrize("name", ["diffusion_map", "mercer_map", "empirical_map"])
+def test_arrays_are_refused(name: str) -> None:
+    """With what is needed."""
+    options = {} if name == "empirical_map" else {"n_components": 1}
+    with pytest.raises(dhsk.InputError, match="G must be a Gram matrix, as of compute_gram, but"):
+        getattr(dhsk, name)(np.eye(3), **options)
