@@ -10,15 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import own_room
 from dhsk.gram.features import FeatureGeometry
 from dhsk.gram.moments import moments
 from dhsk.kernels.base import whole_parameter
+from dhsk.objects.places import Place, parse_place
 from dhsk.samples.labels import check_labels
 from dhsk.units import format_bytes, parse_bytes
 
 TIE: Final = 1e-12
 """Part of the mean squared norm below which two discrepancies differ by rounding only."""
+
+PREFIX: Final = "discrepancy-"
+"""Begins the names of checkpoint files."""
 
 TIMES_BITS: Final = 4
 """Copies of the bits of permutations in memory: all of them, and those of the tasks in flight."""
@@ -63,6 +68,7 @@ def maximum_mean_discrepancy(
     *,
     memory: int | str | None = None,
     progress: Show = None,
+    journal: str | Place | None = None,
 ) -> MeanDiscrepancy:
     """Test whether two groups of samples have the same distribution.
 
@@ -85,6 +91,9 @@ def maximum_mean_discrepancy(
         free memory.
     progress
         Function that is called with a `Progress` after every group of tiles; True for bars.
+    journal
+        Folder or ``s3://`` prefix for a checkpoint of every pass, where there are several. The same
+        call with the same `memory` resumes after an interruption; it removes them at its end.
 
     Returns
     -------
@@ -125,9 +134,12 @@ def maximum_mean_discrepancy(
     rng = np.random.default_rng(whole_parameter("random_state", random_state, 0))
     diagonal, least = matrix._exact_diagonal()[0], _at_once(len(first), count, memory)
     blocks = _bits_of_groupings(first, count, least, rng)
+    folder = None if journal is None else parse_place("journal", journal)
+    entries = Checkpoint(folder, PREFIX)
     with passes_shown(progress):
-        estimates = [_estimates(matrix, bits, diagonal) for bits in blocks]
+        estimates = [_kept_estimates(entries, matrix, bits, diagonal) for bits in blocks]
     unbiased, biased = np.concatenate(estimates, axis=1)
+    entries.remove()
     reached = unbiased >= unbiased[0] - TIE * np.abs(diagonal).mean()
     return MeanDiscrepancy(
         unbiased=float(unbiased[0]),
@@ -203,6 +215,20 @@ class GroupingBits:
         chosen = np.unpackbits(self.bits[rows, width], axis=1)
         values: Floats = chosen[:, : columns.stop - columns.start].astype(np.float64)
         return values - self.mean
+
+
+def _kept_estimates(
+    entries: Checkpoint, matrix: FeatureGeometry, bits: GroupingBits, diagonal: Floats
+) -> Any:
+    """Estimates of each grouping, (2, count), of this run or a killed one."""
+    if entries.folder is None:
+        return _estimates(matrix, bits, diagonal)
+    name = digest_of(matrix.description, bits.bits, bits.count)
+    found = entries.get(name, lambda kept: kept["estimates"].reshape(2, bits.count))
+    if found is None:
+        found = _estimates(matrix, bits, diagonal)
+        entries.put(name, {"estimates": found})
+    return found
 
 
 def _estimates(matrix: FeatureGeometry, bits: GroupingBits, diagonal: Floats) -> Any:

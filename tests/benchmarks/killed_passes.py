@@ -329,12 +329,14 @@ def kill_worker(address: str) -> None:
 
 
 def kill_from(address: str) -> None:
-    """Kill a worker from a process of its own, as this one may not have an event loop."""
+    """Kill a worker from a process of its own, as this one may not have an event loop.
+
+    Nothing is killed while another one is still on its way back.
+    """
     with Client(address, set_as_default=False) as client:
-        pids = client.run(os.getpid)
-        os.kill(next(iter(pids.values())), signal.SIGKILL)
-        time.sleep(0.5)
-        client.wait_for_workers(2, timeout=60)
+        pids = list(client.run(os.getpid).values()) if len(client.nthreads()) == 2 else []
+    if len(pids) == 2:
+        os.kill(pids[0], signal.SIGKILL)
     os._exit(0)
 
 

@@ -1,11 +1,13 @@
 """Maximum mean discrepancy: its definitions, its null distribution, and what it needs."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dhsk
+from dhsk.gram.moments import moments
 
 pytestmark = pytest.mark.threads
 
@@ -87,3 +89,28 @@ def test_wrong_groups_are_refused(counts: Any) -> None:
         dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, -1)
     with pytest.raises(dhsk.BudgetError, match="eight permutations of 53 samples need 212 B but 1"):
         dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, memory=100)
+
+
+@pytest.mark.parametrize("killed", [0, 1, 3])
+def test_stopped_after_any_pass_it_resumes_to_the_same_bits(
+    counts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: int
+) -> None:
+    """Where permutations take several passes; those that were made are not made again."""
+    G = dhsk.compute_gram(counts(N, DIM), HEAT, tile=TILE).centered().normalized()
+    options: dict[str, Any] = {"groups": np.arange(N) % 2, "permutations": 70, "memory": 4 * 2 * N}
+    whole = dhsk.maximum_mean_discrepancy(G, **options)
+    made: list[str] = []
+
+    def counted(*given: Any) -> Any:
+        if len(made) == killed:
+            made.append("killed")
+            raise KeyboardInterrupt
+        made.append("pass")
+        return moments(*given)
+
+    monkeypatch.setattr("dhsk.gram.discrepancy.moments", counted)
+    with pytest.raises(KeyboardInterrupt):
+        dhsk.maximum_mean_discrepancy(G, **options, journal=tmp_path / "journal")
+    assert dhsk.maximum_mean_discrepancy(G, **options, journal=tmp_path / "journal") == whole
+    assert made.count("pass") == 5  # 71 groupings, 16 at a time
+    assert not (tmp_path / "journal").exists()
