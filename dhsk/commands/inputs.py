@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from dhsk.bars import passes_shown
 from dhsk.commands.console import hint
 from dhsk.commands.table_options import TableOptions
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, check_writable
-from dhsk.samples import AnyVectorizer, Samples, Vectorizer, is_gram_store, open_samples
+from dhsk.samples import AnyVectorizer, Samples, Spectrum, Vectorizer, is_gram_store, open_samples
 from dhsk.samples.paths import ARROW, JSONL, SVMLIGHT, TABLES, TEXT_FILES, Origin
 from dhsk.samples.table import TableSamples
 
@@ -29,14 +30,16 @@ def open_samples_of(
     """
     refuse_bare_column(source, labels)
     drop = (*table.drop_columns, *own_label_column(source, labels))
-    samples = open_samples(
-        source,
-        drop_columns=drop,
-        header=table.header,
-        id_column=table.id_column,
-        n_features=n_features,
-        vectorizer=vectorizer or table.vectorizer,
-    )
+    chosen = vectorizer or table.vectorizer
+    with passes_shown(isinstance(chosen, Spectrum)):
+        samples = open_samples(
+            source,
+            drop_columns=drop,
+            header=table.header,
+            id_column=table.id_column,
+            n_features=n_features,
+            vectorizer=chosen,
+        )
     if samples.vectorizer is None and table.vectorizer != Vectorizer():
         raise click.UsageError(
             f"{table.of_texts} are for texts, but {source} holds numbers: leave them out, or name "

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import blocks
 from dhsk.errors import InputError
+from dhsk.objects.places import size_of
+from dhsk.progress import Progress, passes_of_call
 from dhsk.samples.documents import Documents
-from dhsk.samples.sequences import Sequences
+from dhsk.samples.sequences import Lines, Records, Sequences, Strings
 from dhsk.samples.spectrum import Spectrum
 from dhsk.samples.substrings import Letters, SubstringTable
 from dhsk.samples.texts import EntryFile, TextSamples, row_pointers
@@ -25,6 +27,10 @@ _PAIRS: Final = str.maketrans("ACGT", "TGCA")
 _CHARACTERS: Final = 0x110000
 """Number of characters of Unicode."""
 _ASCII: Final = 128
+
+
+_UNPACKED: Final = 4
+"""About as many letters as there are in a byte of a compressed file."""
 
 
 # Letters
@@ -176,11 +182,28 @@ def _count(
     by_token = spectrum.letters == "tokens"
     batches = _token_batches if by_token else _character_batches
     entries, starts = EntryFile(), array("q", [0])
+    report, done, expected = passes_of_call().report, 0, _expected_letters(documents)
     for letters, ends in batches(documents, alphabet, size):
         found = table.add(letters, ends)
         starts.extend((found.ends + entries.size).tolist())
         entries.append(found.numbers, found.counts)
+        done += len(letters)
+        kinds = f"{table.size:,} different substrings"
+        report(Progress("letters", done, max(done + 1, expected), kinds))
+    report(Progress("letters", done, done))
     return entries, np.array(starts, np.int64)
+
+
+def _expected_letters(documents: Documents) -> int:
+    """About as many letters as there are to count; 0 if that is not known."""
+    if isinstance(documents, Strings):
+        strings = documents.strings
+        known = strings if isinstance(strings, list | tuple) else ()
+        return sum(len(text) for text in known if isinstance(text, str))
+    if isinstance(documents, Lines | Records):
+        place = documents.origin.path
+        return (size_of(place) or 0) * (_UNPACKED if str(place).endswith(".gz") else 1)
+    return 0
 
 
 _Batch = tuple[Letters, NDArray[np.int64]]

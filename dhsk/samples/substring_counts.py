@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
 from dhsk.samples.readers import open_samples
 from dhsk.samples.sequences import Strings
@@ -29,6 +30,7 @@ def spectrum_counts(
     canonical: bool = False,
     min_df: int = 1,
     vocabulary: Sequence[str] | None = None,
+    progress: Show = None,
 ) -> tuple[Any, NDArray[Any]]:
     r"""Count the substrings of strings: the spectrum, whose linear kernel is the spectrum kernel.
 
@@ -58,6 +60,8 @@ def spectrum_counts(
         Least number of strings with a substring: rarer ones are left out.
     vocabulary
         Substrings to count, such as those of a training set; None to count all.
+    progress
+        Function that is called with `Progress` events of the letters that are read; True for bars.
 
     Returns
     -------
@@ -90,6 +94,13 @@ def spectrum_counts(
     """
     known = None if vocabulary is None else tuple(map(str, vocabulary))
     spectrum = Spectrum(length, letters, canonical, min_df, known)
+    with passes_shown(progress):
+        samples = _counted(source, spectrum)
+    return _whole(samples), np.array(samples.feature_names)
+
+
+def _counted(source: str | os.PathLike[str] | Iterable[str], spectrum: Spectrum) -> TextSamples:
+    """Samples of strings in a file or in memory."""
     if isinstance(source, str | os.PathLike):
         samples = open_samples(source, vectorizer=spectrum)
         if not isinstance(samples, TextSamples):
@@ -97,11 +108,10 @@ def spectrum_counts(
                 f"{source} holds numbers and no strings: name a column or field of strings as "
                 f"{Path(source).name}:NAME"
             )
-    else:
-        from dhsk.samples.counted import open_spectrum  # numba is loaded when it is needed
+        return samples
+    from dhsk.samples.counted import open_spectrum  # numba is loaded when it is needed
 
-        samples = open_spectrum(Strings(source), spectrum)
-    return _whole(samples), np.array(samples.feature_names)
+    return open_spectrum(Strings(source), spectrum)
 
 
 def _whole(samples: TextSamples) -> Any:

@@ -1,7 +1,9 @@
 """Counts of substrings against a direct count, and the kernels of the counts."""
 
+import gzip
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 import dhsk
 from dhsk.errors import InputError
+from dhsk.progress import Progress
 from dhsk.samples import counted, substring_counts
 
 FEW = st.text("abAÄ日😀 ", max_size=24)
@@ -239,3 +242,35 @@ def test_strings_in_memory_are_samples() -> None:
     assert samples.feature_names == tuple(substrings)
     assert samples.ids(10) is None
     assert (block != counts).nnz == 0
+
+
+@pytest.mark.parametrize("source", ["list", "generator", "file", "gz", "tokens"])
+def test_counting_reports_letters(
+    source: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Of about how many, if that is known, and how many substrings there are; silent by default."""
+    monkeypatch.setattr(counted, "_BATCH", 64)
+    strings, options = ["ACGT" * 20, "GATTACA" * 10, "CC" * 30], dict[str, Any]()
+    given: Any = strings
+    if source == "generator":
+        given = iter(strings)
+    elif source == "tokens":
+        given, options = [" ".join(text) for text in strings], {"letters": "tokens"}
+    elif source in ("file", "gz"):
+        given = tmp_path / ("s.txt.gz" if source == "gz" else "s.txt")
+        with gzip.open(given, "wt") if source == "gz" else given.open("w") as file:
+            file.write("\n".join(strings) + "\n")
+    seen: list[Progress] = []
+    counts, _ = dhsk.spectrum_counts(given, 3, progress=seen.append, **options)
+    assert counts.shape[0] == 3
+    letters = sum(map(len, strings))
+    assert seen[-1] == Progress("letters", letters, letters)
+    assert len(seen) > 2
+    assert all(event.done < event.total for event in seen[:-1])
+    if source in ("list", "file"):
+        assert letters <= seen[0].total <= letters + 3
+    assert "different substrings" in seen[0].detail
+    assert capfd.readouterr() == ("", "")
