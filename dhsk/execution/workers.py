@@ -264,7 +264,9 @@ class Workers:
     ) -> Generator[Result, None, None]:
         """Run tasks; see `Executor.run`."""
         numbered = enumerate(tasks)
-        with closing(self._finished(function, numbered, ordered=ordered)) as results:
+        # Values travel with the tasks, at most a window of them.
+        finished = self._finished(function, numbered, ordered=ordered)
+        with large_graphs(), closing(finished) as results:
             yield from _in_order(results) if ordered else (result for _, result in results)
 
     def share(self, value: Any) -> Any:
@@ -335,7 +337,6 @@ def current_executor() -> Iterator[Executor]:
         if current_client() is None:
             yield Threads(core_count())
             return
-        # Values travel with the tasks, at most a window of them.
-        with borrow_client(None) as client, large_graphs():
+        with borrow_client(None) as client:
             assert client is not None
             yield Workers(client, TASKS_PER_THREAD * resources_of(client).threads)

@@ -13,7 +13,7 @@ from dhsk.arrays import Indices, Rows
 from dhsk.execution.memory import Allowance
 from dhsk.execution.options import RunOptions
 from dhsk.execution.resources import TASKS_PER_THREAD
-from dhsk.execution.settings import large_graphs, one_blas_thread
+from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Executor, told_as
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import Workers, borrow_client, in_task, resources_of
@@ -132,6 +132,6 @@ def _executor(client: Client | None, at_once: int) -> Iterator[Executor]:
         with one_blas_thread():
             yield Threads(1 if in_task() else at_once)
         return
-    with borrow_client(client) as borrowed, large_graphs():
+    with borrow_client(client) as borrowed:
         assert borrowed is not None
         yield Workers(borrowed, at_once)

@@ -3,6 +3,7 @@
 import errno
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -100,6 +101,14 @@ def test_what_is_shared_reaches_tasks(client: Any) -> None:
     assert executor_of(None, 2).share(value) is value
     executor = executor_of(client, 2)
     assert list(executor.run(len, [(executor.share(value),)] * 2)) == [2, 2]
+
+
+def test_dask_does_not_warn_of_large_tasks(client: Any) -> None:
+    """Tasks have rows of samples among their arguments; the warning was for graphs of a user."""
+    rows = np.ones((1500, 1000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(executor_of(client, 1).run(len, [(rows,)])) == [1500]
 
 
 def test_stopping_early_cancels_the_rest(client: Any) -> None:
