@@ -94,7 +94,7 @@ def _is_same_file(out: Place, path: str) -> bool:
 
 def refuse_bare_column(source: str, labels: str | None) -> None:
     """Raise InputError for a column name given as a file: the message has the right words."""
-    own = {".h5ad": "obs/"} | dict.fromkeys((*TABLES, *ARROW), "")
+    own = {".h5ad": "obs/"} | dict.fromkeys((*TABLES, *ARROW, *JSONL), "")
     place = next((own[end] for end in own if source.lower().endswith(end)), None)
     if labels is None or place is None or ":" in labels or Path(labels).exists():
         return

@@ -43,7 +43,7 @@ COLUMNS = (
 )  # fmt: skip
 
 LOW_RANK_COLUMNS = (
-    "kernel", "rank", "C", "mean", "std", "trace error", "gradient", "gap", "fits"
+    "kernel", "rank", "C", "mean", "std", "trace error", "gradient norm", "gap", "fits"
 )  # fmt: skip
 
 

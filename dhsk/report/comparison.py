@@ -211,7 +211,7 @@ def _facts(run: Results) -> dict[str, str]:
     settings = run.settings or {}
     return {
         "samples": run.samples.source,
-        "fingerprint of the samples": run.samples.fingerprint,
+        "hash of the samples": run.samples.fingerprint,
         "map to the sphere": run.samples.sphere_map,
         "classes": whole(len(run.classes)),
         "folds": run.folds.splitter,

@@ -83,8 +83,14 @@ def _low_rank_tiles(results: Results) -> tuple[Html, ...]:
             whole(best.rank or 0),
             f"best candidate, landmarks by {low_rank.chosen(results)}",
         ),
-        _tile("trace error", brief(best.trace_error), "of the kernel, not in the features"),
-        _tile("gradient", two_digits(best.gradient), "of that at zero; best candidate, worst fold"),
+        _tile(
+            "trace error", brief(best.trace_error), "share of the kernel matrix not in the features"
+        ),
+        _tile(
+            "gradient norm",
+            two_digits(best.gradient),
+            "relative to that at 0, as tol is; best candidate, worst fold",
+        ),
     )
 
 

@@ -22,7 +22,7 @@ def features(results: Results) -> Html:
         return Html()
     note = (
         f"{_classifiers(results, results.low_rank)} The trace error says how much of the kernel "
-        "the features miss, as a part of its trace: "
+        "the features miss, as a part of its trace (the sum of its diagonal): "
         f"{brief(results.best.trace_error)} for the best candidate."
     )
     if len(results.ranks) == 1:
@@ -66,8 +66,9 @@ def tolerance(results: Results) -> str:
 def proof(results: Results) -> str:
     """Return what the columns of the table of cells prove."""
     return (
-        "Trace error is the part of the kernel's trace that the features miss. Gradient is the "
-        "length of the objective's gradient as a part of that at zero, LIBLINEAR's measure: it had "
+        "Trace error is the part of the kernel matrix's trace (the sum of its diagonal) that the "
+        "features miss. Gradient norm is the length of the objective's gradient as a part of that "
+        "at 0, where LIBLINEAR and scikit-learn's LinearSVC stop by tol: it had "
         f"to come below {tolerance(results)}. Gap is a bound of the duality gap as a part of the "
         "objective. Both are the largest over classes and folds"
     )
@@ -77,8 +78,8 @@ def refit(results: Results, proof: Certificate) -> list[tuple[str, str]]:
     """Return the certificate of a fit on all samples."""
     return [
         (
-            "gradient",
-            f"{two_digits(proof.gradient)} of that at zero; the tolerance is {tolerance(results)}",
+            "gradient norm",
+            f"{two_digits(proof.gradient)} of that at 0; the tolerance is {tolerance(results)}",
         ),
         ("duality gap", f"at most {proof.gap:.2g} of the objective"),
         ("rank", whole(results.best.rank or 0)),

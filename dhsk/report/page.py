@@ -82,7 +82,7 @@ def _origin(results: Results, beside: Sequence[str]) -> Html:
         ("made by", f"dhsk {results.version}"),
         ("date", results.created),
         ("samples", own.source),
-        ("fingerprint", own.fingerprint),
+        ("hash of the samples", own.fingerprint),
         ("map to the sphere", own.sphere_map),
         *([("samples of zeros", zeros)] if own.zero_rows else []),
         ("folds", results.folds.splitter),

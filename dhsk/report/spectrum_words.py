@@ -44,7 +44,8 @@ def covering_words(results: Results) -> str:
     volume = area - parts[results.samples.sphere_map] * log(2)  # one of 2^dim orthants
     power = (volume - (dim - 1) / 2 * log(time)) / log(10)
     return (
-        " Whatever the samples, the logarithm of the covering numbers of the kernel's unit ball is "
+        " For readers of learning theory: whatever the samples, the logarithm of the covering "
+        "numbers of the kernel's unit ball, which bound the error on new samples, is "
         "O(V t^(-d/2) log^((d+2)/2)(1/ε)) (Lafferty & Lebanon 2002, theorem 4), here with d = "
         f"{dim - 1} and V t^(-d/2) = {unbroken(f'10^{power:.0f}')}, V the volume of the part of "
         "the sphere that samples can lie in."

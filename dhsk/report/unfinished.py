@@ -68,7 +68,7 @@ def _refit_stopped(results: Results) -> bool:
 
 def _table(results: Results, cells: list[Cell]) -> Html:
     exact = results.low_rank is None
-    head = ("kernel", "C", "fits", "tol reached" if exact else "worst gradient", "mean")
+    head = ("kernel", "C", "fits", "tol reached" if exact else "gradient norm", "mean")
     rows = []
     for cell in cells[:_SHOWN]:
         fits = f"{results.unfinished(cell)} of {len(results.rows_of[cell.point])}"
@@ -88,7 +88,7 @@ def _table(results: Results, cells: list[Cell]) -> Html:
 def _meaning(results: Results) -> str:
     if results.low_rank is not None:
         return (
-            "The solver stopped while the gradient was above the tolerance, "
+            "The solver stopped while the norm of the gradient was above the tolerance, "
             f"{low_rank.tolerance(results)}. The scores of these fits may be off; they win only "
             "where no other candidate has converged."
         )

@@ -7,9 +7,11 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from io import BufferedReader, TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
@@ -45,6 +47,9 @@ _UNREADABLE = (
     OverflowError,
     MemoryError,  # a damaged length
 )
+
+_MOST_NAMES = 1000
+"""Names of a folder among which a file that is not there is looked for."""
 
 _TEXTS = (*TABLES, *JSONL, *TEXT_FILES, *FASTA, *FASTQ)
 
@@ -201,7 +206,18 @@ def _split(source: str) -> tuple[Place, str | None, str | None]:
         return whole, None, None
     if whole.is_dir():
         raise InputError(f"{source} is a folder, but a file or a zarr folder is needed")
-    raise InputError(f"there is no file {source}")
+    raise InputError(f"there is no file {source}{_near(whole)}")
+
+
+def _near(path: Place) -> str:
+    """Say which file of the same folder has nearly the same name, if one has."""
+    if not isinstance(path, Path) or not path.parent.is_dir():
+        return ""
+    with suppress(OSError):
+        names = [each.name for each in islice(path.parent.iterdir(), _MOST_NAMES)]
+        found = get_close_matches(path.name.partition(":")[0], names, 1, 0.8)
+        return f": is it {path.with_name(found[0])}?" if found else ""
+    return ""
 
 
 def _place(text: str) -> Place:

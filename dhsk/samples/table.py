@@ -129,14 +129,17 @@ class TableSamples(Samples):
             f"{shown(value)}: if it holds the labels name it with "
             f"--labels {shlex.quote(f'{self.origin.path}:{name}')}, if the samples' ids with "
             f"--id-column {shlex.quote(name)}, else leave it out with {option} "
-            f"(drop_columns=[{name!r}]){self._text_hint(name, value)}"
+            f"(drop_columns=[{name!r}]){self._text_hint(record)}"
         )
 
-    def _text_hint(self, name: str, value: str) -> str:
-        """End of a message about a column that may hold texts."""
-        if len(value.split()) < _FEWEST_WORDS:
+    def _text_hint(self, record: list[str]) -> str:
+        """End of a message about a row of which a column, perhaps another one, holds texts."""
+        texts = (column for column in self.kept if len(record[column].split()) >= _FEWEST_WORDS)
+        column = next(texts, None)
+        if column is None:
             return ""
-        return f"; to count its words give {shlex.quote(f'{self.origin.path}:{name}')}"
+        place = f"{self.origin.path}:{self.columns.names[column]}"
+        return f"; to count the words of a column of texts give {shlex.quote(place)}"
 
     @property
     def has_header(self) -> bool:

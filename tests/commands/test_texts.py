@@ -110,7 +110,7 @@ def test_refusals_say_what_to_do(run: Any, posts: None) -> None:
     np.save("x.npy", np.ones((3, 3)))
     cases = {
         ("train", "old.tsv:text", "--out", "m"): "name the labels with --labels",
-        ("train", "old.jsonl", "--out", "m"): "name the one that holds the labels as old.jsonl:F",
+        ("train", "old.jsonl", "--out", "m"): "holds the labels as --labels old.jsonl:F",
         ("gram", "x.npy", "--out", "g", "--min-df", 2): "are for texts, but x.npy holds numbers",
         ("gram", "old.jsonl:body", "--out", "g"): "has no field 'body': its fields are id, group",
         ("gram", "old.jsonl", "--out", "g", "--min-df", 99): "in 99 or more texts: give a smaller",
@@ -150,3 +150,16 @@ def test_the_next_command_runs_as_it_is_printed(
     assert "--min-df" not in command
     assert run(*shlex.split(command))[0] == DONE
     assert len(table("predicted.csv")[1]) == 30
+
+
+def test_refusals_name_what_was_probably_meant(run: Any, posts: None) -> None:
+    """A file of nearly the same name, the field as FILE:FIELD, and the column of the texts."""
+    words = ("--labels", "old.jsonl:group", "--out", "m")
+    err = run("train", "odl.jsonl", *words)[2]
+    assert "there is no file odl.jsonl: is it old.jsonl?" in err
+    assert "there is no file quite-another.csv\n" in run("train", "quite-another.csv", *words)[2]
+    err = run("train", "old.jsonl", "--labels", "group", "--out", "m")[2]
+    assert "are named as --labels old.jsonl:group" in err
+    err = run("train", "old.tsv", "--labels", "old.tsv:id", "--out", "m")[2]
+    assert "'group' is not numeric" in err
+    assert "to count the words of a column of texts give old.tsv:text" in err

@@ -316,7 +316,7 @@ def test_settings_are_checked(given: dict[str, Any]) -> None:
 def test_a_column_of_texts_is_told_how_it_is_named(tmp_path: Path) -> None:
     """Somebody who gives the whole table learns of its column."""
     (tmp_path / "t.csv").write_text("id,body\n1,alpha beta gamma delta\n")
-    with pytest.raises(InputError, match=r"to count its words give .*t\.csv:body"):
+    with pytest.raises(InputError, match=r"words of a column of texts give .*t\.csv:body"):
         dhsk.open_samples(tmp_path / "t.csv")
 
 
