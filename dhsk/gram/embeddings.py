@@ -91,22 +91,23 @@ def diffusion_map(
     if real_parameter("steps", steps) < 0:
         raise InputError(f"steps must be at least 0, but it is {steps!r}")
     power = real_parameter("alpha", alpha)
-    roots = np.ones(n)
+    stationary = np.empty((n, 1))
 
     def operator(products: Multiply) -> Multiply:
         sums = checked_degrees(products(np.ones(n)))
         with np.errstate(over="ignore"):
             weights = checked_degrees(sums**-power)
         degrees = checked_degrees(weights * products(weights))
-        roots[:] = np.sqrt(degrees)
-        scale = (weights / roots)[:, None]
-        return lambda V: scale * products(scale * V)
+        scale = (weights / np.sqrt(degrees))[:, None]
+        stationary[:, 0] = np.sqrt(degrees / degrees.sum())
+        # Of the known pair the eigenvalue becomes 2: where 1 is a multiple eigenvalue, as of a
+        # graph in parts, psi_0 would be mixed with the others.
+        return lambda V: scale * products(scale * V) + stationary * (stationary.T @ V)
 
     with passes_shown(progress):
         found = eigenpairs_of(G, k + 1, EigenOptions(tol, memory=memory, journal=journal), operator)
     warn_unless_converged(found)
-    stationary = roots / np.linalg.norm(roots)
-    psi = found.vectors[:, 1:] / stationary[:, None]
+    psi = found.vectors[:, 1:] / stationary
     coordinates: Floats = psi * np.maximum(found.values[1:], 0.0) ** steps
     return coordinates
 

@@ -62,6 +62,18 @@ def test_distances_are_diffusion_distances(counts: Any, alpha: float) -> None:
     assert np.abs(found - expected).max() <= 1e-10 * expected.max()
 
 
+def test_parts_of_a_graph_are_told_apart() -> None:
+    """No walk goes from a triangle to a square: 1 is a double eigenvalue of P."""
+    S = np.zeros((7, 7))
+    for a, b in ((0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (5, 6), (3, 6)):
+        S[a, b] = S[b, a] = 1.0
+    G = dhsk.graph_gram(S, beta=0.5, laplacian=True)
+    found = dhsk.diffusion_map(G, 6, alpha=0.0)
+    expected = distances2(np.sqrt(7) * G[:, :])  # the degrees are all 1
+    assert np.abs(distances2(found) - expected).max() <= 1e-12
+    assert np.abs(found.mean(axis=0)).max() <= 1e-12
+
+
 def test_samples_without_neighbours_are_named() -> None:
     """Negative values can make a row sum 0 or less."""
     G = made(
