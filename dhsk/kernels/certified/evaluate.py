@@ -105,14 +105,8 @@ def _kernel_values(
     constant: Callable[[float], Vector],
 ) -> Vector:
     """K at a block of cosines, from the numbers of a form in the order of `compiled_pass`."""
-    floor, lowest, left, offset = islice(form, 4)
-    counts = (*sizes[:3], sizes[2])
-    p, q, slopes, starts = (list(islice(form, size)) for size in counts)
-    y, _, rest, shifted = _exponent(c, left, offset, p, q, arithmetic, constant)
-    power = polynomial([constant(e) for e in arithmetic.exp2.tolist()], rest)
-    for slope, start in zip(slopes, starts, strict=True):
-        power = power * y.times_plus(slope, start)
-    value = power.times_power_of_2(shifted, arithmetic.mantissa_bits)
+    floor, lowest = islice(form, 2)
+    _, _, value = _unbounded(c, form, sizes, arithmetic, constant)
     return value.where(floor < value, value.where(value < lowest, lowest))
 
 
@@ -124,17 +118,28 @@ def _time_derivatives(
     constant: Callable[[float], Vector],
 ) -> Vector:
     """dK/dt = K (1-c) R at a block of cosines; the coefficients of R end the form."""
+    y, d, value = _unbounded(c, form, sizes, arithmetic, constant)
+    rate_p, rate_q = (list(islice(form, size)) for size in sizes[3:])
+    # 0 - d, which is +0 at c = 1 where -d would be -0.
+    return value * (_quotient(rate_p, rate_q, y, constant(1.0)) * (constant(0.0) - d))
+
+
+def _unbounded(
+    c: Vector,
+    form: Iterator[Vector],
+    sizes: Sequence[int],
+    arithmetic: Arithmetic,
+    constant: Callable[[float], Vector],
+) -> tuple[Vector, Vector, Vector]:
+    """Distances from the left end, c - 1, and K before it is bounded from below."""
     left, offset = islice(form, 2)
-    p_size, q_size, factors, *rate_sizes = sizes
-    counts = (p_size, q_size, factors, factors, *rate_sizes)
-    p, q, slopes, starts, rate_p, rate_q = (list(islice(form, size)) for size in counts)
+    counts = (*sizes[:3], sizes[2])
+    p, q, slopes, starts = (list(islice(form, size)) for size in counts)
     y, d, rest, shifted = _exponent(c, left, offset, p, q, arithmetic, constant)
     power = polynomial([constant(e) for e in arithmetic.exp2.tolist()], rest)
     for slope, start in zip(slopes, starts, strict=True):
         power = power * y.times_plus(slope, start)
-    value = power.times_power_of_2(shifted, arithmetic.mantissa_bits)
-    # 0 - d, which is +0 at c = 1 where -d would be -0.
-    return value * (_quotient(rate_p, rate_q, y, constant(1.0)) * (constant(0.0) - d))
+    return y, d, power.times_power_of_2(shifted, arithmetic.mantissa_bits)
 
 
 def _differences(
