@@ -28,7 +28,7 @@ from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.nodes import NodeKernel, NodeKind
-from dhsk.objects.places import Place, free_bytes, is_url, parse_place, remove_unfinished
+from dhsk.objects.places import Place, free_bytes, is_url, parse_place
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, scan
 from dhsk.samples.memory import from_memory
@@ -173,14 +173,7 @@ def repair_graph(
         plan = plan_graph(header.n_rows, header.nnz[0] or 0, resources, header.dtype, header.tile)
         plan.check()
         with shared_by_workers(workers, store.path):
-            store.ensure_names(rows.feature_names)
-            damaged = store.damaged_tiles()
-            for tile in damaged:
-                store.remove_tile(*tile)
-            remove_unfinished(store.path)
-            store.describe()
-            for side in store.damaged_sides():
-                store.samples.start(side)
+            damaged = store.discard_damage(rows.feature_names)
             deque(stage_samples(store, [rows], report), maxlen=0)
             compute_columns(store, workers, plan, report)
     return damaged

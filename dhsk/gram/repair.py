@@ -18,7 +18,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.gram.storage.staging import in_order_of, stage_samples
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tile_tasks import compute_tiles
-from dhsk.objects.places import Place, is_url, parse_place, remove_unfinished
+from dhsk.objects.places import Place, is_url, parse_place
 from dhsk.progress import OnProgress, ignore
 from dhsk.samples import Samples
 from dhsk.units import parse_bytes
@@ -128,14 +128,7 @@ def _check_samples(store: GramStore, sides: list[Samples], report: OnProgress) -
 def _repair(
     store: GramStore, sides: list[Samples], workers: Client, plan: GramPlan, report: OnProgress
 ) -> list[tuple[int, int]]:
-    store.ensure_names(sides[0].feature_names)
-    damaged = store.damaged_tiles()
-    for tile in damaged:
-        store.remove_tile(*tile)
-    remove_unfinished(store.path)
-    store.describe()
-    for side in store.damaged_sides():
-        store.samples.start(side)
+    damaged = store.discard_damage(sides[0].feature_names)
     staging = stage_samples(store, sides, report)
     compute_tiles(store, store.kernels, staging, workers, plan, report)
     return damaged

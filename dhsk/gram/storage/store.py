@@ -268,6 +268,21 @@ class GramStore:
             if size == array.chunk_bytes and (place := _place_of(name)) is not None
         }
 
+    def discard_damage(self, feature_names: Sequence[str] | None) -> list[tuple[int, int]]:
+        """Prepare a repair: write damaged texts again, remove damaged tiles and staged samples.
+
+        Returns the indices of the tiles. CorruptTileError if the names of features are others.
+        """
+        self.ensure_names(feature_names)
+        damaged = self.damaged_tiles()
+        for tile in damaged:
+            self.remove_tile(*tile)
+        remove_unfinished(self.path)
+        self.describe()
+        for side in self.damaged_sides():
+            self.samples.start(side)
+        return damaged
+
     def damaged_tiles(self) -> list[tuple[int, int]]:
         """Read all tiles; indices of missing and damaged ones."""
         return [tile for tile in self.header.tiling.tiles() if not self._is_sound(tile)]
