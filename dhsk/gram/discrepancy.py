@@ -132,10 +132,10 @@ def maximum_mean_discrepancy(
     first = _first_group(groups, matrix.shape[0])
     count = whole_parameter("permutations", permutations, 0) + 1
     rng = np.random.default_rng(whole_parameter("random_state", random_state, 0))
-    diagonal, least = matrix._exact_diagonal()[0], _at_once(len(first), count, memory)
-    blocks = _bits_of_groupings(first, count, least, rng)
+    blocks = _bits_of_groupings(first, count, _at_once(len(first), count, memory), rng)
     folder = None if journal is None else parse_place("journal", journal)
     entries = Checkpoint(folder, PREFIX)
+    diagonal, _ = matrix._exact_diagonal()
     with passes_shown(progress):
         estimates = [_kept_estimates(entries, matrix, bits, diagonal) for bits in blocks]
     unbiased, biased = np.concatenate(estimates, axis=1)

@@ -14,7 +14,7 @@ from dhsk.gram.spectra import EigenOptions, eigenpairs_of, warn_unless_converged
 from dhsk.gram.tiled import TiledMatrix
 from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.objects.places import Place
-from dhsk.solvers.eigenpairs import Multiply
+from dhsk.solvers.eigenpairs import WHOLE_COPIES, Multiply
 from dhsk.units import parse_bytes
 
 RANK: Final = float(np.finfo(np.float64).eps)
@@ -234,7 +234,10 @@ def empirical_map(
         )
     if values is not None and np.shape(values)[1] != n:
         raise InputError(f"values must have {n} columns, but they have {np.shape(values)[1]}")
-    need = MemoryNeed(f"the empirical map of {n:,} samples", {"matrices": 4 * 8 * n * n})
+    parts = {"matrices": WHOLE_COPIES * 8 * n * n}
+    if values is not None:
+        parts["values and coordinates"] = 3 * 8 * np.shape(values)[0] * n
+    need = MemoryNeed(f"the empirical map of {n:,} samples", parts)
     need.check(own_room(limit), "give more memory, or use mercer_map")
     with computing():
         K = G.submatrices([(slice(None), slice(None))])[0]

@@ -68,7 +68,8 @@ class HeldTiles:
                 kept.append(replace(values, values=values.values.copy()))
                 yield values
         except BaseException:
-            self._room += self._bytes(group)
+            with self._lock:
+                self._room += self._bytes(group)
             raise
         self._groups[group] = kept
 

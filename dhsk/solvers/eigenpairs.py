@@ -35,6 +35,11 @@ _NEGLIGIBLE: Final = 64 * np.finfo(np.float64).eps
 """Length of a new direction, relative to the largest eigenvalue, below which it is rounding."""
 
 
+WHOLE_COPIES: Final = 6
+"""Matrices in memory while one is decomposed as a whole: it, its symmetric part, the vectors, and
+LAPACK's own, of which two are work space."""
+
+
 @dataclass(frozen=True)
 class Eigenpairs:
     """Leading eigenpairs of a symmetric matrix, with their certificate."""
@@ -72,7 +77,7 @@ def most_blocks(n: int, k: int, room: int | None = None) -> int:
 def eigenpairs_bytes(n: int, k: int, blocks: int = MOST_BLOCKS) -> int:
     """Memory of `leading_eigenpairs`, in bytes, besides that of a product."""
     if is_small(n, k):
-        return 4 * 8 * n * n
+        return WHOLE_COPIES * 8 * n * n
     width = block_width(k)
     return 8 * n * width * (blocks + 4) + 4 * 8 * (blocks * width) ** 2
 

@@ -1,5 +1,7 @@
 """Eigenpairs from products: right, certified, the same bits again, also after a kill."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,6 +143,34 @@ def test_blocks_fit_the_memory() -> None:
     assert is_small(100, 1)
     assert not is_small(101, 1)
     assert is_small(101, 8)
+
+
+GROWTH = """
+import re
+from pathlib import Path
+import numpy as np
+from dhsk.solvers.eigenpairs import eigenpairs_bytes, is_small, leading_eigenpairs
+
+def resident(field):
+    return 1024 * int(re.search(field + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+n, k = 1100, 110
+assert is_small(n, k)
+A = np.random.default_rng(0).random((n, n))
+A += A.T
+leading_eigenpairs(lambda V: A[:50, :50] @ V, 50, 3)
+Path("/proc/self/clear_refs").write_text("5")
+before = resident("VmRSS")
+leading_eigenpairs(lambda V: A @ V, n, k)
+print((resident("VmHWM") - before) / eigenpairs_bytes(n, k))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_whole_decomposition_takes_the_memory_that_is_counted() -> None:
+    """LAPACK's work space, which no tracer sees, is half of it."""
+    run = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True)
+    assert 0.7 < float(run.stdout) < 1.1
 
 
 class KilledError(Exception):
