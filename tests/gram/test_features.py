@@ -13,7 +13,8 @@ from sklearn.neighbors import kneighbors_graph
 
 import dhsk
 from dhsk.execution.threads import Threads
-from dhsk.gram.neighbors import SLACK, _sweep
+from dhsk.gram.distances import Side, squared_distances
+from dhsk.gram.neighbors import SLACK, _limits, _sweep, nearest
 from dhsk.gram.passes import over_groups
 
 pytestmark = pytest.mark.threads
@@ -144,6 +145,29 @@ def test_rounding_hides_no_equal_sample() -> None:
     _sweep(values, rows, cols, np.array([0, 5]), SLACK["float64"], True, True)
     for found, index in ((rows, 5), (cols, 0)):
         assert (found[2].item(), found[3].item()) == (0.0, index)
+
+
+def test_equal_hashes_make_no_samples_equal(rng: Any) -> None:
+    """Two hashes of 64 bits may be the same by chance: samples far apart stay so."""
+    G = made(rng.uniform(1.0, 2.0, (N, DIM)))
+    side = Side(np.asarray(G.diagonal()), np.zeros(N, np.uint64))
+    rows, cols = slice(0, 5), slice(20, 40)
+    (values,) = G.submatrices([(rows, cols)])
+    assert (squared_distances(values, side.take(rows), side.take(cols)) > 0).all()
+    found = nearest(G.source, G.tiling, (side, side), 3, "float64")
+    for one, right in zip(found, G.neighbors(3)[::-1], strict=True):
+        np.testing.assert_array_equal(one, right)
+
+
+def test_a_tie_with_a_smaller_index_is_seen_below_a_rounded_root() -> None:
+    """The square of the root of 3 is below 3."""
+    root = np.sqrt(3.0)
+    assert root**2 < 3.0
+    none, limit = np.empty(0, np.uint64), _limits(np.array([root]))
+    rows = np.full(1, 2.0), none, np.full((1, 2), root), np.array([[7, 9]]), limit
+    cols = np.full(1, 2.0), none, np.full((1, 2), root), np.array([[7, 9]]), limit.copy()
+    _sweep(np.full((1, 1), 0.5), rows, cols, np.array([1, 8]), 0.0, True, True)
+    assert (rows[3].tolist(), cols[3].tolist()) == ([[7, 8]], [[1, 7]])
 
 
 def oracle(distances: Any, k: int, *, itself: bool) -> tuple[Any, Any]:
