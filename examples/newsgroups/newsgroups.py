@@ -4,7 +4,6 @@ Run `python newsgroups.py 20news_bydate.tsv.gz PICTURE.png`.
 """
 
 import sys
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -39,15 +38,17 @@ def main(file: str, picture: str) -> None:
         ("tf-idf, LinearSVC", LinearSVC(), tfidf, new_tfidf),
         ("tf-idf, HeatSVC", tuned(tfidf, y, "projective"), tfidf, new_tfidf),
         ("counts, HeatSVC", tuned(counts, y, "hyperspherical"), counts, new_counts),
+        ("tf-idf, NystromSVC", dhsk.NystromSVC(3000, time_scale=1.0, sphere_map="projective"),
+         tfidf, new_tfidf),
     ]):  # fmt: skip
-        begin = perf_counter()
         said = model.fit(X, y).predict(X_new)
-        print(f"{name:18} {np.mean(said == y_test):.4f} {perf_counter() - begin:5.1f} s  {model}")
+        print(f"{name:18} {np.mean(said == y_test):.4f}  {model}")
         recall = recall_score(y_test, said, average=None)
-        axes.barh(np.arange(len(recall)) + 0.27 * (1 - number), recall, 0.25, label=name)
+        axes.barh(np.arange(len(recall)) + 0.2 * (1.5 - number), recall, 0.19, label=name)
+    print(f"its features leave out {model.trace_error_:.0%} of that kernel")
     axes.set(xlabel="recall on test posts (part of a group's posts that is found)", ylabel="group")
     axes.set_yticks(range(len(recall)), np.unique(y_test))
-    figure.legend(loc="outside upper center", ncols=3)
+    figure.legend(loc="outside upper center", ncols=4)
     figure.savefig(picture, dpi=100)
 
 

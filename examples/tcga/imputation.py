@@ -65,16 +65,29 @@ def genes_of(counts: Any, names: Any, wanted: str | None, every: bool) -> list[s
     return list(dict.fromkeys([*TABLE_3, "APOB", *sized]))
 
 
-def balanced(counts: Any, names: Any, gene: str, seed: int) -> tuple[Any, Any]:
-    """Counts of the other genes, and whether the gene is mutated, of as many samples of both."""
+def split(counts: Any, names: Any, gene: str) -> tuple[Any, Any]:
+    """Counts of the other genes, and whether the gene is mutated, of all samples."""
     column = int(np.flatnonzero(names == gene)[0])
-    y = counts[:, [column]].toarray()[:, 0] > 0
     others = csr_array(hstack([counts[:, :column], counts[:, column + 1 :]]), dtype=float)
-    labels = np.where(y, "mutated", "not")
+    return others, np.where(counts[:, [column]].toarray()[:, 0] > 0, "mutated", "not")
+
+
+def drawn(labels: Any, some: Any, seed: int) -> Any:
+    """All samples of `some` with a mutation and as many others at random."""
+    mutated, others = some[labels[some] == "mutated"], some[labels[some] == "not"]
+    chosen = np.random.default_rng(seed).choice(others, len(mutated), replace=False)
+    return np.sort(np.concatenate([mutated, chosen]))
+
+
+def balanced(others: Any, labels: Any, seed: int, random: bool) -> tuple[Any, Any]:
+    """Samples with a mutation of the gene and as many without: their counts and labels."""
     some = np.flatnonzero(np.asarray(others.sum(axis=1)) > 0)
+    if random:
+        rows = drawn(labels, some, seed)
+        return others[rows], labels[rows]
     chosen = dhsk.representatives(
-        others[some], labels[some], int(y[some].sum()), repeats=CLUSTERINGS, random_state=seed,
-        progress=True,
+        others[some], labels[some], int((labels[some] == "mutated").sum()), repeats=CLUSTERINGS,
+        random_state=seed, progress=True,
     )  # fmt: skip
     return others[some[chosen]], labels[some[chosen]]
 
@@ -105,18 +118,41 @@ def runs_of(X: Any, y: Any, seed: int) -> Iterator[tuple[str, Any]]:
             yield f"product-{scale}-{width}", partial(work, **common)
 
 
-def measure(counts: Any, names: Any, gene: str, runs: int, out: Path) -> dict[str, Any]:
+def samples_of(counts: Any, names: Any, gene: str, random: bool, path: Path) -> tuple[Any, Any]:
+    """Samples of one run; those of an earlier run from its file, "GENE-run-SEED-samples.npz"."""
+    if not path.exists():
+        seed = int(path.stem.split("-")[-2])
+        X, y = balanced(*split(counts, names, gene), seed, random)
+        np.savez(path, data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y)
+    with np.load(path) as file:
+        X = csr_array((file["data"], file["indices"], file["indptr"]), tuple(file["shape"]))
+        return X, file["y"]
+
+
+def say_totals(counts: Any, names: Any, gene: str, chosen: Sequence[Any]) -> None:
+    """Print how many mutations samples have: with the gene's, without, and those taken of them."""
+    others, labels = split(counts, names, gene)
+    totals = others.sum(axis=1)
+    with_it, without = (np.median(totals[labels == label]) for label in ("mutated", "not"))
+    taken = [np.median(X.sum(axis=1)[y == "not"]) for X, y in chosen]
+    print(
+        f"{gene}: {with_it:g} other mutations in the median with it, {without:g} without, "
+        f"{min(taken):g} to {max(taken):g} in the samples taken of these"
+    )
+
+
+def measure(
+    counts: Any, names: Any, gene: str, runs: int, random: bool, out: Path
+) -> dict[str, Any]:
     """Best accuracy of each family in percent, (runs,); effective samples under "effective"."""
     found: dict[str, list[float]] = {}
     effective: dict[str, list[float]] = {}
-    for seed in range(runs):
-        path = out / f"{gene}-run-{seed}-samples.npz"
-        if not path.exists():
-            X, y = balanced(counts, names, gene, seed)
-            np.savez(path, data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y)
-        with np.load(path) as file:
-            X = csr_array((file["data"], file["indices"], file["indptr"]), tuple(file["shape"]))
-            y = file["y"]
+    chosen = [
+        samples_of(counts, names, gene, random, out / f"{gene}-run-{seed}-samples.npz")
+        for seed in range(runs)
+    ]
+    say_totals(counts, names, gene, chosen)
+    for seed, (X, y) in enumerate(chosen):
         best: dict[str, tuple[float, float]] = {}
         for name, run in runs_of(X, y, seed):
             result = saved(out / f"{gene}-run-{seed}-{name}.json", run)
@@ -130,7 +166,7 @@ def measure(counts: Any, names: Any, gene: str, runs: int, out: Path) -> dict[st
         for family, (score, size) in best.items():
             found.setdefault(family, []).append(score)
             effective.setdefault(family, []).append(size)
-    return found | {"mutants": len(y) // 2, "effective": effective}
+    return found | {"mutants": len(chosen[0][1]) // 2, "effective": effective}
 
 
 def table(measured: dict[str, Any]) -> str:
@@ -168,7 +204,7 @@ def plot(path: Path, measured: dict[str, Any]) -> None:
     left.set_ylabel("accuracy / accuracy of the linear kernel")
     right.set_xscale("log")
     right.xaxis.set_major_formatter(ScalarFormatter())
-    right.set_xlabel("effective sample size: training samples / VC bound")
+    right.set_xlabel("effective sample size (training samples / VC bound, no unit)")
     right.set_ylabel("accuracy in 5-fold cross-validation (%)")
     for ax in (left, right):
         ax.grid(alpha=0.3)
@@ -178,13 +214,14 @@ def plot(path: Path, measured: dict[str, Any]) -> None:
 
 def reproduce(options: argparse.Namespace) -> None:
     """Measure all genes, print and draw."""
-    out, runs = options.out, options.runs
+    out, runs = options.out / "random" if options.random else options.out, options.runs
+    out.mkdir(exist_ok=True)
     counts, names = read_counts(options.data)
     genes = genes_of(counts, names, options.genes, options.all)
     if options.quick:
         genes = ["ZMYM4"]
         counts = counts[np.diff(counts.indptr) > 200]
-    measured = {gene: measure(counts, names, gene, runs, out) for gene in genes}
+    measured = {gene: measure(counts, names, gene, runs, options.random, out) for gene in genes}
     text = table(measured)
     (out / "imputation.md").write_text(text)
     print(f"Accuracy in %, mean ± standard deviation over {runs} runs\n\n{text}")
@@ -196,6 +233,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the script and return its exit code: 0 done, 2 bad usage or input."""
     parser = common_options("Gene imputation on TCGA counts.", "tcga-results", runs=3)
     parser.add_argument("--genes", help="names of genes, A,B,C (default: those of the README)")
+    parser.add_argument(
+        "--random", action="store_true", help="samples without a mutation at random, not by K-means"
+    )
     parser.add_argument("--all", action="store_true", help=f"all genes with {FEWEST} mutants")
     return run_script(parser, argv, reproduce)
 

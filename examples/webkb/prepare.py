@@ -118,12 +118,12 @@ def read_pages(source: Path) -> list[tuple[str, str]]:
     return sorted(pages)
 
 
-def words_of(text: str) -> list[str]:
-    """Split a raw page into words, leaving out its HTTP header and its HTML.
+def words_of(text: str, headers: bool = False) -> list[str]:
+    """Split a raw page into words, leaving out its HTML and, without `headers`, its HTTP header.
 
     A word is a run of the letters a-z and digits, in lower case, each digit written "#".
     """
-    plain = html.unescape(MARKUP.sub(" ", HEADER.sub("", text)))
+    plain = html.unescape(MARKUP.sub(" ", text if headers else HEADER.sub("", text)))
     return WORD.findall(plain.lower().translate(DIGITS))
 
 
@@ -202,7 +202,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def prepare(data: Path, out: Path, divisor: int) -> None:
+def prepare(data: Path, out: Path, divisor: int, headers: bool = False) -> None:
     """Read the pages under `data`, write counts and names to the folder `out`, say what was done.
 
     Raises
@@ -216,7 +216,9 @@ def prepare(data: Path, out: Path, divisor: int) -> None:
     names, texts = zip(*read_pages(source), strict=True)
     labels = [label_of(name) for name in names]
     report_classes(labels)
-    counts, words = count_words(words_of(text) for text in with_progress(texts, "split into words"))
+    counts, words = count_words(
+        words_of(text, headers) for text in with_progress(texts, "split into words")
+    )
     n_all = len(words)
     counts, words = keep_frequent(counts, words, divisor)
     print(f"{len(words)} of {n_all} words occur more than {len(names)}/{divisor} times")
@@ -256,6 +258,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         default=10,
         help="keep words that occur more than N/DIVISOR times on N pages (default: 10)",
     )
+    parser.add_argument("--headers", action="store_true", help="keep the words of HTTP headers")
     return parser.parse_args(argv)
 
 
@@ -265,7 +268,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.data is None:
             raise DataError(f"give --data DIR or set DHSK_DATA: {ORIGIN}")
-        prepare(options.data, options.out, options.divisor)
+        prepare(options.data, options.out, options.divisor, options.headers)
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -6,7 +6,7 @@ varies the pages a class, Table 2 the number of words. Run with `--help` for the
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,7 @@ class Setting:
     divisor: int
     pages: int
     clusterings: int = 50
+    clusters: str = "counts"
 
     @property
     def name(self) -> str:
@@ -82,12 +83,21 @@ def read_counts(data: Path | None, out: Path) -> dict[int, Any]:
     return found | {0: np.array(labels.read_text().split())}
 
 
+CLUSTERS: dict[str, Callable[[Any], Any]] = {
+    "counts": lambda X: X,
+    "roots": dhsk.hyperspherical_map,
+    "unit": dhsk.projective_map,
+}
+"""What K-means works on: raw counts, square roots of proportions, or vectors of length 1."""
+
+
 def chosen_pages(X: Any, y: Any, setting: Setting, run: int, out: Path) -> Any:
     """Pages that represent their classes; those of an earlier run from its file."""
     path = out / f"{setting.name}-run-{run}.npy"
     if not path.exists():
         options: dict[str, Any] = {"repeats": setting.clusterings, "random_state": run}
-        np.save(path, dhsk.representatives(X, y, setting.pages, **options, progress=True))
+        points = CLUSTERS[setting.clusters](X)
+        np.save(path, dhsk.representatives(points, y, setting.pages, **options, progress=True))
     return np.load(path)
 
 
@@ -107,14 +117,16 @@ def measure(counts: Mapping[int, Any], setting: Setting, runs: int, out: Path) -
 
 def reproduce(options: argparse.Namespace) -> None:
     """Measure all rows of both tables, print and draw them."""
-    out, runs, quick = options.out, options.runs, options.quick
+    runs, quick, on = options.runs, options.quick, options.clusters
+    out = options.out if on == "counts" else options.out / on
+    out.mkdir(exist_ok=True)
     counts = read_counts(options.data, out)
     words = {n: counts[d].shape[1] for n, d in DIVISORS.items()}
     print("words: " + ", ".join(f"{words[n]} (paper {n})" for n in words))
     sizes, features = (list(TABLE_1)[:1], []) if quick else (list(TABLE_1), list(DIVISORS))
     times = 3 if quick else 50
-    first = {m: measure(counts, Setting(10, m, times), runs, out) for m in sizes}
-    second = {n: measure(counts, Setting(DIVISORS[n], 400, times), runs, out) for n in features}
+    first = {m: measure(counts, Setting(10, m, times, on), runs, out) for m in sizes}
+    second = {n: measure(counts, Setting(DIVISORS[n], 400, times, on), runs, out) for n in features}
     own = {words[n]: best for n, best in second.items()}
     theirs = {words[n]: row for n, row in TABLE_2.items()}
     text = table("pages a class", TABLE_1, first)
@@ -130,6 +142,9 @@ def reproduce(options: argparse.Namespace) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script and return its exit code: 0 done, 2 bad usage or input."""
     parser = common_options("Tables 1 and 2 of Zhao & Song (2017).", "webkb-results", runs=5)
+    parser.add_argument(
+        "--clusters", choices=CLUSTERS, default="counts", help="what K-means works on"
+    )
     return run_script(parser, argv, reproduce)
 
 
