@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
 from scipy.sparse import csr_array, hstack
 
 import dhsk
@@ -203,7 +202,9 @@ def plot(path: Path, measured: dict[str, Any]) -> None:
     left.set_xlabel("samples a class")
     left.set_ylabel("accuracy / accuracy of the linear kernel")
     right.set_xscale("log")
-    right.xaxis.set_major_formatter(ScalarFormatter())
+    marks = [1, 2, 5, 10, 20, 50, 100]
+    right.set_xticks(marks, [str(mark) for mark in marks])
+    right.minorticks_off()
     right.set_xlabel("effective sample size (training samples / VC bound, no unit)")
     right.set_ylabel("accuracy in 5-fold cross-validation (%)")
     for ax in (left, right):
