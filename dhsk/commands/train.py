@@ -10,7 +10,7 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import kernel_words, map_words, print_table, say
+from dhsk.commands.console import kernel_words, map_words, print_table, say, say_wrapped
 from dhsk.commands.inputs import check_out, label_source, open_samples_of, say_predict
 from dhsk.commands.options import (
     ClusterOptions,
@@ -177,7 +177,9 @@ def _print_model(model: "SvcModel | LowRankModel", seconds: float) -> None:
         kind = f"low-rank classifier, loss {model.certificates.loss},"
         columns = _low_rank_columns(model)
     C = model.certificates.C
-    say(f"{kind} of {kernel_words(model.kernel)}, {map_words(model.map_name)}, C = {C:g}")
+    say_wrapped(
+        f"{kind} of ", f"{kernel_words(model.kernel)}, {map_words(model.map_name)}, C = {C:g}"
+    )
     own = {"classes": f"{len(model.classes):,}", **columns, "time": human_seconds(seconds)}
     print_table(list(own), [tuple(own.values())])
 
