@@ -127,8 +127,8 @@ table_options = gathered(
     click.option(
         "--letters",
         type=click.Choice(get_args(LetterKind)),
-        help="With --spectrum: any character is a letter, or A, C, G and T alone, or tokens "
-        "between blanks. [default: any]",
+        help="With --spectrum: any character is a letter, or A, C, G and T (or U) alone, or "
+        "tokens between blanks. [default: any]",
     ),
     click.option(
         "--canonical",

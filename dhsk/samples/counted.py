@@ -68,7 +68,8 @@ class _Characters(_Alphabet):
         self._points = np.zeros(1, np.uint32)
         if dna:
             self._learn(np.frombuffer(b"ACGT", np.uint8))
-            self._number[np.frombuffer(b"acgt", np.uint8)] = range(1, 5)
+            for same in (b"acgt", b"ACGU", b"acgu"):
+                self._number[np.frombuffer(same, np.uint8)] = range(1, 5)
             self.learns = False
 
     def _learn(self, points: NDArray[Any]) -> None:
@@ -269,7 +270,7 @@ def _know(
     fit = (lengths >= low) & (lengths <= high)
     fit[np.searchsorted(ends, np.flatnonzero(letters == 0), "right")] = False
     if spectrum.canonical:
-        fit &= np.array([_turned(term) >= term.upper() for term in known])
+        fit &= np.array([_turned(term) >= _bases(term) for term in known])
     if not fit.all():
         term = known[int(np.argmin(fit))]
         raise InputError(f"{term!r} in the vocabulary is none of the {spectrum.label}")
@@ -279,7 +280,12 @@ def _know(
 
 def _turned(term: str) -> str:
     """The reverse complement of a string of DNA."""
-    return term.upper().translate(_PAIRS)[::-1]
+    return _bases(term).translate(_PAIRS)[::-1]
+
+
+def _bases(term: str) -> str:
+    """A string of DNA or RNA in the letters A, C, G and T."""
+    return term.upper().replace("U", "T")
 
 
 def _vocabulary(

@@ -30,8 +30,8 @@ class Spectrum:
         places; (1, L) leaves that out.
     letters
         What a letter is. "any" is each character as it is. "dna" is A, C, G and T in upper or lower
-        case, and no substring with another letter, such as N, is counted. "tokens" is a run of
-        characters without blanks, such as a word.
+        case, with the U of RNA as T, and no substring with another letter, such as N, is counted.
+        "tokens" is a run of characters without blanks, such as a word.
     canonical
         Whether a substring and its reverse complement are one feature, the first of both in the
         alphabet. Letters are then "dna".
@@ -71,9 +71,10 @@ class Spectrum:
                 "length must be a whole number, or a pair of the least and the largest, got "
                 f"{given!r}"
             )
+        length = pair[0] if pair[0] == pair[1] else pair
         if pair[0] < 0 or not 1 <= pair[1] <= LONGEST:
-            raise InputError(f"substrings must have 1 to {LONGEST} letters, got length {given!r}")
-        object.__setattr__(self, "length", pair[0] if pair[0] == pair[1] else pair)
+            raise InputError(f"substrings must have 1 to {LONGEST} letters, got length {length!r}")
+        object.__setattr__(self, "length", length)
         if self.letters not in get_args(LetterKind):
             raise InputError(
                 f"letters must be one of {', '.join(get_args(LetterKind))}, got {self.letters!r}"

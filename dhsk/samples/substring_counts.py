@@ -52,7 +52,7 @@ def spectrum_counts(
         Number of letters of a substring; or the least and the largest, such as (0, 6) for the full
         spectrum up to 6. See `Spectrum` for this and the other parameters.
     letters
-        What a letter is: "any" character, "dna" for A, C, G and T alone in upper or lower case, or
+        What a letter is: "any" character, "dna" for A, C, G and T (or U) alone in either case, or
         "tokens" between blanks.
     canonical
         Whether a substring and its reverse complement are one feature; letters are then "dna".

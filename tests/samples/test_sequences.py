@@ -124,7 +124,6 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "mixed": ("x.fa", b">a\nAC\n@r\nAC\n+\nII\n", "it is like FASTQ, .* a file has one format"),
     "fasta as fastq": ("x.fq", b">a\nAC\n", "it is like FASTA, whose files are named .fasta"),
     "mixed fastq": ("x.fq", b"@r\nAC\n+\nII\n>a\nAC\n", "record 1 .* is no FASTQ"),
-    "joined": ("x.fa", b">a\nAC\n>b\nGT>c x\nAC\n", "record 1 .* has a > in its line 'GT>c"),
     "indented": ("x.fa", b">a\nAC\n >b\nGT\n", "record 0 .* has a > in its line '>b'"),
     "cut gz between": (
         "x.fa.gz",
@@ -155,6 +154,15 @@ def test_damaged_files_are_refused(case: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         dhsk.spectrum_counts(tmp_path / name, 1)
+
+
+@pytest.mark.parametrize("piece", [4, 2**20])
+def test_a_header_within_a_line_is_refused(piece: int, tmp_path: Path, monkeypatch: Any) -> None:
+    """As files are that were joined without a line feed between them."""
+    monkeypatch.setattr(sequences, "_PIECE", piece)
+    (tmp_path / "x.fasta").write_text(">a\nAC\n>b\nGT>c x\nAC\n")
+    with pytest.raises(InputError, match=r"record 1 .* has a > in its line 'GT>.* line feed is"):
+        dhsk.spectrum_counts(tmp_path / "x.fasta", 1)
 
 
 def test_what_is_not_for_strings_is_refused(tmp_path: Path) -> None:
