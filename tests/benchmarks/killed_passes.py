@@ -1,10 +1,10 @@
 """Everything of many passes, killed at random moments and resumed: the same bits?
 
 Run as ``python tests/benchmarks/killed_passes.py [CASE ...] [--kills 20] [--seed 0]``. Each case is
-computed by processes that are killed (SIGKILL) after a random share of the time of the whole, and
-started again until one of them ends, on threads and on a client of two worker processes. There,
-every third time a worker is killed with it. Printed: kills, those before and after the first entry
-of the checkpoint, and runs whose result differs in a bit from that of a run that nobody killed.
+computed by processes that are killed (SIGKILL) at a random moment after the first entry of their
+checkpoint, and started again until one of them ends, on threads and on a client of two worker
+processes. There, every third time a worker is killed with it. Printed: kills, those that left a
+checkpoint, and runs whose result differs in a bit from that of a run that nobody killed.
 Results of one, two and three threads are compared too, and those of workers, which may differ
 where they have other blocks: in regressions whose matrix is in memory, or computed by rows.
 """
@@ -205,7 +205,7 @@ def to_strings(folder: Path, _journal: Path, client: Client | None) -> Arrays:
         text = "".join(f">{number}\n{''.join(row)}\n" for number, row in enumerate(letters))
         reads.with_suffix(".part").write_text(text)
         reads.with_suffix(".part").replace(reads)
-    found = dhsk.spectrum_counts(reads, 6)
+    found, _ = dhsk.spectrum_counts(reads, 6)
     dhsk.compute_gram(found, "heat", tile=75, store=folder / "spectrum", client=client)
     return files_of(folder / "spectrum")
 
@@ -258,26 +258,38 @@ def cut_cores(cores: int) -> None:
 
 def attempt(
     name: str, folder: Path, address: str | None, killed_after: float | None, cores: int = 2
-) -> float | None:
-    """Seconds of a case; None if it was killed."""
+) -> tuple[float, float] | None:
+    """Seconds of a case, and those from its first checkpoint on; None if it was killed.
+
+    It is killed so many seconds after there is a checkpoint, also one of an earlier process.
+    """
     here, there = FORK.Pipe()
     process = FORK.Process(target=child, args=(name, folder, address, cores, there))
     process.start()
     while not here.poll(0.1):
         if not process.is_alive():
             raise SystemExit(f"{name} did not begin")
-    begin = time.perf_counter()
-    process.join(killed_after)
-    ended = process.exitcode is not None
-    if not ended:
-        with suppress(ProcessLookupError):
-            os.kill(process.pid or 0, signal.SIGKILL)
-        process.join()
+    begin, first = time.perf_counter(), None
+    while process.is_alive():
+        now = time.perf_counter()
+        if first is None and has_checkpoint(folder):
+            first = now
+        if None not in (first, killed_after) and now - (first or 0.0) >= (killed_after or 0.0):
+            with suppress(ProcessLookupError):
+                os.kill(process.pid or 0, signal.SIGKILL)
+            process.join()
+        process.join(0.005)
     if process.exitcode == -signal.SIGKILL:
         return None
     if process.exitcode:
         raise SystemExit(f"{name} ended with code {process.exitcode}")
-    return time.perf_counter() - begin
+    end = time.perf_counter()
+    return end - begin, end - (first or end)
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Whether there is an entry of a journal, or a tile of a store."""
+    return any(folder.glob("journal/*.npz")) or any(folder.glob("*/gram/c/*/*"))
 
 
 def found_in(folder: Path) -> Arrays:
@@ -344,19 +356,20 @@ def kill_often(
     name: str, place: Path, address: str | None, kills: int, rng: np.random.Generator
 ) -> tuple[int, int, int, int, float]:
     """Kills, those that left a checkpoint, results, those that differ, seconds of a whole."""
-    times = []
     for folder in (place / "first", place / "whole"):  # the first loads what others find loaded
         folder.mkdir(parents=True)
-        times.append(attempt(name, folder, address, None) or 0.0)
-    whole, expected = times[1], found_in(place / "whole")
+        whole, rest = attempt(name, folder, address, None) or (0.0, 0.0)
+    expected = found_in(place / "whole")
     killed, midway, ended = 0, 0, 0
     wrong = int(not same(expected, found_in(place / "first")))
     while killed < kills:
         folder = place / str(ended)
         folder.mkdir()
-        while attempt(name, folder, address, rng.random() * whole) is None:
+        time_left = rest
+        while attempt(name, folder, address, rng.random() * time_left) is None:
             killed += 1
-            midway += any(folder.rglob("*.npz")) or any(folder.rglob("c/*/*"))
+            time_left = 2 * whole  # the next one also starts, and is to end some time
+            midway += has_checkpoint(folder)
             if address is not None and killed % 3 == 0:
                 kill_worker(address)
         ended += 1
