@@ -48,7 +48,7 @@ def line_width() -> int:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table, its first column left, the others right; a row wider than the terminal as pairs."""
+    """Print a table, its first column left, the others right; one wide row as pairs."""
     lines = [[str(cell) for cell in row] for row in rows]
     width = sum(max(map(len, column)) + 2 for column in zip(columns, *lines, strict=True)) - 2
     if len(lines) == 1 and sys.stdout.isatty() and width > line_width():
