@@ -134,9 +134,9 @@ def graph_gram(
     with ExitStack() as stack:
         report = stack.enter_context(shown(progress))
         workers = stack.enter_context(computing(client))
-        problem = _problem(S, kernel, laplacian=laplacian, dtype=dtype)
+        graph = _graph(S, laplacian=laplacian)
         resources = replace(resources_of(workers, limit), to_server=is_url(store))
-        n, nnz = problem.graph.matrix.shape[0], problem.graph.matrix.nnz
+        n, nnz = graph.matrix.shape[0], graph.matrix.nnz
         plan = plan_graph(n, nnz, resources, cast("DtypeName", dtype), tile)
         plan.check()
         given = None if scratch is None else parse_place("scratch", scratch)
@@ -146,6 +146,7 @@ def graph_gram(
             GramStore.open(path)  # raises before anything else is locked
         else:
             plan.check(disk_free=free_bytes(path))
+        problem = _problem(graph, kernel, dtype)
         stack.enter_context(full_disk_is_budget())
         stack.enter_context(sole_writer_of(path))
         stack.enter_context(shared_by_workers(workers, path))
@@ -233,11 +234,14 @@ class _Problem:
         return replace(header, **{"schema": FLAGGED, **flags_of([self.kernel])})
 
 
-def _problem(S: Any, kernel: NodeKernel, *, laplacian: bool, dtype: str) -> _Problem:
-    """Check a similarity and a kernel on it; InputError if the kernel is not defined."""
+def _graph(S: Any, *, laplacian: bool) -> Graph:
+    """Check a similarity; of an adjacency matrix it is the negative Laplacian, if that is asked."""
     graph = similarity_of(S)
-    if laplacian:
-        graph = negative_laplacian_of(graph)
+    return negative_laplacian_of(graph) if laplacian else graph
+
+
+def _problem(graph: Graph, kernel: NodeKernel, dtype: str) -> _Problem:
+    """Check a kernel on a graph; InputError if it is not defined."""
     spectrum = spectrum_of(graph.matrix, tight=kernel.kind == "von_neumann")
     check_radius(graph.matrix, kernel, spectrum)
     check_range(kernel, spectrum, dtype)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.errors import InputError
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
@@ -35,6 +36,9 @@ _LEAST_RANK: Final = 16
 
 _COPIES: Final = 1.25
 """Factors in memory while one is made, with the blocks that extend it."""
+
+_ATTEMPTS: Final = 8
+"""Multiples of rounding that are tried on a diagonal, each 100 times the one before."""
 
 _ROWS: Final = 4096
 """Rows of the factor that a task multiplies."""
@@ -200,15 +204,24 @@ def _columns(kernel: Kernel, rows: Rows, landmarks: Rows, root: Floats) -> NDArr
 
 
 def _cholesky(K: Floats) -> Floats:
-    """Cholesky factor of a positive semi-definite matrix, with as little added as makes it one."""
-    added = len(K) * float(np.finfo(np.float64).eps) * float(np.diagonal(K).max())
-    while True:
+    """Cholesky factor of a positive semi-definite matrix, with as little added as makes it one.
+
+    InputError if nothing near rounding does: the matrix is zero or indefinite.
+    """
+    largest = float(np.diagonal(K).max())
+    rounding = len(K) * float(np.finfo(np.float64).eps)
+    for added in rounding * 100.0 ** np.arange(_ATTEMPTS):
         try:
-            found: Floats = cholesky(K + added * np.eye(len(K)), lower=True, check_finite=False)
+            shifted = K + added * largest * np.eye(len(K))
+            found: Floats = cholesky(shifted, lower=True, check_finite=False)
         except LinAlgError:
-            added *= 100
-        else:
-            return found
+            continue
+        return found
+    raise InputError(
+        f"the kernel matrix of {len(K):,} landmarks, with diagonal entries up to {largest:g}, is "
+        f"not positive semi-definite, nor with {added * largest:.1g} added to them: choose a "
+        "positive definite kernel"
+    )
 
 
 def _chosen(

@@ -181,6 +181,17 @@ def test_too_little_memory_is_refused_before_any_work(tmp_path: Path) -> None:
     assert not (tmp_path / "g").exists()
 
 
+def test_an_occupied_folder_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the spectrum, which takes a while on large graphs."""
+    (tmp_path / "thesis.txt").touch()
+    monkeypatch.delattr("dhsk.gram.graph.spectrum_of")
+    with pytest.raises(dhsk.errors.DhskError, match=re.escape(str(tmp_path))):
+        dhsk.graph_gram(TEXTBOOK, beta=0.2, store=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
 def test_rounding_makes_no_asymmetry() -> None:
     """A normalised Laplacian that is symmetric up to rounding is taken as its mean."""
     S = random_graph(40, 4)

@@ -8,9 +8,16 @@ import pytest
 from scipy.linalg import eigh
 
 import dhsk
+from dhsk.arrays import Floats
+from dhsk.errors import InputError
 from dhsk.execution.threads import Threads
 from dhsk.nystrom import preconditioner
-from dhsk.nystrom.preconditioner import LowRankPreconditioner, precondition, usual_rank
+from dhsk.nystrom.preconditioner import (
+    LowRankPreconditioner,
+    _cholesky,
+    precondition,
+    usual_rank,
+)
 
 KERNEL = dhsk.HeatKernel.at_scale(12, 1.0)
 
@@ -75,6 +82,19 @@ def test_enough_columns_and_no_more(rows: Any, alpha: float) -> None:
 def test_none_where_the_diagonal_dominates(rows: Any) -> None:
     """If D is above the trace of K, its inverse is all there is to gain."""
     assert precondition(rows, KERNEL, np.full(300, 301.0), 40, 1) is None
+
+
+@pytest.mark.parametrize("K", [np.zeros((3, 3)), -np.eye(3)])
+def test_what_no_rounding_explains_ends_with_an_error(K: Floats) -> None:
+    """It was tried for ever."""
+    with pytest.raises(InputError, match=r"3 landmarks.* not positive semi-definite"):
+        _cholesky(K)
+
+
+def test_a_singular_matrix_has_a_factor() -> None:
+    """Equal samples; what is added is of rounding."""
+    root = _cholesky(np.ones((3, 3)))
+    np.testing.assert_allclose(root @ root.T, np.ones((3, 3)), atol=1e-10)
 
 
 @pytest.mark.parametrize(
