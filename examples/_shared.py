@@ -3,7 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -85,6 +86,14 @@ def find(data: Path | None, name: str) -> Path:
     if not (data / name).exists():
         raise DataError(f"{data} has no {name}: README.md says where it is from")
     return data / name
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Yield a path to write to, renamed in the end: a killed run leaves no half of a file."""
+    part = path.with_name(f"part-{path.name}")
+    yield part
+    part.replace(path)
 
 
 def saved(path: Path, run: Callable[[], dhsk.CvResult]) -> dhsk.CvResult:

@@ -25,8 +25,10 @@ def print_result(result: Results) -> None:
         f"{named(result.best)}: mean {word} {result.best.mean:.4f} over {result.folds.n} folds",
     )
     _print_choice(result)
-    if len(result.decision.compared) > 1:
-        say_wrapped("decide: ", result.decision.sentence)
+    decision = result.decision
+    of_another = result.refit is not None and decision.simplest.cell != result.best
+    if len(decision.compared) > 1 or of_another:
+        say_wrapped("decide: ", decision.sentence)
     unfinished = result.unfinished(*result.summary)
     if unfinished:
         say(f"beware: {unfinished} fits did not reach the tolerance of {result.tol:g}")

@@ -43,7 +43,8 @@ def write_report(
 
 
 def _page(results: Results, beside: Sequence[str], curve: Points) -> str:
-    title = f"Cross-validation of {results.samples.source}"
+    name = results.samples.source.rstrip("/").rpartition("/")[2]
+    title = f"Cross-validation of {name}"
     sections = [
         fits.learning(results, curve),
         choice.grid(results),

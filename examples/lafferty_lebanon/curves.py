@@ -21,7 +21,7 @@ import dhsk
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "webkb"))
 import prepare
-from _shared import COLOURS, common_options, run_script, saved
+from _shared import COLOURS, common_options, run_script, saved, whole
 
 PAIRS = ("faculty and course", "faculty and student")
 SIZES = (40, 80, 120, 200, 300, 400, 600)
@@ -44,7 +44,8 @@ def read_counts(data: Path | None, out: Path) -> tuple[Any, Any]:
         counts, words, classes = prepare.read_words(data)
         frequent, _ = prepare.keep_frequent(counts, words, 40)
         prepare.write_lines(out / "labels.txt", classes)
-        save_npz(path, prepare.fill_empty(frequent)[0])
+        with whole(path) as part:
+            save_npz(part, prepare.fill_empty(frequent)[0])
     return load_npz(path), np.array((out / "labels.txt").read_text().split())
 
 

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, hstack
 import dhsk
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import COLOURS, NAMES, DataError, common_options, find, run_script, saved
+from _shared import COLOURS, NAMES, DataError, common_options, find, run_script, saved, whole
 
 TABLE_3 = ("COL1A2", "BAI3", "ZMYM4")
 """Genes of Table 3 with at least 40 mutants; BAI3 is ADGRB3 now. NFX1 has 39, P2RX7 29."""
@@ -122,7 +122,9 @@ def samples_of(counts: Any, names: Any, gene: str, random: bool, path: Path) -> 
     if not path.exists():
         seed = int(path.stem.split("-")[-2])
         X, y = balanced(*split(counts, names, gene), seed, random)
-        np.savez(path, data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y)
+        arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+        with whole(path) as part:
+            np.savez(part, **arrays, shape=X.shape, y=y)
     with np.load(path) as file:
         X = csr_array((file["data"], file["indices"], file["indptr"]), tuple(file["shape"]))
         return X, file["y"]

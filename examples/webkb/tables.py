@@ -19,7 +19,7 @@ from scipy.sparse import load_npz, save_npz
 import dhsk
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import Best, best_of, common_options, plot, run_script, saved, table
+from _shared import Best, best_of, common_options, plot, run_script, saved, table, whole
 
 # In the order of the columns: linear, Gaussian, cosine, parametrix, exact heat.
 TABLE_1 = {
@@ -78,7 +78,8 @@ def read_counts(data: Path | None, out: Path) -> dict[int, Any]:
         for divisor in DIVISORS.values():
             frequent, _ = prepare.keep_frequent(counts, words, divisor)
             save_npz(out / f"words-over-N{divisor}.npz", prepare.fill_empty(frequent)[0])
-        prepare.write_lines(labels, classes)
+        with whole(labels) as part:  # the last one, which says that all are there
+            prepare.write_lines(part, classes)
     found = {d: load_npz(out / f"words-over-N{d}.npz") for d in DIVISORS.values()}
     return found | {0: np.array(labels.read_text().split())}
 
@@ -97,7 +98,9 @@ def chosen_pages(X: Any, y: Any, setting: Setting, run: int, out: Path) -> Any:
     if not path.exists():
         options: dict[str, Any] = {"repeats": setting.clusterings, "random_state": run}
         points = CLUSTERS[setting.clusters](X)
-        np.save(path, dhsk.representatives(points, y, setting.pages, **options, progress=True))
+        found = dhsk.representatives(points, y, setting.pages, **options, progress=True)
+        with whole(path) as part:
+            np.save(part, found)
     return np.load(path)
 
 

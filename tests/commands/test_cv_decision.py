@@ -50,6 +50,7 @@ def test_a_model_of_another_cell_than_the_one_to_take_is_said(
         assert code == DONE
         result = dhsk.CvResult.from_json("o/results.json")
         said[result.decision.simplest.cell == result.best] = "model:  of the best candidate" in out
+        assert ("decide: " in out) == ("model:  of the best candidate" in out)
     assert said == {True: False, False: True}
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,27 @@ def test_slice(script: str, tmp_path: Path) -> None:
     again = run(script, tmp_path, "--quick", "--runs", "1")
     assert again.stdout == first.stdout
     assert "..." not in again.stderr
+
+
+def test_a_killed_write_leaves_nothing_under_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run would take half of a file for a whole one."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    whole, path = import_module("_shared").whole, tmp_path / "kept.txt"
+
+    def write(text: str, ends: type[BaseException] | None = None) -> None:
+        with whole(path) as part:
+            part.write_text(text)
+            if ends:
+                raise ends
+
+    with pytest.raises(KeyboardInterrupt):
+        write("half", KeyboardInterrupt)
+    assert not path.exists()
+    write("whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["kept.txt"]
+    assert path.read_text() == "whole"
 
 
 @pytest.mark.parametrize("script", [script for script in CASES if CASES[script][0]])

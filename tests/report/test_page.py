@@ -50,6 +50,15 @@ def test_files_beside_the_page_are_linked(results: Any, tmp_path: Path) -> None:
     assert "results.csv" not in (tmp_path / "report.html").read_text()
 
 
+def test_the_title_names_the_samples_and_not_their_folders(results: Any, tmp_path: Path) -> None:
+    """A path is long, and of one machine."""
+    given = results()
+    given["samples"]["source"] = "/home/me/data/cosines.gram/"
+    write_report(read_results(Results, given), tmp_path / "report.html")
+    source = (tmp_path / "report.html").read_text()
+    assert "<title>Cross-validation of cosines.gram</title>" in source
+
+
 def test_the_contents_lead_to_every_section(source: str, page: Any) -> None:
     """Each section has a link at the top, with its heading as words."""
     contents = source.split("<nav")[1].split("</nav>")[0]
