@@ -53,9 +53,10 @@ class Description:
 @click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL|SAMPLES")
 @click.option("--json", "as_json", is_flag=True, help="Print one object of JSON, for programs.")
 def info(store: Place, as_json: bool) -> None:
-    """Describe a model, a Gram store, a feature store, or a file of samples.
+    """Describe a model, a store or a file of samples.
 
-    Stores may be incomplete. Of samples only the first rows are read.
+    A store is of a Gram matrix or of features, and may be incomplete. Of samples only the first
+    rows are read.
     """
     described = _described(store)
     if as_json:

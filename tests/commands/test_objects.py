@@ -95,5 +95,5 @@ def test_plans_of_samples_on_a_server(run: Any, url: ObjectPath, own_cache: None
     code, out, err = run("plan", f"{url}/x.npy", "--labels", f"{url}/y.txt", "--rank", 10)
     assert code == DONE, err
     assert f"Gram matrix of {url}/x.npy" in out
-    assert "Memory of classifiers, 2 classes" in out
+    assert "Memory of SVMs, 2 classes" in out
     assert f"dhsk gram {url}/x.npy --out STORE" in out

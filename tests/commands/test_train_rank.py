@@ -206,5 +206,5 @@ def test_on_a_cluster(run: Any, samples: Any, monkeypatch: Any) -> None:
         assert not asked
         here = dhsk.NystromSVC.load("m").decision_function(X)
         code, out, _ = run(*words, "--workers", 2)
-    assert (code, asked, "predicted" in out) == (DONE, [("local", 2)], False)
+    assert (code, asked, "at the peak" in out) == (DONE, [("local", 2)], False)
     np.testing.assert_allclose(dhsk.NystromSVC.load("m").decision_function(X), here, atol=1e-5)

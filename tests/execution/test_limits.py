@@ -110,4 +110,4 @@ def test_plan_takes_the_limit_of_the_job(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("SLURM_MEM_PER_NODE", "777")
     np.save(tmp_path / "x.npy", np.ones((10, 3)))
     done = CliRunner().invoke(commands, ["plan", str(tmp_path / "x.npy"), "--workers", "1"])
-    assert "777.00 MiB allowed" in done.output
+    assert "777.00 MiB allowed" in " ".join(done.output.split())

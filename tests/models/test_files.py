@@ -11,7 +11,7 @@ import pytest
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
-from dhsk.models import files as model_file
+from dhsk.models import archive
 
 BIG = 256 * 10**6
 """Bytes of zeros, a quarter of a megabyte in an archive."""
@@ -69,7 +69,7 @@ def test_more_than_the_memory_is_not_read(
     model: Path, monkeypatch: pytest.MonkeyPatch, member: str
 ) -> None:
     """An array of the model, one that it does not need, its header: the sentence has the sizes."""
-    monkeypatch.setattr(model_file, "own_room", lambda _: 10 * SMALL)
+    monkeypatch.setattr(archive, "own_room", lambda _: 10 * SMALL)
     with_zeros(model, member, header_of(BIG // 8), BIG)
     refused(model, BudgetError, r"m take 244\.1\d MiB but 9\.54 MiB of memory are left")
 
