@@ -149,7 +149,7 @@ class Evidence:
             return
         if self.matrices.in_memory:
             self.matrices.hold(self.kernel, source)
-        self._digest = _digest_of(self.rows)
+        self._digest = digest_of(self.rows)
         n, count, least = self.rows.shape[0], self.settings.n_probes, self.noise / 100
         self.landmarks = landmarks_for(self.rows, self.kernel, least, self.rank, core_count())
         self.rank = len(self.landmarks)
@@ -273,14 +273,6 @@ class _KeptProducts:
 
     n: int
     product: CheckpointedProducts
-
-
-def _digest_of(rows: Rows) -> str:
-    """Hash of mapped samples."""
-    parts: list[Any] = [rows]
-    if not isinstance(rows, np.ndarray):
-        parts = [rows.data, rows.indices, rows.indptr]
-    return digest_of(*parts)
 
 
 def _float64(values: Floats) -> Floats:

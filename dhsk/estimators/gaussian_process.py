@@ -1,7 +1,7 @@
 """Gaussian process regression on Gram matrices that may be larger than memory."""
 
 import warnings
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Final, Literal, Self
 
@@ -34,7 +34,9 @@ from dhsk.samples import SphereMap, ZeroRule
 Auto = Literal["auto"]
 
 PREFIX: Final = "gaussian-process-"
-"""Begins the names of checkpoint files."""
+"""Begins the names of checkpoint files of a fit."""
+STD_PREFIX: Final = "standard-deviations-"
+"""Begins those of standard deviations: a fit removes only its own."""
 
 _FIRST_NOISE: Final = 0.1
 """Noise with which a fit begins, relative to the mean square of the targets."""
@@ -78,12 +80,12 @@ class HeatGaussianProcessRegressor(
     dtype, memory
         As for `HeatKernelRidge`.
     client
-        Dask client whose workers compute the matrix in the passes of a fit if it does not fit in
-        memory, and predict means of many samples. Clones share it, and it is not pickled.
+        Dask client whose workers compute the matrix in passes if it does not fit in memory, and
+        predict means of many samples. Clones share it, and it is not pickled.
     journal
-        Folder or ``s3://`` prefix for checkpoints: every product of the iterative solver. The same
-        fit resumes after an interruption, and ends with the same bits; a finished fit removes
-        them. None for no checkpoints.
+        Folder or ``s3://`` prefix for checkpoints of the iterative solver: every product of a fit,
+        and the systems of standard deviations. The same call resumes after an interruption, and
+        ends with the same bits; a finished one removes them. None for no checkpoints.
     random_state
         Seed of the probes, which are the same for all times and noises of a fit.
 
@@ -209,7 +211,7 @@ class HeatGaussianProcessRegressor(
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
         targets = np.asarray(y, dtype=np.float64)
         columns = self._normalised(targets.reshape(len(targets), -1))
-        with passes_shown(progress), self.client.as_current() if self.client else nullcontext():
+        with passes_shown(progress), self._current():
             self._rows = self._map_to_fit(X)
             evidence = self._begun(X, columns)
             evidence.fit()
@@ -252,7 +254,7 @@ class HeatGaussianProcessRegressor(
         X = self._validated(X, reset=False)
         samples, row_map = self._samples(X), self._fitted_map.anew()
         rows = row_map.all_of(samples, own_room(self._bytes()))
-        with passes_shown(progress):
+        with passes_shown(progress), self._current():
             deviation = np.sqrt(self._posterior.variances(rows))
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
 
@@ -268,7 +270,17 @@ class HeatGaussianProcessRegressor(
             self._bytes(),
             float(self.tol),
             self.max_iter,
+            self._entries(STD_PREFIX),
         )
+
+    def _current(self) -> AbstractContextManager[Any]:
+        """Have the client's workers make the passes."""
+        return self.client.as_current() if self.client else nullcontext()
+
+    def _entries(self, prefix: str) -> Checkpoint:
+        """Checkpoints in the journal."""
+        folder = None if self.journal is None else parse_place("journal", self.journal)
+        return Checkpoint(folder, prefix)
 
     @classmethod
     def _read(cls, path: str | Place) -> Self:
@@ -285,7 +297,6 @@ class HeatGaussianProcessRegressor(
             )
         dense = is_dense(self.solver, rows.shape[0], memory)
         source = None if dense else self._source(self._samples(X), rows, kernel)
-        folder = None if self.journal is None else parse_place("journal", self.journal)
         noise: Any = self.noise
         settings = EvidenceSettings(
             fits_time=self._fits_time,
@@ -295,7 +306,7 @@ class HeatGaussianProcessRegressor(
             n_probes=self.n_probes,
             seed=int(random_numbers(self.random_state).randint(2**31)),
             memory=memory,
-            entries=Checkpoint(folder, PREFIX),
+            entries=self._entries(PREFIX),
         )
         if settings.fits_noise:
             noise = _FIRST_NOISE * (float(np.mean(columns**2)) or 1.0)

@@ -7,15 +7,17 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dhsk.arrays import Floats, Indices, Rows, blocks
+from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count, own_room
-from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.threads import Threads
+from dhsk.execution.workers import computing
 from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import Kernel
 from dhsk.models.gram_source import GramSource
 from dhsk.models.sources import RowsSource
 from dhsk.nystrom.preconditioner import precondition_by
 from dhsk.progress import passes_of_call
+from dhsk.solvers.conjugate_gradients import SolveCheckpoint
 from dhsk.solvers.likelihood import NoisePreconditioner, SampledPreconditioner
 from dhsk.solvers.ridge import Means, solve_ridge
 from dhsk.solvers.sources import ArraySource, Source
@@ -90,32 +92,61 @@ class Posterior:
     tol: float
     """Tolerance of the residuals of these systems."""
     max_passes: int
+    entries: Checkpoint
+    """Variances of blocks that are done, and the state of the systems of the next one."""
 
     def variances(self, rows: Rows) -> Floats:
         """Variances of f at mapped samples, (M,)."""
-        fitted, m = self.matrices.rows, rows.shape[0]
-        room = own_room(self.memory) // (8 * _VECTORS * fitted.shape[0])
-        found, passes = np.empty(m), passes_of_call()
-        for part in blocks(m, int(min(_AT_ONCE, max(1, room)))):
-            own = rows[part]
+        m, passes = rows.shape[0], passes_of_call()
+        room = own_room(self.memory) // (8 * _VECTORS * self.matrices.rows.shape[0])
+        size = int(min(_AT_ONCE, max(1, room)))
+        if self.cholesky is not None:
+            parts = [self._exact(rows[part], self.cholesky) for part in blocks(m, size)]
+            return np.concatenate(parts)
+        name = self._name(rows, size)
+        kept: Floats | None = self.entries.get(name, lambda kept: kept["variances"])
+        found = np.empty(0) if kept is None else kept
+        for part in blocks(m, size):
+            if part.start < len(found):
+                continue
             passes.solve = f"samples {part.start:,} to {part.stop:,} of {m:,}"
-            between = self.kernel.of_rows(fitted, own).astype(np.float64, copy=False)
-            if self.cholesky is None:
-                explained = np.einsum("ij,ij->j", between, self._solved(between))
-            else:
-                half = solve_triangular(self.cholesky, between, lower=True)
-                explained = np.einsum("ij,ij->j", half, half)
-            prior = RowsSource(own, self.kernel).diagonal()
-            found[part] = np.maximum(prior - explained, 0.0)
+            own = self._estimated(rows[part], f"{name}-{part.start}")
+            found = np.concatenate([found, own])
+            self.entries.put(name, {"variances": found})
+        self.entries.drop(name)
         return found
 
-    def _solved(self, columns: Floats) -> Floats:
-        """(K + noise I)^-1 columns."""
-        rows = self.matrices.rows
-        means = Means(preconditioner_of(rows, self.kernel, self.noise, self.landmarks))
+    def _name(self, rows: Rows, size: int) -> str:
+        """Name of a checkpoint, by all that decides the bits of the variances."""
+        if self.entries.folder is None:
+            return ""
+        source = type(self.matrices.of(self.kernel)).__name__
+        settings = [self.kernel.to_spec(), self.noise, self.tol, self.max_passes, source, size]
+        return digest_of(settings, self.landmarks, self.matrices.rows, rows)
+
+    def _exact(self, rows: Rows, factor: Floats) -> Floats:
+        """Variances at some samples by the factor."""
+        half = solve_triangular(factor, self._between(rows), lower=True)
+        return self._left(rows, np.einsum("ij,ij->j", half, half))
+
+    def _estimated(self, rows: Rows, name: str) -> Floats:
+        """Variances at some samples by conjugate gradients."""
+        fitted, between = self.matrices.rows, self._between(rows)
+        means = Means(
+            preconditioner_of(fitted, self.kernel, self.noise, self.landmarks),
+            SolveCheckpoint(self.entries, name),
+        )
         source, most = self.matrices.of(self.kernel), self.max_passes
-        with one_blas_thread():
+        with computing():
             found = solve_ridge(
-                source, columns, self.noise, tol=self.tol, max_passes=most, means=means
+                source, between, self.noise, tol=self.tol, max_passes=most, means=means
             )
-        return found.coef
+        return self._left(rows, np.einsum("ij,ij->j", between, found.coef))
+
+    def _between(self, rows: Rows) -> Floats:
+        """Kernel between the samples of the fit and others."""
+        return self.kernel.of_rows(self.matrices.rows, rows).astype(np.float64, copy=False)
+
+    def _left(self, rows: Rows, explained: Floats) -> Floats:
+        """Variances less what the samples of the fit explain."""
+        return np.maximum(RowsSource(rows, self.kernel).diagonal() - explained, 0.0)

@@ -84,7 +84,6 @@ class KernelRegression(KeepsRows, GramEstimator):
         if self.journal is None:
             return Means(preconditioner)
         rank = Means(preconditioner).rank
-        parts = [rows] if isinstance(rows, np.ndarray) else [rows.data, rows.indices, rows.indptr]
-        name = digest_of(kernel.to_spec(), type(source).__name__, rank, *parts, shift, *others)
+        name = digest_of(kernel.to_spec(), type(source).__name__, rank, rows, shift, *others)
         entries = Checkpoint(parse_place("journal", self.journal), PREFIX)
         return Means(preconditioner, SolveCheckpoint(entries, name, QUIET))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatch
 from hashlib import blake2b
 from io import BytesIO
+from itertools import chain
 from typing import Any, Final, TypeVar
 from zipfile import BadZipFile
 
@@ -94,12 +95,17 @@ def _plain(value: NDArray[Any]) -> Any:
 
 
 def digest_of(*parts: Any) -> str:
-    """Hexadecimal hash of arrays and JSON values, the name of an entry."""
+    """Hexadecimal hash of arrays, dense or CSR, and JSON values: the name of an entry."""
     total = blake2b(digest_size=12)
-    for part in parts:
+    for part in chain.from_iterable(map(_parts, parts)):
         if isinstance(part, np.ndarray):
             total.update(f"{part.dtype.str}{part.shape}".encode())
             total.update(np.ascontiguousarray(part).data)
         else:
             total.update(json.dumps(part, sort_keys=True).encode())
     return total.hexdigest()
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """The arrays of a CSR matrix, any other value as it is."""
+    return (value.data, value.indices, value.indptr) if hasattr(value, "indptr") else (value,)

@@ -8,7 +8,6 @@ import numpy as np
 from dask import delayed
 from dask.base import tokenize
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from dhsk.arrays import ROWS, Floats, Indices, Rows
 from dhsk.errors import InputError
@@ -53,10 +52,8 @@ class FeatureMap:
 
     def described(self) -> dict[str, Any]:
         """Description of the features, as JSON; landmarks and root are described by their hash."""
-        L: Any = self.landmarks
-        parts = [L.data, L.indices, L.indptr] if isinstance(L, csr_array) else [L]
         return {
-            "landmarks": digest_of(*parts, self.root),
+            "landmarks": digest_of(self.landmarks, self.root),
             "kernel": self.row_map.kernel.to_spec(),
             "map": self.row_map.sphere_map,
             "dtype": self.row_map.dtype,

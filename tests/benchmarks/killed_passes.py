@@ -29,7 +29,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 import dhsk
-from dhsk.estimators import regression
+from dhsk.estimators import posterior, regression
 from dhsk.solvers import eigenpairs
 
 Arrays = dict[str, NDArray[Any]]
@@ -185,6 +185,19 @@ def to_process(*, fitted: bool, recomputed: bool = False) -> Case:
     return run
 
 
+def to_deviations(_folder: Path, journal: Path, client: Client | None) -> Arrays:
+    """Standard deviations of a fitted process, in several blocks of samples."""
+    no_room(client is not None)
+    vars(posterior)["_AT_ONCE"] = 100
+    X = counts(N + 400)
+    model = dhsk.HeatGaussianProcessRegressor(
+        0.5, 0.2, solver="iterative", preconditioner_rank=20, memory=MEMORY, client=client
+    )
+    model.fit(X[:N], targets(X[:N]))
+    model.journal = journal
+    return named(*model.predict(X[N:], return_std=True))
+
+
 def to_graph(kind: Any, beta: float) -> Case:
     """`graph_gram`: the store is its own checkpoint."""
 
@@ -225,6 +238,7 @@ CASES: dict[str, Case] = {
     "process": to_process(fitted=False),
     "process-recomputed": to_process(fitted=False, recomputed=True),
     "process-fitted": to_process(fitted=True),
+    "process-deviations": to_deviations,
     "graph-exponential": to_graph("exponential", 2.0),
     "graph-von-neumann": to_graph("von_neumann", 0.08),
     "strings": to_strings,

@@ -213,6 +213,44 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(
     assert not list((tmp_path / "journal").glob("*"))
 
 
+def test_interrupted_standard_deviations_resume_to_the_same_bits(
+    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in any block of samples; blocks that are done are not computed again."""
+    X, y = data
+    monkeypatch.setattr("dhsk.estimators.posterior._AT_ONCE", 20)
+    product, done, stops = ArraySource.product, list[int](), list[int]()
+    model = HeatGaussianProcessRegressor(0.8, 0.01, solver="iterative", preconditioner_rank=20)
+    model.fit(X[:140], y[:140])
+
+    def counted(self: Any, V: Any) -> Any:
+        done.append(V.shape[1])
+        if len(done) in stops:
+            raise KeyboardInterrupt
+        return product(self, V)
+
+    monkeypatch.setattr(ArraySource, "product", counted)
+    expected, other = (model.predict(part, return_std=True)[1] for part in (X[140:], X[:20]))
+    done.clear()
+    model.predict(X[140:], return_std=True)
+    whole = len(done)
+    done.clear()
+    model.journal = tmp_path / "journal"
+    stops += [whole * k // 10 for k in (3, 6, 9)]
+    for _ in stops:
+        with pytest.raises(KeyboardInterrupt):
+            model.predict(X[140:], return_std=True)
+        assert list((tmp_path / "journal").glob("standard-deviations-*.npz"))
+    found = model.predict(X[140:], return_std=True)[1]
+    assert np.array_equal(found, expected)
+    assert len(done) <= whole + len(stops) * whole // 4  # four blocks
+    assert not list((tmp_path / "journal").glob("*"))
+    stops.append(len(done) + whole // 8)
+    with pytest.raises(KeyboardInterrupt):
+        model.predict(X[140:], return_std=True)
+    assert np.array_equal(model.predict(X[:20], return_std=True)[1], other)
+
+
 def test_the_number_of_cores_does_not_change_a_bit(
     data: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
