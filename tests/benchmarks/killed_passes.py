@@ -39,6 +39,8 @@ Case = Callable[[Path, Path, Client | None], Arrays]
 PLACES = ("threads", "workers")
 FORK = multiprocessing.get_context("fork")
 N, DIM = 1300, 60
+SETTLED = 2.0
+"""Seconds after which a nanny knows that its worker runs."""
 MEMORY = "3GB"  # given, as what is free is not the same after a kill
 
 
@@ -357,10 +359,13 @@ def kill_worker(address: str) -> None:
 def kill_from(address: str) -> None:
     """Kill a worker from a process of its own, as this one may not have an event loop.
 
-    Nothing is killed while another one is still on its way back.
+    Nothing is killed while another one is still on its way back; a nanny also never starts one
+    again that is killed right after it came.
     """
     with Client(address, set_as_default=False) as client:
-        pids = list(client.run(os.getpid).values()) if len(client.nthreads()) == 2 else []
+        client.wait_for_workers(2, timeout=60)
+        time.sleep(SETTLED)
+        pids = list(client.run(os.getpid).values())
     if len(pids) == 2:
         os.kill(pids[0], signal.SIGKILL)
     os._exit(0)
