@@ -1,7 +1,7 @@
 """Options of how samples are read: tables, and what is counted in texts."""
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import click
@@ -29,11 +29,17 @@ class TableOptions:
     """Least and largest length of the substrings that are counted in place of words."""
     letters: LetterKind | None
     canonical: bool
+    n_features: int | None
+    """Columns that substrings are hashed to; None to count them exactly."""
 
     @property
     def vectorizer(self) -> AnyVectorizer:
         """How words, or with --spectrum substrings, of texts are counted."""
-        own = {"--letters": self.letters is not None, "--canonical": self.canonical}
+        own = {
+            "--letters": self.letters is not None,
+            "--canonical": self.canonical,
+            "--hash": self.n_features is not None,
+        }
         if self.spectrum is None:
             lone = next((name for name, given in own.items() if given), None)
             if lone is not None:
@@ -44,7 +50,8 @@ class TableOptions:
                 "--ngrams and --stop-words are for words, but --spectrum counts substrings: leave "
                 "out one of them; --letters tokens counts runs of words"
             )
-        return Spectrum(self.spectrum, self.letters or "any", self.canonical, self.min_df)
+        letters, hashed = self.letters or "any", self.n_features
+        return Spectrum(self.spectrum, letters, self.canonical, self.min_df, n_features=hashed)
 
     @property
     def of_texts(self) -> str:
@@ -56,9 +63,8 @@ class TableOptions:
     @property
     def of_new_samples(self) -> "TableOptions":
         """The same without how words are counted, which a model knows."""
-        return TableOptions(
-            self.drop_columns, self.header, self.id_column, 1, 1, None, None, None, canonical=False
-        )
+        words = replace(self, min_df=1, ngrams=1, stop_words=None)
+        return replace(words, spectrum=None, letters=None, canonical=False, n_features=None)
 
     @property
     def words(self) -> str:
@@ -74,6 +80,8 @@ class TableOptions:
             named.append(("--spectrum", "-".join(map(str, dict.fromkeys(self.spectrum)))))
         if self.letters is not None:
             named.append(("--letters", self.letters))
+        if self.n_features is not None:
+            named.append(("--hash", str(self.n_features)))
         how = {None: "", True: " --header", False: " --no-header"}[self.header]
         how += " --canonical" if self.canonical else ""
         return "".join(f" {option} {shlex.quote(name)}" for option, name in named) + how
@@ -134,5 +142,13 @@ table_options = gathered(
         "--canonical",
         is_flag=True,
         help="With --spectrum: count a DNA substring and its reverse complement as one.",
+    ),
+    click.option(
+        "--hash",
+        "n_features",
+        type=int,
+        metavar="N",
+        help="With --spectrum: hash substrings to this many columns, where there are too many to "
+        "have one each. [default: count exactly]",
     ),
 )

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,11 @@ from dhsk.errors import InputError
 from dhsk.objects.places import size_of
 from dhsk.progress import Progress, passes_of_call
 from dhsk.samples.documents import Documents
+from dhsk.samples.hashed import CharacterValues, HashedTable, TokenValues
 from dhsk.samples.sequences import Lines, Records, Sequences, Strings
-from dhsk.samples.spectrum import Spectrum
+from dhsk.samples.spectrum import Spectrum, known_features
 from dhsk.samples.substrings import Letters, SubstringTable
+from dhsk.samples.tally import Tally
 from dhsk.samples.texts import EntryFile, TextSamples, row_pointers
 
 _BATCH: Final = 2**17
@@ -141,26 +143,32 @@ class _Tokens(_Alphabet):
         return found
 
 
+_Numbers: TypeAlias = _Alphabet | CharacterValues | TokenValues
+
+
 # Counting
 
 
 def open_spectrum(documents: Documents, spectrum: Spectrum) -> TextSamples:
     """Count the substrings of all strings, which reads them once.
 
-    Without a vocabulary it is learnt. Takes the memory of the distinct substrings and of a batch.
-    Raises `InputError` if a string cannot be read, there is none, or no substring is left.
+    Without a vocabulary it is learnt. Takes the memory of the distinct substrings, or of hashed
+    columns, and of a batch. Raises `InputError` if a string cannot be read, there is none, or no
+    substring is left.
     """
     low, high = spectrum.range
-    tokens = spectrum.letters == "tokens"
-    alphabet = _Tokens() if tokens else _Characters(dna=spectrum.letters == "dna")
-    table = SubstringTable(low, high, canonical=spectrum.canonical)
-    known = spectrum.vocabulary
-    if known is not None:
-        _know(table, alphabet, spectrum, known)
-    entries, starts = _count(documents, spectrum, table, alphabet)
-    if len(starts) == 1:
-        raise InputError(f"{documents.source} is empty: it has no strings")
-    table.finish()
+    tokens, dna = spectrum.letters == "tokens", spectrum.letters == "dna"
+    known = known_features(spectrum)
+    if spectrum.n_features is not None:
+        hashed = HashedTable(low, high, spectrum.n_features, canonical=spectrum.canonical)
+        values = TokenValues() if tokens else CharacterValues(dna=dna)
+        entries, starts = _count(documents, spectrum, hashed, values)
+    else:
+        alphabet = _Tokens() if tokens else _Characters(dna=dna)
+        table = SubstringTable(low, high, canonical=spectrum.canonical)
+        if known is not None:
+            _know(table, alphabet, spectrum, known)
+        entries, starts = _count(documents, spectrum, table, alphabet)
     if known is None:
         known, columns = _vocabulary(documents.source, spectrum, table, alphabet, entries)
         spectrum = replace(spectrum, vocabulary=known)
@@ -175,7 +183,7 @@ def open_spectrum(documents: Documents, spectrum: Spectrum) -> TextSamples:
 
 
 def _count(
-    documents: Documents, spectrum: Spectrum, table: SubstringTable, alphabet: _Alphabet
+    documents: Documents, spectrum: Spectrum, table: Tally, alphabet: _Numbers
 ) -> tuple[EntryFile, NDArray[np.int64]]:
     """Entries of all strings, and where those of each begin and end."""
     low, high = spectrum.range
@@ -189,9 +197,11 @@ def _count(
         starts.extend((found.ends + entries.size).tolist())
         entries.append(found.numbers, found.counts)
         done += len(letters)
-        kinds = f"{table.size:,} different substrings"
-        report(Progress("letters", done, max(done + 1, expected), kinds))
+        report(Progress("letters", done, max(done + 1, expected), table.detail))
     report(Progress("letters", done, done))
+    if len(starts) == 1:
+        raise InputError(f"{documents.source} is empty: it has no strings")
+    table.finish()
     return entries, np.array(starts, np.int64)
 
 
@@ -207,7 +217,7 @@ def _expected_letters(documents: Documents) -> int:
     return 0
 
 
-_Batch = tuple[Letters, NDArray[np.int64]]
+_Batch = tuple[NDArray[Any], NDArray[np.int64]]
 
 
 def _parts(documents: Documents, size: int) -> Iterator[tuple[str, NDArray[np.int64]]]:
@@ -226,7 +236,7 @@ def _parts(documents: Documents, size: int) -> Iterator[tuple[str, NDArray[np.in
     yield "".join(texts), np.array(ends, np.int64)
 
 
-def _character_batches(documents: Documents, alphabet: _Alphabet, size: int) -> Iterator[_Batch]:
+def _character_batches(documents: Documents, alphabet: _Numbers, size: int) -> Iterator[_Batch]:
     """Yield letters of strings, some at a time, and where strings end in them."""
     row = 0
     for text, ends in _parts(documents, size):
@@ -243,9 +253,9 @@ def _character_batches(documents: Documents, alphabet: _Alphabet, size: int) -> 
             done = last
 
 
-def _token_batches(documents: Documents, alphabet: _Alphabet, size: int) -> Iterator[_Batch]:
+def _token_batches(documents: Documents, alphabet: _Numbers, size: int) -> Iterator[_Batch]:
     """Yield tokens of strings, some at a time, and where strings end in them."""
-    parts, ends, n = list[Letters](), array("q"), 0
+    parts, ends, n = list[NDArray[Any]](), array("q"), 0
     for text in documents.texts():
         parts.append(alphabet.numbers(text))
         n += len(parts[-1])

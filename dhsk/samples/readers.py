@@ -38,7 +38,7 @@ from dhsk.samples.paths import (
     reading,
 )
 from dhsk.samples.sequences import Strings, open_sequences
-from dhsk.samples.spectrum import AnyVectorizer, Spectrum
+from dhsk.samples.spectrum import AnyVectorizer, Spectrum, known_features
 from dhsk.samples.svmlight import open_svmlight
 from dhsk.samples.table import open_table
 from dhsk.samples.texts import open_texts
@@ -153,11 +153,11 @@ def open_samples(
         )
     if origin.is_text_folder:
         origin = matrix_of_folder(origin) or origin
-    if is_text(origin, None if vectorizer is None else vectorizer.vocabulary, header):
+    names = known_features(vectorizer)
+    if is_text(origin, names, header):
         return _open_text(origin, vectorizer, drop_columns, header, id_column)
     if origin.suffix in ARROW:
-        vocabulary = None if vectorizer is None else vectorizer.vocabulary
-        if holds_texts(origin, vocabulary):
+        if holds_texts(origin, names):
             origin = replace(origin, key=TEXT_FIELD)
         found = open_arrow(origin, drop_columns, id_column)
         if isinstance(found, Documents):

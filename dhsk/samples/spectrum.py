@@ -12,6 +12,9 @@ LetterKind = Literal["any", "dna", "tokens"]
 LONGEST: Final = 64
 """Most letters of a substring that is a feature."""
 
+MOST_COLUMNS: Final = 2**24
+"""Most columns that substrings are hashed to: their names take 1.2 GB."""
+
 _KIND: Final = "spectrum"
 
 
@@ -40,6 +43,15 @@ class Spectrum:
     vocabulary
         Substrings that are counted, one a feature; others are ignored. None to learn them from the
         strings. Of tokens, with a blank between two.
+    n_features
+        Number of columns "#0", "#1" and so on that substrings are hashed to, at most 2**24, as in
+        hash kernels [1]_; None counts each substring exactly. Nothing is learnt: a substring has
+        the same column in every file and process, and the memory is that of the columns. Substrings
+        that share a column are one feature, and a column does not tell which they are. Their
+        products make inner products too large, never too small: of strings with p and q substrings
+        and the exact spectrum kernel k, by (p q - k) / n_features on average over hashes. Random
+        signs would make them right on average [2]_, but the maps to the sphere need counts that are
+        not negative.
 
     Examples
     --------
@@ -55,6 +67,11 @@ class Spectrum:
     References
     ----------
     Zaki and Meira, "Data Mining and Analysis", section 5.4.
+
+    .. [1] Shi, Petterson, Dror, Langford, Smola and Vishwanathan, "Hash Kernels for Structured
+       Data", JMLR 10, 2009.
+    .. [2] Weinberger, Dasgupta, Langford, Smola and Attenberg, "Feature Hashing for Large Scale
+       Multitask Learning", ICML 2009.
     """
 
     length: int | tuple[int, int]
@@ -62,6 +79,7 @@ class Spectrum:
     canonical: bool = False
     min_df: int = 1
     vocabulary: tuple[str, ...] | None = field(default=None, repr=False)
+    n_features: int | None = None
 
     def __post_init__(self) -> None:
         given: Any = self.length
@@ -87,6 +105,25 @@ class Spectrum:
             object.__setattr__(self, "letters", "dna")
         if not _is_whole(self.min_df) or self.min_df < 1:
             raise InputError(f"min_df must be a whole number of at least 1, got {self.min_df!r}")
+        if self.n_features is not None:
+            self._check_hashed(self.n_features)
+
+    def _check_hashed(self, n_features: int) -> None:
+        """Refuse a wrong number of columns, and what needs the substrings themselves."""
+        if not _is_whole(n_features) or not 1 <= n_features <= MOST_COLUMNS:
+            raise InputError(
+                f"the number of hashed columns, --hash (n_features), must be 1 to "
+                f"{MOST_COLUMNS:,}, got {n_features!r}"
+            )
+        if self.vocabulary is not None:
+            raise InputError(
+                "hashed columns have no vocabulary: leave out n_features to count known substrings"
+            )
+        if self.min_df != 1:
+            raise InputError(
+                "hashed columns do not tell which substrings are rare: leave out --min-df "
+                "(min_df), or --hash (n_features)"
+            )
 
     @property
     def range(self) -> tuple[int, int]:
@@ -99,7 +136,7 @@ class Spectrum:
         return {
             "kind": _KIND, "length": list(self.range), "letters": self.letters,
             "canonical": self.canonical, "min_df": self.min_df,
-        }  # fmt: skip
+        } | ({} if self.n_features is None else {"n_features": self.n_features})  # fmt: skip
 
     @property
     def label(self) -> str:
@@ -109,11 +146,19 @@ class Spectrum:
         turned = ", with their reverse complements" if self.canonical else ""
         rare = "" if self.min_df == 1 else f", in {self.min_df} or more strings"
         length = f"{high}" if low == high else f"{low} to {high}"
-        return f"substrings of {length} {what}{turned}{rare}"
+        hashed = "" if self.n_features is None else f", hashed to {self.n_features:,} columns"
+        return f"substrings of {length} {what}{turned}{rare}{hashed}"
 
 
 AnyVectorizer: TypeAlias = Vectorizer | Spectrum
 """How raw texts become counts: of words, or of substrings."""
+
+
+def known_features(vectorizer: AnyVectorizer | None) -> tuple[str, ...] | None:
+    """Names of the features of a vectorizer; None if they are not known before counting."""
+    if isinstance(vectorizer, Spectrum) and vectorizer.n_features is not None:
+        return tuple(f"#{column}" for column in range(vectorizer.n_features))
+    return None if vectorizer is None else vectorizer.vocabulary
 
 
 def vectorizer_of(
@@ -125,7 +170,9 @@ def vectorizer_of(
     if settings.get("kind") != _KIND:
         return Vectorizer.of_settings(settings, vocabulary)
     own = {name: value for name, value in settings.items() if name != "kind"}
-    return Spectrum(tuple(own.pop("length")), **own, vocabulary=tuple(vocabulary))
+    if "n_features" not in own:
+        own["vocabulary"] = tuple(vocabulary)
+    return Spectrum(tuple(own.pop("length")), **own)
 
 
 def _is_whole(value: object) -> bool:

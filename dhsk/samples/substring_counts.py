@@ -30,12 +30,13 @@ def spectrum_counts(
     canonical: bool = False,
     min_df: int = 1,
     vocabulary: Sequence[str] | None = None,
+    n_features: int | None = None,
     progress: Show = None,
 ) -> tuple[Any, NDArray[Any]]:
     r"""Count the substrings of strings: the spectrum, whose linear kernel is the spectrum kernel.
 
-    Files are read once, and in pieces. The memory is that of the distinct substrings and of the
-    counts; these are also in a temporary file, of eight bytes each.
+    Files are read once, and in pieces. The memory is that of the distinct substrings, or of hashed
+    columns, and of the counts; these are also in a temporary file, of eight bytes each.
 
     Parameters
     ----------
@@ -60,6 +61,9 @@ def spectrum_counts(
         Least number of strings with a substring: rarer ones are left out.
     vocabulary
         Substrings to count, such as those of a training set; None to count all.
+    n_features
+        Number of columns to which substrings are hashed, such as 2**16, where there are too many
+        to have one each; None counts exactly. The same substring has the same column everywhere.
     progress
         Function that is called with `Progress` events of the letters that are read; True for bars.
 
@@ -68,7 +72,7 @@ def spectrum_counts(
     counts : csr_array
         (n_strings, n_substrings), int64. A string that is too short has a row of zeros.
     substrings : ndarray
-        (n_substrings,), of strings; with blanks between tokens.
+        (n_substrings,), of strings; with blanks between tokens. Of hashed columns "#0", "#1", ...
 
     Raises
     ------
@@ -93,7 +97,7 @@ def spectrum_counts(
     3.0
     """
     known = None if vocabulary is None else tuple(map(str, vocabulary))
-    spectrum = Spectrum(length, letters, canonical, min_df, known)
+    spectrum = Spectrum(length, letters, canonical, min_df, known, n_features)
     with passes_shown(progress):
         samples = _counted(source, spectrum)
     return _whole(samples), np.array(samples.feature_names)

@@ -4,7 +4,6 @@ A code packs the numbers of the letters, from 1 on, into as few 64-bit words as 
 codes of different substrings, of any lengths, differ. Equal hashes never merge two substrings.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numba
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.errors import InputError
+from dhsk.samples.tally import MOST, Tally
 
 _WORD: Final = 64
 _FEWEST_BITS: Final = 3
@@ -20,24 +20,12 @@ _FEWEST: Final = 2**11
 """Number of substrings that there is room for in the beginning, a power of 2."""
 _FACTOR: Final = 0x9E3779B97F4A7C15
 """Odd factor of a multiplicative hash: 2**64 over the golden ratio."""
-_MOST: Final = 2**31 - 1
-"""Largest number of distinct substrings, and of equal ones in a string."""
 
 Words = NDArray[np.uint64]
 Letters = NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class Found:
-    """Entries of strings, one after another: numbers of substrings and their counts."""
-
-    numbers: NDArray[np.int32]
-    counts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    """Where the entries of each string end."""
-
-
-class SubstringTable:
+class SubstringTable(Tally):
     """Numbers of distinct substrings of some lengths, and a count of those of a string.
 
     Takes 28 bytes and its code for each distinct substring that there is room for, at most twice as
@@ -53,17 +41,14 @@ class SubstringTable:
     """
 
     def __init__(self, low: int, high: int, *, canonical: bool = False) -> None:
-        self.low, self.high, self.canonical = low, high, canonical
+        super().__init__(low, high, _FEWEST, np.int32)
+        self.canonical = canonical
         self.size = 0
         """Number of distinct substrings."""
         self.learns = True
         """Whether substrings that are not known get a number; others are ignored."""
         self.bits = _FEWEST_BITS
         self._codes = np.zeros((_FEWEST, self._width), np.uint64)
-        self._totals = np.zeros(len(self._codes), np.int64)
-        self._touched = np.empty(len(self._codes), np.int32)
-        self._n_touched = 0
-        self._rest = np.empty(0, np.int32)
         self._place()
 
     @property
@@ -71,14 +56,15 @@ class SubstringTable:
         """Words of a code."""
         return -(-self.high // (_WORD // self.bits))
 
-    def add(self, letters: Letters, ends: NDArray[np.int64]) -> Found:
-        """Count the substrings of strings that end at `ends`; the last one may go on later.
+    @property
+    def detail(self) -> str:
+        """How many substrings there are, in words."""
+        return f"{self.size:,} different substrings"
 
-        Letters are numbers from 1 on; no substring with a 0 is counted. The entries are those of
-        the strings that end.
-        """
-        skip, letters = len(self._rest), np.concatenate([self._rest, letters])
-        ends = ends + skip
+    def _numbered(
+        self, letters: Letters, ends: NDArray[np.int64], skip: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Numbers of the substrings that end at the letters from `skip` on, see `Tally`."""
         self._widen(int(letters.max(initial=0)))
         most = (len(letters) + len(ends)) * (self.high - self.low + 1)
         codes, row_ends = np.empty((most, self._width), np.uint64), np.empty_like(ends)
@@ -87,9 +73,7 @@ class SubstringTable:
             n = _pack_narrow(*given, codes[:, 0], row_ends)
         else:
             n = _pack_wide(*given, codes, row_ends)
-        open_from = int(ends[-1]) if len(ends) else 0
-        self._rest = letters[max(open_from, len(letters) - self.high + 1) :]
-        return self._tallied(self._numbers(codes[:n]), row_ends)
+        return self._numbers(codes[:n]), row_ends
 
     def _numbers(self, codes: Words) -> NDArray[np.int32]:
         """Numbers of codes; -1 for those that are not known."""
@@ -105,20 +89,6 @@ class SubstringTable:
             if done == len(codes):
                 return numbers
             self._grow()
-
-    def _tallied(self, numbers: NDArray[np.int32], row_ends: NDArray[np.int64]) -> Found:
-        """Entries of the strings whose substrings end at `row_ends`."""
-        most = self._n_touched + len(numbers)
-        entries, counts = np.empty(most, np.int32), np.empty(most, np.int64)
-        ends = np.empty_like(row_ends)
-        found = entries, counts, ends
-        self._n_touched = _tally(
-            numbers, row_ends, self._totals, self._touched, self._n_touched, found
-        )
-        size = int(ends[-1]) if len(ends) else 0
-        if counts[:size].max(initial=0) > _MOST:
-            raise InputError(f"a string has a substring more than {_MOST:,} times: cut it")
-        return Found(entries[:size], counts[:size], ends)
 
     def know(self, letters: Letters, ends: NDArray[np.int64]) -> bool:
         """Number whole strings in their order, and learn no others; False if two are equal.
@@ -138,8 +108,8 @@ class SubstringTable:
 
     def finish(self) -> None:
         """Free all memory but that of the codes; nothing more can be counted."""
-        self._slots = self._touched = np.empty(0, np.int32)
-        self._totals = np.empty(0, np.int64)
+        super().finish()
+        self._slots = np.empty(0, np.int32)
 
     def letter(self, k: int, rows: Any = slice(None)) -> NDArray[np.uint64]:
         """Letter k of distinct substrings, by default of all; 0 if they are shorter."""
@@ -169,14 +139,12 @@ class SubstringTable:
 
     def _grow(self) -> None:
         """Make room for twice as many substrings."""
-        if len(self._codes) >= _MOST:
+        if len(self._codes) >= MOST:
             raise InputError(
-                f"there are more than {_MOST:,} distinct substrings: count shorter ones"
+                f"there are more than {MOST:,} distinct substrings: count shorter ones"
             )
-        self._codes, self._totals, self._touched = (
-            np.concatenate([part, np.zeros_like(part)])
-            for part in (self._codes, self._totals, self._touched)
-        )
+        self._codes = np.concatenate([self._codes, np.zeros_like(self._codes)])
+        self._make_room()
         self._place()
 
     def _place(self) -> None:
@@ -320,28 +288,3 @@ def _number_wide(
             size += 1
         numbers[row] = slots[at]
     return len(codes), size
-
-
-@numba.njit(nogil=True, cache=True)
-def _tally(
-    numbers: Any, row_ends: Any, totals: Any, touched: Any, n_touched: int, found: Any
-) -> int:
-    """Write entries of the strings that end; return how many substrings the last one has so far.
-
-    `totals` counts the substrings of one string, of which `touched` lists the first `n_touched`.
-    """
-    (entries, counts, entry_ends), n_entries, string = found, 0, 0
-    for row in range(len(numbers) + 1):
-        while string < len(row_ends) and row_ends[string] == row:
-            for k in range(n_touched):
-                entries[n_entries], counts[n_entries] = touched[k], totals[touched[k]]
-                totals[touched[k]] = 0
-                n_entries += 1
-            entry_ends[string] = n_entries
-            n_touched, string = 0, string + 1
-        if row < len(numbers) and numbers[row] >= 0:
-            if totals[numbers[row]] == 0:
-                touched[n_touched] = numbers[row]
-                n_touched += 1
-            totals[numbers[row]] += 1
-    return n_touched

@@ -71,10 +71,46 @@ def test_a_store_keeps_the_spectrum(run: Any, cv: Any, table: Any, reads: None) 
     assert [row[0] for row in rows[:4]] == ["b", "a", "b", "a"]
 
 
+def test_a_model_keeps_hashed_columns(run: Any, table: Any, reads: None) -> None:
+    """New records have the same columns, and the same decisions as their counts in Python."""
+    words = ("--labels", "old.fasta:kind", "--spectrum", "1-3", "--hash", 50)
+    assert run("train", "old.fasta", *words, "--canonical", "--out", "m")[0] == DONE
+    code, out, err = run(
+        "predict", "m", "new.fasta", "--labels", "new.fasta:kind", "--out", "p.csv", "--decision"
+    )
+    assert (code, "accuracy 1.0000" in out) == (DONE, True), err
+    model = dhsk.HeatSVC.load("m").model_
+    assert (model.vectorizer.n_features, model.vectorizer.vocabulary) == (50, None)
+    assert model.feature_names == tuple(f"#{k}" for k in range(50))
+    counts, _ = dhsk.spectrum_counts("new.fasta", (1, 3), canonical=True, n_features=50)
+    found = dhsk.HeatSVC.load("m").decision_function(counts)
+    _, rows = table("p.csv")
+    assert [float(row[-1]) for row in rows] == found.tolist()
+    _, out, _ = run("info", "m")
+    assert "reverse complements, hashed to 50 columns" in " ".join(out.split())
+
+
+def test_a_store_keeps_hashed_columns(run: Any, cv: Any, table: Any, reads: None) -> None:
+    """A cross-validation of the store makes a model that predicts strings."""
+    options = ("--spectrum", 3, "--hash", 64)
+    assert run("gram", "old.txt", *options, "--out", "g")[0] == DONE
+    _, out, _ = run("info", "g")
+    assert "substrings of 3 letters, hashed to 64 columns" in out
+    code, _, err = cv("g", "--labels", "old.y.txt", "--C", 1, "--folds", 3, "--model")
+    assert code == DONE, err
+    assert run("predict", "o/model.dhsk", "new.txt", "--out", "p.csv")[0] == DONE
+    assert [row[0] for row in table("p.csv")[1][:4]] == ["b", "a", "b", "a"]
+    code, _, err = run("gram", "old.txt", "--spectrum", 3, "--hash", 65, "--out", "g")
+    assert (code, Path("g").exists()) == (BAD_INPUT, True), err
+
+
 REFUSED = {
     ("gram", "old.fasta", "--out", "g"): "say how long the substrings are",
     ("gram", "old.fasta", "--out", "g", "--letters", "dna"): "--letters is for --spectrum",
     ("gram", "old.fasta", "--out", "g", "--canonical"): "--canonical is for --spectrum",
+    ("gram", "old.fasta", "--out", "g", "--hash", 64): "--hash is for --spectrum",
+    ("gram", "old.fasta", "--out", "g", "--spectrum", 3, "--hash", 0): "must be 1 to 16,777,216",
+    ("gram", "old.fasta", "--out", "g", "--spectrum", 3, "--hash", 9, "--min-df", 2): "are rare",
     ("gram", "old.fasta", "--out", "g", "--spectrum", "six"): "is not a length such as 6",
     ("gram", "old.fasta", "--out", "g", "--spectrum", 0): "must have 1 to 64 letters",
     ("gram", "old.txt", "--out", "g", "--spectrum", 3, "--ngrams", 2): "are for words, but",
@@ -96,7 +132,8 @@ def test_wrong_options_are_refused(run: Any, reads: None, words: tuple[Any, ...]
 def test_a_plan_repeats_the_options(run: Any, reads: None) -> None:
     """The next command counts the same."""
     code, out, err = run(
-        "plan", "old.fasta", "--spectrum", "1-2", "--letters", "dna", "--canonical"
+        "plan", "old.fasta", "--spectrum", "1-2", "--letters", "dna", "--canonical", "--hash", 9
     )
     assert code == DONE, err
-    assert "dhsk gram old.fasta --spectrum 1-2 --letters dna --canonical --out STORE" in out
+    options = "--spectrum 1-2 --letters dna --hash 9 --canonical"
+    assert f"dhsk gram old.fasta {options} --out STORE" in out

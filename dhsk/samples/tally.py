@@ -1,0 +1,112 @@
+"""Counts of the substrings of strings that come in batches, which may cut them anywhere."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numba
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from dhsk.errors import InputError
+
+MOST: Final = 2**31 - 1
+"""Largest number of distinct substrings, and of equal ones in a string."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Entries of strings, one after another: numbers of substrings and their counts."""
+
+    numbers: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    """Where the entries of each string end."""
+
+
+class Tally(ABC):
+    """Numbers the substrings of some lengths, and counts those of a string.
+
+    Takes 12 bytes for each number that there is room for, `room` in the beginning.
+    """
+
+    def __init__(self, low: int, high: int, room: int, dtype: DTypeLike) -> None:
+        self.low, self.high = low, high
+        self._totals, self._touched = np.zeros(room, np.int64), np.empty(room, np.int32)
+        self._n_touched = 0
+        self._rest = np.empty(0, dtype)
+
+    @property
+    @abstractmethod
+    def detail(self) -> str:
+        """How many kinds of substrings there are, in words."""
+
+    @abstractmethod
+    def _numbered(
+        self, letters: NDArray[Any], ends: NDArray[np.int64], skip: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Numbers of the substrings that end at the letters from `skip` on, -1 for one to ignore.
+
+        And where those of each string end.
+        """
+
+    def add(self, letters: NDArray[Any], ends: NDArray[np.int64]) -> Found:
+        """Count the substrings of strings that end at `ends`; the last one may go on later.
+
+        No substring with a letter 0 is counted. The entries are those of the strings that end.
+        """
+        skip, letters = len(self._rest), np.concatenate([self._rest, letters])
+        ends = ends + skip
+        numbers, row_ends = self._numbered(letters, ends, skip)
+        open_from = int(ends[-1]) if len(ends) else 0
+        self._rest = letters[max(open_from, len(letters) - self.high + 1) :]
+        return self._tallied(numbers, row_ends)
+
+    def _tallied(self, numbers: NDArray[np.int32], row_ends: NDArray[np.int64]) -> Found:
+        """Entries of the strings whose substrings end at `row_ends`."""
+        most = self._n_touched + len(numbers)
+        entries, counts = np.empty(most, np.int32), np.empty(most, np.int64)
+        ends = np.empty_like(row_ends)
+        found = entries, counts, ends
+        self._n_touched = _tally(
+            numbers, row_ends, self._totals, self._touched, self._n_touched, found
+        )
+        size = int(ends[-1]) if len(ends) else 0
+        if counts[:size].max(initial=0) > MOST:
+            raise InputError(f"a string has a substring more than {MOST:,} times: cut it")
+        return Found(entries[:size], counts[:size], ends)
+
+    def _make_room(self) -> None:
+        """Make room for twice as many numbers."""
+        self._totals, self._touched = (
+            np.concatenate([part, np.zeros_like(part)]) for part in (self._totals, self._touched)
+        )
+
+    def finish(self) -> None:
+        """Free the memory of counting; nothing more can be counted."""
+        self._totals, self._touched = np.empty(0, np.int64), np.empty(0, np.int32)
+
+
+@numba.njit(nogil=True, cache=True)
+def _tally(
+    numbers: Any, row_ends: Any, totals: Any, touched: Any, n_touched: int, found: Any
+) -> int:
+    """Write entries of the strings that end; return how many substrings the last one has so far.
+
+    `totals` counts the substrings of one string, of which `touched` lists the first `n_touched`.
+    """
+    (entries, counts, entry_ends), n_entries, string = found, 0, 0
+    for row in range(len(numbers) + 1):
+        while string < len(row_ends) and row_ends[string] == row:
+            for k in range(n_touched):
+                entries[n_entries], counts[n_entries] = touched[k], totals[touched[k]]
+                totals[touched[k]] = 0
+                n_entries += 1
+            entry_ends[string] = n_entries
+            n_touched, string = 0, string + 1
+        if row < len(numbers) and numbers[row] >= 0:
+            if totals[numbers[row]] == 0:
+                touched[n_touched] = numbers[row]
+                n_touched += 1
+            totals[numbers[row]] += 1
+    return n_touched
