@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dhsk.bars import show_progress
     from dhsk.errors import (
         AccuracyError,
         BudgetError,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
 
 _HOME = {
+    "bars": ["show_progress"],
     "execution.cluster": ["connect"],
     "errors": [
         "AccuracyError", "BudgetError", "ClusterError", "ClusterWarning", "CorruptTileError",
@@ -130,7 +132,8 @@ __all__ = [
     "cross_validate", "diffusion_map", "empirical_map", "graph_gram", "hyperspherical_map",
     "learning_curve", "maximum_mean_discrepancy", "mercer_map", "multinomial_map",
     "negative_laplacian", "open_gram", "open_samples", "projective_map", "read_edges",
-    "read_labels", "repair_gram", "representatives", "spectrum_counts",
+    "read_labels", "repair_gram", "representatives", "show_progress",
+    "spectrum_counts",
 ]  # fmt: skip
 
 

@@ -129,7 +129,7 @@ def passes_of_call() -> PassReport:
     """What is told of the passes that the current call makes.
 
     Products such as ``G @ V`` are operators: they have no argument for it. Nothing is reported
-    outside of `passes_reported`, or on other threads.
+    outside of `passes_reported`, or on other threads; see `dhsk.bars.show_progress`.
     """
     return _PASSES.get() or PassReport()
 

@@ -42,11 +42,13 @@ def verify(store: Place, repair: str | None, table: TableOptions, cluster: Clust
                 f"--repair is for Gram stores, and {store} is none: train the model again, or "
                 "write the features again"
             )
-        _verify_other(store)
+        with show_progress():
+            _verify_other(store)
         return
     opened = GramStore.open(store)
     if repair is None:
-        opened.check_sound()
+        with show_progress():
+            opened.check_sound()
     else:
         graph = opened.header.graph is not None
         samples = repair if graph else open_samples_of(repair, table)

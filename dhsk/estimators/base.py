@@ -168,7 +168,7 @@ class HeatEstimator(SavedEstimator):
         """Results of a function of samples, see `Predictor`, of row_bytes each."""
         X = self._validated(X, reset=False)
         samples, row_map = open_samples(X), self._fitted_map.anew()
-        options = RunOptions(self._bytes(), self.client)
+        options = RunOptions(self._bytes(), self.client, report=passes_of_call().report)
         with in_scikit_words(self):
             predictor = Predictor(row_map, fitted, function, width)
             found = predictor.whole(samples, options, row_bytes)

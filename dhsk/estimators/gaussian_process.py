@@ -231,7 +231,7 @@ class HeatGaussianProcessRegressor(
         return_std
             Whether standard deviations are returned too. They are those of f, without the noise.
         progress
-            Function that is called with `Progress` events of standard deviations; True for bars.
+            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
@@ -246,6 +246,11 @@ class HeatGaussianProcessRegressor(
             A row is invalid; the message names it.
         """
         check_is_fitted(self)
+        with passes_shown(progress):
+            return self._predictions(X, return_std=return_std)
+
+    def _predictions(self, X: Any, *, return_std: bool) -> Any:
+        """Means, and standard deviations if they are asked for."""
         coef = self.dual_coef_
         means = self._sums(X, self._rows, coef.reshape(len(coef), -1)) * self._scale + self._mean
         shape = (-1, *coef.shape[1:])
@@ -254,7 +259,7 @@ class HeatGaussianProcessRegressor(
         X = self._validated(X, reset=False)
         samples, row_map = self._samples(X), self._fitted_map.anew()
         rows = row_map.all_of(samples, own_room(self._bytes()))
-        with passes_shown(progress), self._current():
+        with self._current():
             deviation = np.sqrt(self._posterior.variances(rows))
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
 

@@ -103,8 +103,7 @@ class FeatureGeometry(TiledMatrix):
         >>> round(dhsk.compute_gram(X, "linear").mean_norm2(), 4), round(6.4**2 + 3.05**2, 4)
         (50.2625, 50.2625)
         """
-        with passes_shown(progress):
-            return float(self._square("asked for the norm of its mean").mean())
+        return float(self._square("asked for the norm of its mean").mean(progress=progress))
 
     def total_variance(self, *, progress: Show = None) -> float:
         """Mean squared distance of the features from their mean.

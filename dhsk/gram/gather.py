@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dhsk.gram.storage.indexing import Part, Selector, by_block, grid, to_indices
 from dhsk.gram.storage.tiling import Tiling
+from dhsk.progress import passes_of_call
 
 
 def gather(
@@ -24,6 +25,7 @@ def gather(
     chosen = [(to_indices(rows, n), to_indices(cols, m)) for rows, cols in pairs]
     results = [np.empty((len(rows), len(cols)), dtype=dtype) for rows, cols in chosen]
     groups = [(by_block(rows, edge), by_block(cols, edge)) for rows, cols in chosen]
+    needed = []
     for i, j in tiling.tiles():
         wanted = [
             (result, a[i], b[j], transposed)
@@ -31,15 +33,22 @@ def gather(
             for a, b, transposed in _sides(tiling.symmetric and i != j, rows, cols)
             if i in a and j in b
         ]
-        if not wanted:
-            continue
-        values = tile(i, j)
-        for result, row, col, transposed in wanted:
-            if transposed:
-                result[grid(col.place, row.place)] = values[grid(row.inside, col.inside)].T
-            else:
-                result[grid(row.place, col.place)] = values[grid(row.inside, col.inside)]
+        if wanted:
+            needed.append((i, j, wanted))
+    passes = passes_of_call()
+    for done, (i, j, wanted) in enumerate(needed, 1):
+        _put(tile(i, j), wanted)
+        passes.part(done, len(needed))
     return results
+
+
+def _put(values: NDArray[Any], wanted: list[tuple[NDArray[Any], Part, Part, bool]]) -> None:
+    """Write the entries of a tile that are wanted to where each result has them."""
+    for result, row, col, transposed in wanted:
+        if transposed:
+            result[grid(col.place, row.place)] = values[grid(row.inside, col.inside)].T
+        else:
+            result[grid(row.place, col.place)] = values[grid(row.inside, col.inside)]
 
 
 def _sides(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Rows
+from dhsk.bars import Show, passes_shown
 from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError
 from dhsk.execution.folder import TemporaryPlace
@@ -202,8 +203,13 @@ class GramMatrix(Operations):
         """Samples as kernels take them: a CSR row may stand for the centre."""
         return self._store.samples.take("rows", to_indices(rows, self.shape[0]))
 
-    def verify(self) -> int:
+    def verify(self, *, progress: Show = None) -> int:
         """Check the checksums of all stored tiles.
+
+        Parameters
+        ----------
+        progress
+            Function that is called with a `Progress` after every tile; True for bars.
 
         Returns
         -------
@@ -217,7 +223,8 @@ class GramMatrix(Operations):
         """
         if self._compute:
             return 0
-        self._store.check_sound()
+        with passes_shown(progress):
+            self._store.check_sound()
         return self.tiling.n_tiles
 
 

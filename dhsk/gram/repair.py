@@ -5,6 +5,7 @@ from typing import Any
 
 from distributed import Client
 
+from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.owner import sole_writer_of
@@ -19,7 +20,7 @@ from dhsk.gram.storage.staging import in_order_of, stage_samples
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tile_tasks import compute_tiles
 from dhsk.objects.places import Place, is_url, parse_place
-from dhsk.progress import OnProgress, ignore
+from dhsk.progress import OnProgress
 from dhsk.samples import Samples
 from dhsk.units import parse_bytes
 
@@ -31,7 +32,7 @@ def repair_gram(
     *,
     memory: int | str | None = None,
     client: Client | None = None,
-    progress: OnProgress | None = None,
+    progress: Show = None,
 ) -> list[tuple[int, int]]:
     """Compute the damaged and missing tiles of a Gram store again, and keep the others.
 
@@ -52,7 +53,7 @@ def repair_gram(
     client
         Dask client; None for the current one, or else for threads of this process.
     progress
-        Called with a `Progress` after every tile.
+        Function that is called with a `Progress` after every tile; True for bars.
 
     Returns
     -------
@@ -83,15 +84,24 @@ def repair_gram(
     """
     opened = GramStore.open(parse_place("store", store))
     limit = None if memory is None else parse_bytes(memory)
+    with passes_shown(progress) as passes:
+        return _repaired(opened, X, Y, limit, client, passes.report)
+
+
+def _repaired(
+    opened: GramStore, X: Any, Y: Any, limit: int | None, client: Client | None, report: OnProgress
+) -> list[tuple[int, int]]:
+    """Compute the damaged and missing tiles again; see `repair_gram`."""
     if opened.header.graph is not None:
         if Y is not None:
-            raise InputError(f"{store} is a matrix of graph nodes: give the graph alone")
-        return repair_graph(opened, X, limit, client, progress or ignore)
-    sides, report = open_sides(X, Y), progress or ignore
-    if len(sides) != len(opened.samples.sides):
+            raise InputError(f"{opened.path} is a matrix of graph nodes: give the graph alone")
+        return repair_graph(opened, X, limit, client, report)
+    sides = open_sides(X, Y)
+    made_from = len(opened.samples.sides)
+    if len(sides) != made_from:
         raise InputError(
-            f"{store} was made from {len(opened.samples.sides)} sets of samples, {len(sides)} "
-            "given: repair it in Python with dhsk.repair_gram(store, X), or (store, X, Y)"
+            f"{opened.path} was made from {made_from} sets of samples, {len(sides)} given: "
+            "repair it in Python with dhsk.repair_gram(store, X), or (store, X, Y)"
         )
     with full_disk_is_budget(), sole_writer_of(opened.path), computing(client) as workers:
         plan = _plan(opened, sides, resources_of(workers, limit))

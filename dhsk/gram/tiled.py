@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from dhsk.arrays import Floats
+from dhsk.bars import Show, passes_shown
 from dhsk.caching import cached_value
 from dhsk.errors import InputError
 from dhsk.gram.array import TiledArray
@@ -120,7 +121,10 @@ class TiledMatrix(TiledArray):
     # Products
 
     def __matmul__(self, V: NDArray[Any]) -> NDArray[Any]:
-        """Product with a vector (M,) or matrix (M, k), in one pass, memory O((N + M) k)."""
+        """Product with a vector (M,) or matrix (M, k), in one pass, memory O((N + M) k).
+
+        `dhsk.show_progress` shows its tiles, as it does for all operations.
+        """
         return np.asarray(multiply(self.source, self.tiling, V, self.dtype)[0])
 
     def __rmatmul__(self, V: NDArray[Any]) -> NDArray[Any]:
@@ -129,13 +133,15 @@ class TiledMatrix(TiledArray):
         product = multiply(self.source, self.tiling, V, self.dtype, transposed=True)[0]
         return np.asarray(product.T)
 
-    def mean(self, axis: int | None = None) -> Any:
+    def mean(self, axis: int | None = None, *, progress: Show = None) -> Any:
         """Mean of all entries, of each column (axis 0) or of each row (axis 1), in one pass.
 
         Parameters
         ----------
         axis
             As in numpy.
+        progress
+            Function that is called with a `Progress` after every group of tiles; True for bars.
 
         Returns
         -------
@@ -144,9 +150,10 @@ class TiledMatrix(TiledArray):
         """
         if axis not in (None, 0, 1):
             raise InputError(f"axis must be None, 0 or 1, but it is {axis!r}")
-        if axis == 0 and not self.symmetric:
-            return (np.ones(self.shape[0]) @ self) / self.shape[0]
-        return float(self._row_means.mean()) if axis is None else self._row_means.copy()
+        with passes_shown(progress):
+            if axis == 0 and not self.symmetric:
+                return (np.ones(self.shape[0]) @ self) / self.shape[0]
+            return float(self._row_means.mean()) if axis is None else self._row_means.copy()
 
     @cached_value
     def _row_means(self) -> Floats:

@@ -36,6 +36,7 @@ from dhsk.gram.storage.header import short
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.objects.places import Place, free_bytes, remove_below, remove_unfinished, sizes_below
+from dhsk.progress import Progress, passes_of_call
 from dhsk.units import format_bytes
 
 ATTRIBUTE: Final = "dhsk_features"
@@ -105,7 +106,11 @@ class FeatureStore:
         are missing and the others are sound.
         """
         missing = self.missing()
-        damaged = [number for number in range(self.n_blocks) if not self._is_sound(number)]
+        damaged, report = [], passes_of_call().report
+        for number in range(self.n_blocks):
+            if not self._is_sound(number):
+                damaged.append(number)
+            report(Progress("checking", number + 1, self.n_blocks))
         damaged = sorted(set(damaged) - set(missing))
         if damaged:
             files = ", ".join(str(self._file(number)) for number in damaged[:_NAMED])

@@ -1,6 +1,7 @@
 """What calls that make passes over a matrix report, and that they say nothing unless asked."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ ONE_PASS: dict[str, Callable[..., Any]] = {
     "neighbors": lambda G, **p: G.neighbors(3, **p),
     "neighbors_graph": lambda G, **p: G.neighbors_graph(3, **p),
     "alignment": lambda G, **p: G.alignment(np.arange(N) % 2, **p),
+    "mean": lambda G, **p: G.mean(**p),
+    "mean of columns": lambda G, **p: G.mean(axis=0, **p),
     "mean_norm2": lambda G, **p: G.mean_norm2(**p),
     "total_variance": lambda G, **p: G.total_variance(**p),
     "discrepancy": lambda G, **p: dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, 7, **p),
@@ -26,6 +29,18 @@ MANY: dict[str, Callable[..., Any]] = {
     "eigh of a view": lambda G, **p: G.centered().eigh(2, **p),
     "diffusion_map": lambda G, **p: dhsk.diffusion_map(G, 2, **p),
     "mercer_map": lambda G, **p: dhsk.mercer_map(G, 2, **p),
+}
+
+
+OPERATORS: dict[str, Callable[[dhsk.GramMatrix], Any]] = {
+    "G @ V": lambda G: G @ np.ones((N, 2)),
+    "V @ G": lambda G: np.ones(N) @ G,
+    "centered": lambda G: G.centered() @ np.ones(N),
+    "normalized": lambda G: G.normalized() @ np.ones(N),
+    "grams": lambda G: dhsk.GramMatrices([G, G]) @ np.ones(N),
+    "linear operator": lambda G: G.as_linear_operator() @ np.ones(N),
+    "array": np.asarray,
+    "neighbors": lambda G: G.neighbors(3)[0],
 }
 
 
@@ -86,6 +101,49 @@ def test_bars_or_lines_are_shown_if_asked(
     lines = capfd.readouterr().err.splitlines()
     assert any(line.startswith("tiles: ") for line in lines)
     assert any(line.startswith("passes: ") and "residual" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("on_workers", [False, True])
+def test_a_block_shows_the_tiles_of_operators(
+    name: str, G: dhsk.GramMatrix, on_workers: bool, request: pytest.FixtureRequest
+) -> None:
+    """On threads and on a client, with the bits of a silent call; nothing is shown after it."""
+    if on_workers:
+        request.getfixturevalue("client")
+    seen: list[Progress] = []
+    with dhsk.show_progress(seen.append):
+        found = OPERATORS[name](G)
+    done = [event.done for event in seen]
+    assert {(event.stage, event.total) for event in seen} == {("tiles", G.tiling.n_tiles)}
+    assert done == sorted(set(done))
+    assert len(done) > 1
+    assert done[-1] == G.tiling.n_tiles
+    np.testing.assert_array_equal(found, OPERATORS[name](fresh(G)))
+    assert len(seen) == len(done)
+
+
+def test_a_submatrix_counts_the_tiles_that_it_needs(G: dhsk.GramMatrix) -> None:
+    """Rows of two blocks, and columns of one."""
+    seen: list[Progress] = []
+    with dhsk.show_progress(seen.append):
+        G[:20, :5]
+    assert seen == [Progress("tiles", 1, 2), Progress("tiles", 2, 2)]
+
+
+def test_tiles_of_a_store_are_counted_when_they_are_checked(counts: Any, tmp_path: Path) -> None:
+    """By `verify`, and by `repair_gram` before what is missing is computed."""
+    X = counts(40, 6)
+    G = dhsk.compute_gram(X, "cosine", store=tmp_path / "gram", tile=16)
+    checked = [Progress("checking", done, 6) for done in range(1, 7)]
+    seen: list[Progress] = []
+    assert G.verify(progress=seen.append) == 6
+    assert seen == checked
+    next((G.path / "gram").rglob("c/0/1")).unlink()
+    seen.clear()
+    assert dhsk.repair_gram(G.path, X, progress=seen.append) == [(0, 1)]
+    assert [event for event in seen if event.stage == "checking"] == checked
+    assert seen[-1] == Progress("tiles", 6, 6)
 
 
 def test_an_expected_number_of_passes_follows_the_residuals() -> None:

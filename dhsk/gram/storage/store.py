@@ -45,6 +45,7 @@ from dhsk.gram.storage.staged import Side, StagedSamples
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.objects.places import Place, Spare, remove_below, remove_unfinished, sizes_below
+from dhsk.progress import Progress, passes_of_call
 
 _DESCRIPTION: Final = (
     "the description of {} is damaged (zarr.json): restore that file from a copy, or compute the "
@@ -285,7 +286,12 @@ class GramStore:
 
     def damaged_tiles(self) -> list[tuple[int, int]]:
         """Read all tiles; indices of missing and damaged ones."""
-        return [tile for tile in self.header.tiling.tiles() if not self._is_sound(tile)]
+        damaged, report, total = [], passes_of_call().report, self.header.tiling.n_tiles
+        for done, tile in enumerate(self.header.tiling.tiles(), 1):
+            if not self._is_sound(tile):
+                damaged.append(tile)
+            report(Progress("checking", done, total))
+        return damaged
 
     def check_sound(self) -> None:
         """Read all tiles, samples and descriptions.
