@@ -25,7 +25,7 @@ from dhsk.solvers.sources import ArraySource, Source
 _AT_ONCE: Final = 512
 """Most samples whose variances share passes."""
 
-_VECTORS: Final = 10
+_VECTORS: Final = 12
 """Blocks of vectors in memory while a system is solved."""
 
 

@@ -84,6 +84,8 @@ class KernelRegression(KeepsRows, GramEstimator):
         if self.journal is None:
             return Means(preconditioner)
         rank = Means(preconditioner).rank
-        name = digest_of(kernel.to_spec(), type(source).__name__, rank, rows, shift, *others)
+        name = digest_of(
+            kernel.to_spec(), type(source).__name__, "block", rank, rows, shift, *others
+        )
         entries = Checkpoint(parse_place("journal", self.journal), PREFIX)
         return Means(preconditioner, SolveCheckpoint(entries, name, QUIET))

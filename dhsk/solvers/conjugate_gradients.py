@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -73,8 +73,8 @@ class ConjugateGradients:
         P; None for D.
     """
 
-    ARRAYS: Final = ("B", "R", "P", "active", "inner", "indefinite")
-    VALUES: Final = ("passes", "descents", "recomputed")
+    ARRAYS: ClassVar[tuple[str, ...]] = ("B", "R", "P", "active", "inner", "indefinite")
+    VALUES: ClassVar = ("passes", "descents", "recomputed")
 
     def __init__(
         self, multiply: Multiply, Y: Floats, shift: Floats, preconditioner: Preconditioner | None
@@ -155,7 +155,7 @@ class ConjugateGradients:
     def restore(self, kept: dict[str, Any]) -> bool:
         """Take the state of `arrays` and `values`; an error leaves the own one as it is."""
         found = {name: kept[name] for name in self.ARRAYS}
-        if found["B"].shape != self.B.shape or found["R"].shape != self.R.shape:
+        if found["B"].shape != self.B.shape:
             raise ValueError("another system")
         ends = np.cumsum(kept["counts"])[:-1]
         parts = (np.split(kept[name], ends) for name in ("columns", "lengths", "ratios"))

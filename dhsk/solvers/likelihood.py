@@ -177,7 +177,7 @@ def estimated_likelihood(
     Z = preconditioner.draw(probes.first[: preconditioner.rank], probes.second)
     W = preconditioner.solve(Z)
     both = np.concatenate([Y, Z], axis=1)
-    found = solve_ridge(source, both, noise, means=Means(preconditioner), **solving)
+    found = solve_ridge(source, both, noise, means=Means(preconditioner), block=False, **solving)
     coef, U = found.coef[:, :k], found.coef[:, k:]
     logs = found.record.log_quadrature(both.shape[1])[k:] * dots(Z, W)
     log_determinant, log_error = _mean(logs)

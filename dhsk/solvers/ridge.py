@@ -11,6 +11,7 @@ from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.progress import passes_of_call
+from dhsk.solvers.block_gradients import BlockConjugateGradients
 from dhsk.solvers.conjugate_gradients import (
     ConjugateGradients,
     Preconditioner,
@@ -65,7 +66,7 @@ class RidgeSolution:
     passes: int
     """Products with the matrix."""
     record: LanczosRecord
-    """Coefficients of the steps, from which quadratures are made."""
+    """Coefficients of the steps, from which quadratures are made; none of a block."""
 
 
 def solve_ridge(
@@ -76,12 +77,14 @@ def solve_ridge(
     tol: float,
     max_passes: int,
     means: Means | None = None,
+    block: bool = True,
 ) -> RidgeSolution:
     """Solve (K + D) B = Y; each pass over K serves all columns of Y that have not converged.
 
-    The method is preconditioned conjugate gradients [1]_. The preconditioner is D if there is no
-    other: unequal sample weights cost no more passes than repeated samples would. A low-rank
-    approximation of K plus D takes far fewer passes where the eigenvalues of K decay [2]_.
+    The method is preconditioned conjugate gradients [1]_, by default on a block: see
+    `BlockConjugateGradients`. The preconditioner is D if there is no other: unequal sample weights
+    cost no more passes than repeated samples would. A low-rank approximation of K plus D takes far
+    fewer passes where the eigenvalues of K decay [2]_.
 
     Parameters
     ----------
@@ -97,6 +100,9 @@ def solve_ridge(
         Upper bound on the products with K, at least 2.
     means
         Preconditioner and checkpoint.
+    block
+        Whether columns share their directions too. If not, each takes the passes that it would
+        alone, and its steps are recorded.
 
     Raises
     ------
@@ -119,7 +125,8 @@ def solve_ridge(
     def multiply(V: Floats) -> Floats:
         return source.product(V) + shift * V
 
-    run = ConjugateGradients(multiply, np.ldexp(Y, -exponents), shift, means.preconditioner)
+    method = BlockConjugateGradients if block else ConjugateGradients
+    run = method(multiply, np.ldexp(Y, -exponents), shift, means.preconditioner)
     means.checkpoint.resume(run)
     _descend(run, tol, max_passes, means.checkpoint)
     means.checkpoint.drop()

@@ -87,7 +87,7 @@ def test_the_quadrature_is_exact_at_the_end(
     """With as many steps as there are eigenvectors in a column, or enough of them."""
     K, Y = kernel(rows), rng.normal(size=(N, 3))
     Y[:, 1] = 0.0
-    record = solve_ridge(ArraySource(K), Y, 1.0, tol=1e-12, max_passes=1000).record
+    record = solve_ridge(ArraySource(K), Y, 1.0, tol=1e-12, max_passes=1000, block=False).record
     values, vectors = np.linalg.eigh(K + np.eye(N))
     weights = (vectors.T @ Y) ** 2
     expected = np.log(values) @ weights / np.maximum(weights.sum(axis=0), 1e-300)

@@ -45,11 +45,14 @@ def residuals(K: Any, Y: Any, alpha: Any, B: Any) -> Any:
     return np.linalg.norm(Y - K @ B - alpha * B, axis=0) / np.linalg.norm(Y, axis=0)
 
 
+@pytest.mark.parametrize("block", [True, False])
 @pytest.mark.parametrize("tol", [1e-3, 1e-8])
-def test_solution_and_certificate(K: Any, rng: np.random.Generator, tol: float) -> None:
+def test_solution_and_certificate(
+    K: Any, rng: np.random.Generator, tol: float, block: bool
+) -> None:
     """Coefficients are those of a direct solver, and the residual is what it is said to be."""
     Y, alpha = rng.normal(size=(150, 3)), 0.1
-    found = solve_ridge(ArraySource(K), Y, alpha, tol=tol, max_passes=1000)
+    found = solve_ridge(ArraySource(K), Y, alpha, tol=tol, max_passes=1000, block=block)
     exact = np.linalg.solve(K + alpha * np.eye(150), Y)
     error = np.linalg.norm(found.coef - exact, axis=0)
     assert (error <= tol / alpha * np.linalg.norm(Y, axis=0)).all()  # |inverse| <= 1 / alpha
@@ -64,7 +67,7 @@ def test_each_pass_serves_all_open_columns(K: Any, rng: np.random.Generator) -> 
     _, vectors = np.linalg.eigh(K)
     Y = np.column_stack([vectors[:, 0], vectors[:, -1] + vectors[:, -2], rng.normal(size=150)])
     source = Recorder(K)
-    found = solve_ridge(source, Y, 0.1, tol=1e-8, max_passes=1000)
+    found = solve_ridge(source, Y, 0.1, tol=1e-8, max_passes=1000, block=False)
     assert found.passes == len(source.columns)
     # So many steps as there are eigenvectors in a column.
     assert source.columns[:3] == [3, 2, 1]
@@ -73,14 +76,44 @@ def test_each_pass_serves_all_open_columns(K: Any, rng: np.random.Generator) -> 
 
 
 def test_columns_do_not_touch_one_another(K: Any, rng: np.random.Generator) -> None:
-    """A column has the same solution alone and among others."""
+    """Unless they are a block, a column has the same solution alone and among others."""
     Y = rng.normal(size=(150, 4)) * [1.0, 10.0, 0.0, 1e-3]
-    together = solve_ridge(ArraySource(K), Y, 0.5, tol=1e-6, max_passes=1000)
+    how: dict[str, Any] = {"tol": 1e-6, "max_passes": 1000, "block": False}
+    together = solve_ridge(ArraySource(K), Y, 0.5, **how)
     for k in range(4):
-        alone = solve_ridge(ArraySource(K), Y[:, [k]], 0.5, tol=1e-6, max_passes=1000)
+        alone = solve_ridge(ArraySource(K), Y[:, [k]], 0.5, **how)
         size = np.abs(alone.coef).max()
         np.testing.assert_allclose(together.coef[:, [k]], alone.coef, atol=1e-9 * size)
     assert together.residual[2] == 0
+
+
+def test_a_block_takes_fewer_passes(K: Any, rng: np.random.Generator) -> None:
+    """Than its columns do alone; of one column as many."""
+    Y = rng.normal(size=(150, 10))
+    how: dict[str, Any] = {"tol": 1e-8, "max_passes": 1000}
+    block, columns = (solve_ridge(ArraySource(K), Y, 0.01, **how, block=b) for b in (True, False))
+    assert block.converged.all()
+    assert block.passes < 0.5 * columns.passes
+    one, alone = (
+        solve_ridge(ArraySource(K), Y[:, :1], 0.01, **how, block=b) for b in (True, False)
+    )
+    assert abs(one.passes - alone.passes) <= 1
+
+
+@pytest.mark.parametrize("near", [0.0, 1e-9, 1e-4])
+def test_columns_of_a_block_may_depend_on_each_other(
+    K: Any, rng: np.random.Generator, near: float
+) -> None:
+    """Equal columns, a sum of others, zero, and columns that are nearly so; of any size."""
+    Y = rng.normal(size=(150, 3))
+    Y = np.concatenate([Y, Y[:, :1], Y.sum(axis=1, keepdims=True), np.zeros((150, 1))], axis=1)
+    Y += near * rng.normal(size=Y.shape)
+    Y *= [1.0, 1e-8, 1e8, 1.0, 3.0, 1.0]
+    found = solve_ridge(ArraySource(K), Y, 0.01, tol=1e-8, max_passes=1000)
+    alone = solve_ridge(ArraySource(K), Y, 0.01, tol=1e-8, max_passes=1000, block=False)
+    assert found.converged.all()
+    assert found.passes < alone.passes
+    np.testing.assert_allclose(found.coef, np.linalg.solve(K + 0.01 * np.eye(150), Y), rtol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
@@ -141,14 +174,17 @@ def test_the_last_pass_is_for_the_certificate(
 
 
 def test_an_indefinite_matrix_is_said(rng: np.random.Generator) -> None:
-    """Negative curvature ends a column; one that never meets it is solved."""
+    """Negative curvature ends a block, or a column: one that never meets it is solved."""
     K = np.diag(np.r_[-2.0, np.linspace(0.1, 1.0, 99)])
     Y = rng.normal(size=(100, 2))
     Y[0, 1] = 0.0
-    found = solve_ridge(ArraySource(K), Y, 0.1, tol=1e-8, max_passes=500)
+    found = solve_ridge(ArraySource(K), Y, 0.1, tol=1e-8, max_passes=500, block=False)
     assert found.indefinite.tolist() == [True, False]
     assert found.converged.tolist() == [False, True]
     assert found.residual[0] > 1e-8
+    found = solve_ridge(ArraySource(K), Y, 0.1, tol=1e-8, max_passes=500)
+    assert found.indefinite.all()
+    assert not found.converged.any()
 
 
 def test_a_broken_matrix_is_not_converged(K: Any, rng: np.random.Generator) -> None:
@@ -245,9 +281,10 @@ class Killed(Recorder):
         return super().product(V)
 
 
+@pytest.mark.parametrize("block", [True, False])
 @pytest.mark.parametrize("preconditioned", [False, True])
 def test_a_killed_solve_resumes_to_the_same_bits(
-    K: Any, rng: np.random.Generator, tmp_path: Path, preconditioned: bool
+    K: Any, rng: np.random.Generator, tmp_path: Path, preconditioned: bool, block: bool
 ) -> None:
     """After any product, even in later descents; only the product that was lost is repeated."""
     Y, A = rng.normal(size=(150, 3)), K + np.eye(150)
@@ -255,7 +292,7 @@ def test_a_killed_solve_resumes_to_the_same_bits(
 
     def solve(source: Any, folder: Path | None) -> Any:
         means = Means(preconditioner, SolveCheckpoint(Checkpoint(folder), "one", quiet=0.0))
-        return solve_ridge(source, Y, 1.0, tol=1e-5, max_passes=1000, means=means)
+        return solve_ridge(source, Y, 1.0, tol=1e-5, max_passes=1000, means=means, block=block)
 
     clean = Recorder(K, wrong=3)  # so that there is a second descent
     whole = solve(clean, None)
@@ -278,10 +315,11 @@ def test_a_resumed_solve_knows_what_was_indefinite(tmp_path: Path) -> None:
     Y = np.ones((100, 2))
     Y[0, 1] = 0.0
     means = Means(checkpoint=SolveCheckpoint(Checkpoint(tmp_path), "one", quiet=0.0))
+    how: dict[str, Any] = {"tol": 1e-8, "max_passes": 500, "block": False}
     with pytest.raises(KeyboardInterrupt):
-        solve_ridge(Killed(K, 8), Y, 0.1, tol=1e-8, max_passes=500, means=means)
-    found = solve_ridge(ArraySource(K), Y, 0.1, tol=1e-8, max_passes=500, means=means)
-    clean = solve_ridge(ArraySource(K), Y, 0.1, tol=1e-8, max_passes=500)
+        solve_ridge(Killed(K, 8), Y, 0.1, **how, means=means)
+    found = solve_ridge(ArraySource(K), Y, 0.1, **how, means=means)
+    clean = solve_ridge(ArraySource(K), Y, 0.1, **how)
     assert found.indefinite.tolist() == clean.indefinite.tolist() == [True, False]
     assert found.passes == clean.passes
     assert np.array_equal(found.coef, clean.coef)
