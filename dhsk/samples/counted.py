@@ -195,7 +195,7 @@ def _count(
     for letters, ends in batches(documents, alphabet, size):
         found = table.add(letters, ends)
         starts.extend((found.ends + entries.size).tolist())
-        entries.append(found.numbers, found.counts)
+        entries.append(found.pairs)
         done += len(letters)
         report(Progress("letters", done, max(done + 1, expected), table.detail))
     report(Progress("letters", done, done))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from dhsk.errors import InputError
+from dhsk.samples.texts import PAIR
 
 MOST: Final = 2**31 - 1
 """Largest number of distinct substrings, and of equal ones in a string."""
@@ -16,10 +17,9 @@ MOST: Final = 2**31 - 1
 
 @dataclass(frozen=True)
 class Found:
-    """Entries of strings, one after another: numbers of substrings and their counts."""
+    """Entries of strings, one after another: numbers of substrings and their counts, as `PAIR`."""
 
-    numbers: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    pairs: NDArray[Any]
     ends: NDArray[np.int64]
     """Where the entries of each string end."""
 
@@ -64,17 +64,15 @@ class Tally(ABC):
 
     def _tallied(self, numbers: NDArray[np.int32], row_ends: NDArray[np.int64]) -> Found:
         """Entries of the strings whose substrings end at `row_ends`."""
-        most = self._n_touched + len(numbers)
-        entries, counts = np.empty(most, np.int32), np.empty(most, np.int64)
+        pairs = np.empty(self._n_touched + len(numbers), PAIR)
         ends = np.empty_like(row_ends)
-        found = entries, counts, ends
-        self._n_touched = _tally(
+        found = pairs["term"], pairs["count"], ends
+        self._n_touched, largest = _tally(
             numbers, row_ends, self._totals, self._touched, self._n_touched, found
         )
-        size = int(ends[-1]) if len(ends) else 0
-        if counts[:size].max(initial=0) > MOST:
+        if largest > MOST:
             raise InputError(f"a string has a substring more than {MOST:,} times: cut it")
-        return Found(entries[:size], counts[:size], ends)
+        return Found(pairs[: int(ends[-1]) if len(ends) else 0], ends)
 
     def _make_room(self) -> None:
         """Make room for twice as many numbers."""
@@ -90,17 +88,20 @@ class Tally(ABC):
 @numba.njit(nogil=True, cache=True)
 def _tally(
     numbers: Any, row_ends: Any, totals: Any, touched: Any, n_touched: int, found: Any
-) -> int:
+) -> tuple[int, int]:
     """Write entries of the strings that end; return how many substrings the last one has so far.
 
+    And the largest count that was written.
     `totals` counts the substrings of one string, of which `touched` lists the first `n_touched`.
     """
-    (entries, counts, entry_ends), n_entries, string = found, 0, 0
+    (entries, counts, entry_ends), n_entries, string, largest = found, 0, 0, 0
     for row in range(len(numbers) + 1):
         while string < len(row_ends) and row_ends[string] == row:
             for k in range(n_touched):
-                entries[n_entries], counts[n_entries] = touched[k], totals[touched[k]]
-                totals[touched[k]] = 0
+                number = touched[k]
+                entries[n_entries], counts[n_entries] = number, totals[number]
+                largest = max(largest, totals[number])
+                totals[number] = 0
                 n_entries += 1
             entry_ends[string] = n_entries
             n_touched, string = 0, string + 1
@@ -109,4 +110,4 @@ def _tally(
                 touched[n_touched] = numbers[row]
                 n_touched += 1
             totals[numbers[row]] += 1
-    return n_touched
+    return n_touched, largest

@@ -18,7 +18,7 @@ from dhsk.samples.spectrum import AnyVectorizer
 from dhsk.samples.spill import Spill
 from dhsk.samples.vectorizer import Vectorizer
 
-_PAIR: Final = np.dtype([("term", "i4"), ("count", "i4")])
+PAIR: Final = np.dtype([("term", "i4"), ("count", "i4")])
 """An entry in the temporary file: the number of a term, and its count in a text."""
 
 _WRITTEN: Final = 2**16
@@ -31,7 +31,7 @@ class EntryFile:
     """Pairs of a term's number and its count, in a temporary file that ends with the object."""
 
     def __init__(self) -> None:
-        self._spill = Spill(_PAIR)
+        self._spill = Spill(PAIR)
         self._terms, self._counts = array("i"), array("i")
         self.size = 0
         """Number of entries."""
@@ -44,16 +44,14 @@ class EntryFile:
         if len(self._terms) >= _WRITTEN:
             self.flush()
 
-    def append(self, terms: NDArray[Any], counts: NDArray[Any]) -> None:
-        """Write the entries of several texts, after all that were written."""
-        pairs = np.empty(len(terms), _PAIR)
-        pairs["term"], pairs["count"] = terms, counts
+    def append(self, pairs: NDArray[Any]) -> None:
+        """Write the entries of several texts, of type `PAIR`, after all that were written."""
         self._spill.append(pairs)
-        self.size += len(terms)
+        self.size += len(pairs)
 
     def flush(self) -> None:
         """Write what was added."""
-        pairs = np.empty(len(self._terms), _PAIR)
+        pairs = np.empty(len(self._terms), PAIR)
         pairs["term"], pairs["count"] = self._terms, self._counts
         self._spill.append(pairs)
         self._terms, self._counts = array("i"), array("i")

@@ -15,6 +15,7 @@ import dhsk
 from dhsk.errors import InputError
 from dhsk.progress import Progress
 from dhsk.samples import counted, substring_counts
+from dhsk.samples.row_order import write_in_order
 
 FEW = st.text("abAÄ日😀 ", max_size=24)
 ANY = st.text(st.characters(exclude_characters="\0"), max_size=12)
@@ -168,22 +169,32 @@ def test_characters_get_numbers_as_they_come(monkeypatch: Any) -> None:
     assert_counted(dhsk.spectrum_counts(strings, (1, 3)), [direct(s, (1, 3)) for s in strings])
 
 
-def test_counts_are_in_order_however_they_are_sorted(
-    monkeypatch: Any, rng: np.random.Generator
-) -> None:
-    """In parts of any size, and where row, column and count do not fit into 64 bits."""
+def test_counts_are_in_order_in_parts_of_any_size(monkeypatch: Any) -> None:
+    """Of some entries, or of one string with more."""
     strings = ["cabac" * n for n in range(5)]
     for entries in (1, 7):
         monkeypatch.setattr(substring_counts, "_ENTRIES", entries)
         found = dhsk.spectrum_counts(strings, (1, 2))
         assert_counted(found, [direct(text, (1, 2)) for text in strings])
-    rows = np.repeat(np.arange(8), 50)
-    columns, counts = rng.integers(0, 2**31, (2, 400), np.int64).astype(np.int32)
-    order = np.lexsort((columns, rows))
-    for width in (31, 25):
-        own, theirs = columns >> 31 - width, counts >> 31 - width
-        pair = substring_counts._ordered(rows, own, theirs)
-        np.testing.assert_array_equal(pair, (own[order], theirs[order]))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 256, 257, 100_000])
+def test_rows_are_written_in_the_order_of_columns(rng: np.random.Generator, dim: int) -> None:
+    """Whatever digits the columns have, with rows that are empty and terms that are left out."""
+    sizes = np.minimum(dim, [0, 3, 0, 300, 1, 0])
+    starts = 70 + np.concatenate([[0], np.cumsum(sizes)])
+    terms = np.concatenate([rng.permutation(dim)[:size] for size in sizes]).astype(np.int32)
+    columns = rng.permutation(dim).astype(np.int32)
+    columns[columns >= dim - dim // 4] = -1
+    counts = rng.integers(1, 2**31, len(terms)).astype(np.int32)
+    indices, data = np.full((2, len(terms)), -7)
+    n = write_in_order(terms, counts, starts, columns, indices, data)
+    rows = np.repeat(np.arange(6), sizes)
+    order = np.lexsort((columns[terms], rows))
+    order = order[columns[terms[order]] >= 0]
+    assert n == len(order)
+    np.testing.assert_array_equal(indices[:n], columns[terms[order]])
+    np.testing.assert_array_equal(data[:n], counts[order])
 
 
 def test_the_table_grows(rng: np.random.Generator) -> None:
