@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 from distributed import Client, LocalCluster
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ Case = Callable[[Path, Path, Client | None], Arrays]
 PLACES = ("threads", "workers")
 FORK = multiprocessing.get_context("fork")
 N, DIM = 1300, 60
-SETTLED = 2.0
+SETTLED = 1.0
 """Seconds after which a nanny knows that its worker runs."""
 MEMORY = "3GB"  # given, as what is free is not the same after a kill
 
@@ -343,7 +344,11 @@ def workers(used: bool) -> Iterator[str | None]:
 
 
 def serve(pipe: Connection) -> None:
-    """Run a cluster until told to end."""
+    """Run a cluster until told to end.
+
+    A cluster gives up a worker that is not there 15 s after any loss of it, also of an earlier one.
+    """
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         pipe.send(cluster.scheduler_address)
         pipe.recv()
