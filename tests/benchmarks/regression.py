@@ -1,7 +1,12 @@
-"""Kernel ridge: passes and time with and without preconditioner, and inducing points beside them.
+r"""Kernel ridge: passes and time with and without preconditioner, and inducing points beside them.
 
     python tests/benchmarks/regression.py --n 10000
     python tests/benchmarks/regression.py --n 100000 --memory 6GB --dtype float32 --skip plain
+    python tests/benchmarks/regression.py --n 100000 --memory 6GB --dtype float32 --skip plain \
+        --tol 0.1 --landmarks 8000
+
+The last one stops the full kernel at a large residual, for the time in which it has the error of
+inducing points.
 
 Samples are counts of mixtures of 20 topics over 100 features, and the target a smooth function of
 the mixture with noise. Inducing points are the method of Falkon (Rudi, Carratino & Rosasco, 2017):
@@ -63,6 +68,7 @@ def main() -> None:
     parser.add_argument("--rank", type=int)
     parser.add_argument("--dtype", default="float64")
     parser.add_argument("--memory")
+    parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--max-iter", type=int, default=2000)
     parser.add_argument("--landmarks", type=int, nargs="*", default=[500, 1000, 2000, 4000])
     parser.add_argument("--skip", nargs="*", default=[])
@@ -81,6 +87,7 @@ def main() -> None:
             preconditioner_rank=rank,  # type: ignore[arg-type]
             dtype=args.dtype,
             memory=args.memory,
+            tol=args.tol,
             max_iter=args.max_iter,
         ).fit(X[train], y[train])
         seconds = time.perf_counter() - begin
