@@ -26,12 +26,18 @@ LATE_SECONDS: Final = 1.0
 
 _TRIALS: Final = 3
 
+_CLIENT_ACTIONS: Final = ("add-client", "remove-client")
+"""What the scheduler notes when a client comes and goes, under its identifier."""
+
 
 class Condition(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
     """Checked on each worker; one that joins later and does not meet it leaves again.
 
     For workers that are there its error is raised where the condition is registered.
     """
+
+    client = ""
+    """Identifier of the client that registered it."""
 
     async def setup(self, worker: Worker) -> None:
         """Check a worker."""
@@ -40,6 +46,8 @@ class Condition(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
         except Exception as error:
             if worker.periodic_callbacks["heartbeat"].is_running():
                 raise
+            if await self._is_left_over(worker):
+                return
             # It is starting, and Dask would only log the error. Workers that end get no tasks.
             worker.status = Status.closing_gracefully
             worker.log_event(TOPIC, f"worker {worker.name} is not used: {error}")
@@ -48,6 +56,12 @@ class Condition(WorkerPlugin):  # type: ignore[misc]  # its base is untyped
     async def check(self, worker: Worker) -> None:
         """Raise InputError if a worker does not meet the condition."""
         raise NotImplementedError
+
+    async def _is_left_over(self, worker: Worker) -> bool:
+        """Whether its client has gone without removing it, as one does that is killed."""
+        events = await worker.scheduler.events(topic=self.client)
+        actions = [event.get("action") for _, event in events]
+        return [action for action in actions if action in _CLIENT_ACTIONS][-1:] != ["add-client"]
 
 
 async def _leave(worker: Worker, reason: str) -> None:
@@ -64,6 +78,7 @@ def require(client: Client, name: str, condition: Condition) -> None:
     if client not in _listening:
         _listening.add(client)
         client.subscribe_topic(TOPIC, _log_event)
+    condition.client = client.id
     _call(client, client._register_worker_plugin, condition, name=name, idempotent=False)
 
 

@@ -13,6 +13,7 @@ import argparse
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,7 +23,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 from distributed import Client, LocalCluster
 from numpy.typing import NDArray
@@ -40,8 +40,6 @@ Case = Callable[[Path, Path, Client | None], Arrays]
 PLACES = ("threads", "workers")
 FORK = multiprocessing.get_context("fork")
 N, DIM = 1300, 60
-SETTLED = 1.0
-"""Seconds after which a nanny knows that its worker runs."""
 MEMORY = "3GB"  # given, as what is free is not the same after a kill
 
 
@@ -256,6 +254,8 @@ def child(name: str, folder: Path, address: str | None, cores: int, pipe: Connec
     vars(eigenpairs)["SMALL"] = 100
     cut_cores(cores)
     client = None if address is None else Client(address, set_as_default=True)
+    if client is not None:
+        client.wait_for_workers(1, timeout=120)
     pipe.send("begun")
     found = CASES[name](folder, folder / "journal", client)
     np.savez(folder / "part.npz", **found)  # type: ignore[arg-type]  # of allow_pickle
@@ -325,18 +325,43 @@ def same(first: Arrays, second: Arrays) -> bool:
     )
 
 
+class Workers:
+    """Two worker processes, which are started here: a nanny gives up some that are killed often."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._processes = [self._started(), self._started()]
+
+    def replace_first(self) -> None:
+        """Kill the worker that has been there for longer, and start another one."""
+        self._processes.pop(0).kill()
+        self._processes.append(self._started())
+
+    def end(self) -> None:
+        """Kill both."""
+        for process in self._processes:
+            process.kill()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address]
+        options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
+        return subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL)
+
+
 @contextmanager
-def workers(used: bool) -> Iterator[str | None]:
-    """Address of a cluster of two worker processes in a process of its own."""
+def workers(used: bool) -> Iterator[Workers | None]:
+    """Two workers, whose scheduler is in a process of its own; None for threads."""
     if not used:
         yield None
         return
     here, there = FORK.Pipe()
     process = FORK.Process(target=serve, args=(there,))
     process.start()
+    found = Workers(here.recv())
     try:
-        yield here.recv()
+        yield found
     finally:
+        found.end()
         here.send("end")
         process.join(20)
         if process.is_alive():
@@ -344,42 +369,17 @@ def workers(used: bool) -> Iterator[str | None]:
 
 
 def serve(pipe: Connection) -> None:
-    """Run a cluster until told to end.
-
-    A cluster gives up a worker that is not there 15 s after any loss of it, also of an earlier one.
-    """
-    dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    """Run a scheduler until told to end."""
+    with LocalCluster(n_workers=0, dashboard_address=None) as cluster:
         pipe.send(cluster.scheduler_address)
         pipe.recv()
 
 
-def kill_worker(address: str) -> None:
-    """Kill one worker process, which its nanny starts again."""
-    begun = FORK.Process(target=kill_from, args=(address,))
-    begun.start()
-    begun.join()
-
-
-def kill_from(address: str) -> None:
-    """Kill a worker from a process of its own, as this one may not have an event loop.
-
-    Nothing is killed while another one is still on its way back; a nanny also never starts one
-    again that is killed right after it came.
-    """
-    with Client(address, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
-        time.sleep(SETTLED)
-        pids = list(client.run(os.getpid).values())
-    if len(pids) == 2:
-        os.kill(pids[0], signal.SIGKILL)
-    os._exit(0)
-
-
 def kill_often(
-    name: str, place: Path, address: str | None, kills: int, rng: np.random.Generator
+    name: str, place: Path, cluster: Workers | None, kills: int, rng: np.random.Generator
 ) -> tuple[int, int, int, int, float]:
     """Kills, those that left a checkpoint, results, those that differ, seconds of a whole."""
+    address = None if cluster is None else cluster.address
     for folder in (place / "first", place / "whole"):  # the first loads what others find loaded
         folder.mkdir(parents=True)
         whole, rest = attempt(name, folder, address, None) or (0.0, 0.0)
@@ -394,8 +394,8 @@ def kill_often(
             killed += 1
             time_left = 2 * whole  # the next one also starts, and is to end some time
             midway += has_checkpoint(folder)
-            if address is not None and killed % 3 == 0:
-                kill_worker(address)
+            if cluster is not None and killed % 3 == 0:
+                cluster.replace_first()
         ended += 1
         wrong += not same(expected, found_in(folder))
     return killed, midway, ended, wrong, whole
@@ -415,8 +415,8 @@ def main() -> None:
             results: dict[str, Arrays] = {}
             for where in [options.on] if options.on else PLACES:
                 place = Path(temporary, where)
-                with workers(where == "workers") as address:
-                    found = kill_often(name, place, address, options.kills, rng)
+                with workers(where == "workers") as cluster:
+                    found = kill_often(name, place, cluster, options.kills, rng)
                 results[where] = found_in(place / "whole")
                 failures += found[3]
                 print(

@@ -2,6 +2,8 @@
 
 import logging
 import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -194,6 +196,43 @@ def test_a_folder_of_one_machine_is_an_error(two: Client, tmp_path: Path) -> Non
         dhsk.compute_gram(np.eye(3), "cosine", store=store, client=two)
     assert list(tmp_path.iterdir()) == []
     assert two.submit(pow, 2, 5).result() == 32
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from distributed import Client
+from dhsk.execution.folder_check import shared_by_workers
+from dhsk.execution.lock import sole_writer
+
+client, folder = Client(sys.argv[1]), Path(sys.argv[2])
+with sole_writer(folder), shared_by_workers(client, folder):
+    os._exit(9)
+"""
+
+
+@SLOW
+def test_a_killed_client_keeps_no_worker_away(two: Client, tmp_path: Path, caplog: Any) -> None:
+    """What it required is forgotten, also when its folder has gone."""
+    folder = tmp_path / "x.gram"
+    folder.mkdir()
+    address = two.scheduler.address
+    killed = subprocess.run([sys.executable, "-c", KILLED, address, str(folder)], check=False)
+    assert killed.returncode == 9
+    assert any(name.startswith("dhsk-place") for name in two.run_on_scheduler(plugins_of_workers))
+    shutil.rmtree(folder)
+    with caplog.at_level(logging.WARNING, "dhsk.cluster"), alike_workers(two):
+        two.cluster.scale(3)
+        two.wait_for_workers(3, timeout=60)
+        assert two.submit(pow, 2, 5, workers=[address_of(two, 2)]).result() == 32
+        sleep(2)  # one that is sent away stays for a second
+        assert len(two.scheduler_info(n_workers=-1)["workers"]) == 3
+    assert "is not used" not in caplog.text
+
+
+def plugins_of_workers(dask_scheduler: Any) -> list[str]:
+    """Names of what the scheduler hands to every worker that joins."""
+    return list(dask_scheduler.worker_plugins)
 
 
 @SLOW
