@@ -147,7 +147,7 @@ def leading_eigenpairs(
         passes += 1
         found = _certified(multiply, *space.leading(), passes=passes, tol=tol)
         told.passed(passes, float(found.residuals.max()))
-        stalled = space.exhausted or found.residuals.max() > reached / 2
+        stalled = found.residuals.max() > reached / 2
         if found.converged or stalled or passes >= max_passes - 1:
             told.end()
             return found
@@ -181,15 +181,13 @@ class _Space:
 
     def __init__(self, n: int, k: int, blocks: int, seed: int) -> None:
         self._k, self._width = k, block_width(k)
-        self._random = np.random.default_rng(seed)
         self._most = min(blocks * self._width, (n // self._width - 1) * self._width)
         self._kept = k + self._width
         self._basis = np.empty((self._most, n))  # vectors by row: blocks are contiguous
         self._size = 0
         self._projected = np.empty((0, 0))
         self._scale = 0.0
-        self.exhausted = False
-        start = self._random.standard_normal((n, self._width))
+        start = np.random.default_rng(seed).standard_normal((n, self._width))
         self._next = np.linalg.qr(start)[0]
         self._coupling = np.zeros((self._width, 0))
 
@@ -239,19 +237,11 @@ class _Space:
     def _orthogonal(self, product: Floats) -> tuple[Floats, Floats]:
         """Orthonormal block of what a product adds to the space, and its coefficients."""
         basis = self._basis[: self._size]
-        rest = product
+        Q, R = np.linalg.qr(product - basis.T @ (basis @ product))
+        # Where the space is invariant, columns are rounding: directions as good as random ones, but
+        # nothing that the residuals of the space should count.
+        R[np.abs(np.diag(R)) <= _NEGLIGIBLE * self._scale] = 0.0
         for _ in range(2):  # once leaves rounding errors where little is left
-            rest = rest - (basis.T @ (basis @ rest))
-        Q, R = np.linalg.qr(rest)
-        empty = np.abs(np.diag(R)) <= _NEGLIGIBLE * self._scale
-        if empty.any():
-            # An invariant space: its eigenpairs are found, new directions may find others.
-            Q, R = Q.copy(), R.copy()
-            Q[:, empty] = self._random.standard_normal((len(Q), int(empty.sum())))
-            R[empty] = 0.0
-            self.exhausted = bool(empty.all())
-        for _ in range(2):
-            Q = Q - basis.T @ (basis @ Q)
-            Q, turn = np.linalg.qr(Q)
+            Q, turn = np.linalg.qr(Q - basis.T @ (basis @ Q))
             R = turn @ R
         return Q, R

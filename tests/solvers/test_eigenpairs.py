@@ -33,6 +33,7 @@ SPECTRA: dict[str, Floats] = {
     "rank three": np.concatenate([[4.0, 3.0, 2.0], np.zeros(N - 3)]),
     "zero": np.zeros(N),
     "identity": np.ones(N),
+    "identity and one": np.concatenate([[2.0], np.ones(N - 1)]),
 }
 
 
@@ -120,12 +121,15 @@ def test_residuals_come_from_a_new_product() -> None:
     assert not found.converged
 
 
-def test_a_tolerance_below_rounding_ends_the_passes() -> None:
-    """When measured residuals no longer fall."""
-    found = leading_eigenpairs(product_with(matrix(SPECTRA["decaying"])), N, K, tol=1e-17)
-    assert not found.converged
-    assert found.residuals.max() <= N * EPS
-    assert found.passes < 40
+@pytest.mark.parametrize("blocks", [FEWEST_BLOCKS, 24], ids=["restarted", "in one space"])
+@pytest.mark.parametrize("name", ["decaying", "rank three", "identity", "identity and one"])
+def test_a_tolerance_below_rounding_ends_the_passes(name: str, blocks: int) -> None:
+    """When measured residuals no longer fall, also in a space that products no longer leave."""
+    for A in (matrix(SPECTRA[name]), np.diag(SPECTRA[name])):
+        found = leading_eigenpairs(product_with(A), N, K, tol=1e-17, blocks=blocks)
+        assert found.residuals.max() <= N * EPS
+        assert found.passes < 100  # of 200
+        assert np.abs(found.vectors.T @ found.vectors - np.eye(K)).max() <= 64 * K * EPS
 
 
 def test_a_wide_gap_takes_few_passes() -> None:
