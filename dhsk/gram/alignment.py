@@ -16,6 +16,9 @@ from dhsk.samples.labels import check_labels
 MOST_CLASSES: Final = 10_000
 """Most classes of labels: each is a vector of numbers."""
 
+ROUNDING: Final = 256 * float(np.finfo(np.float64).eps)
+"""Norm of a centred matrix, as a share of that of its mean, at which entries differ by rounding."""
+
 
 def alignment(source: SourceOfTiles, tiling: Tiling, y: ArrayLike) -> float:
     """Centred alignment of a symmetric matrix with labels; see `Operations.alignment`."""
@@ -24,12 +27,15 @@ def alignment(source: SourceOfTiles, tiling: Tiling, y: ArrayLike) -> float:
     if target == 0:
         raise InputError("all rows of y are the same, so that nothing is aligned with it")
     found = moments(source, tiling, DenseVectors(Y))
-    if found.centred_norm2 == 0:
+    centred_norm = float(np.sqrt(found.centred_norm2))
+    mean = tiling.n_rows * abs(float(found.row_means.mean()))  # norm of a matrix of that entry
+    if centred_norm <= ROUNDING * mean:
         raise InputError(
-            "the kernel is constant on these samples, so that its centred matrix is 0: a smaller "
-            "time or width tells samples apart"
+            f"the kernel is constant on these samples to rounding, as its centred matrix has norm"
+            f" {centred_norm:.1g} and its mean alone {mean:.1g}: where samples differ, a smaller"
+            " time or width tells them apart"
         )
-    return float(found.forms.sum()) / (float(np.sqrt(found.centred_norm2)) * target)
+    return float(found.forms.sum()) / (centred_norm * target)
 
 
 def target_columns(y: ArrayLike, n_samples: int) -> Floats:

@@ -14,6 +14,7 @@ from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import own_room
 from dhsk.gram.features import FeatureGeometry
 from dhsk.gram.moments import moments
+from dhsk.gram.tiled import checked_matrix
 from dhsk.kernels.base import whole_parameter
 from dhsk.objects.places import Place, parse_place
 from dhsk.samples.labels import check_labels
@@ -125,9 +126,8 @@ def maximum_mean_discrepancy(
     >>> round(dhsk.maximum_mean_discrepancy(G, np.tile(["one", "two"], 60)).p_value, 1)
     0.6
     """
-    if not isinstance(G, FeatureGeometry):
-        raise InputError(f"G must be a Gram matrix, as of compute_gram, but it is {type(G)}")
-    matrix = G._translated()  # means of features differ by the same wherever their origin is
+    # Means of features differ by the same wherever their origin is.
+    matrix = checked_matrix(G)._translated()
     matrix._square("tested for two groups")
     first = _first_group(groups, matrix.shape[0])
     count = whole_parameter("permutations", permutations, 0) + 1

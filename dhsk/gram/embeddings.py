@@ -1,7 +1,5 @@
 """Coordinates of samples from a Gram matrix: diffusion maps, Mercer's and the empirical map."""
 
-from typing import Final
-
 import numpy as np
 
 from dhsk.arrays import Floats
@@ -11,14 +9,11 @@ from dhsk.execution.limits import own_room
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.workers import computing
 from dhsk.gram.spectra import EigenOptions, eigenpairs_of, warn_unless_converged
-from dhsk.gram.tiled import TiledMatrix
+from dhsk.gram.tiled import TiledMatrix, checked_matrix
 from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.objects.places import Place
 from dhsk.solvers.eigenpairs import WHOLE_COPIES, Multiply
 from dhsk.units import parse_bytes
-
-RANK: Final = float(np.finfo(np.float64).eps)
-"""Eigenvalues below this times N times the largest one are rounding."""
 
 
 def diffusion_map(
@@ -85,7 +80,7 @@ def diffusion_map(
     >>> coordinates.shape
     (1797, 2)
     """
-    n, k = _matrix(G).shape[0], whole_parameter("n_components", n_components, 1)
+    n, k = checked_matrix(G).shape[0], whole_parameter("n_components", n_components, 1)
     if k >= n:
         raise InputError(f"n_components must be below the number of samples, {n:,}, not {k:,}")
     if real_parameter("steps", steps) < 0:
@@ -174,8 +169,9 @@ def mercer_map(
     True
     """
     k = whole_parameter("n_components", n_components, 1)
+    options = EigenOptions(tol, memory=memory, journal=journal)
     with passes_shown(progress):
-        found = eigenpairs_of(_matrix(G), k, EigenOptions(tol, memory=memory, journal=journal))
+        found = eigenpairs_of(checked_matrix(G), k, options)
     warn_unless_converged(found)
     coordinates: Floats = found.vectors * np.sqrt(np.maximum(found.values, 0.0))
     return coordinates
@@ -226,7 +222,7 @@ def empirical_map(
     array([[4.492, 4.861],
            [4.861, 5.796]])
     """
-    n = _matrix(G).shape[0]
+    n = checked_matrix(G).shape[0]
     limit = None if memory is None else parse_bytes(memory)
     if not G.symmetric or (values is not None and np.ndim(values) != 2):
         raise InputError(
@@ -242,7 +238,8 @@ def empirical_map(
     with computing():
         K = G.submatrices([(slice(None), slice(None))])[0]
         eigenvalues, U = np.linalg.eigh((K + K.T) / 2)
-        kept = eigenvalues > RANK * n * eigenvalues[-1]
+        rounding = n * float(np.finfo(G.dtype).eps) * eigenvalues[-1]
+        kept = eigenvalues > rounding
         roots = np.sqrt(eigenvalues[kept])
         leading = U[:, kept]
         if values is None:
@@ -250,10 +247,3 @@ def empirical_map(
             return whole
         others: Floats = ((np.asarray(values, np.float64) @ leading) / roots) @ leading.T
         return others
-
-
-def _matrix(G: TiledMatrix) -> TiledMatrix:
-    """Give the matrix; InputError for anything else, such as an array."""
-    if not isinstance(G, TiledMatrix):
-        raise InputError(f"G must be a Gram matrix, as of compute_gram, but it is {type(G)}")
-    return G

@@ -1,7 +1,7 @@
 """Reading and multiplying a matrix of tiles, wherever its tiles come from."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import dask.array as da
 import numpy as np
@@ -17,6 +17,8 @@ from dhsk.gram.gather import gather
 from dhsk.gram.passes import diagonal, multiply
 from dhsk.gram.storage.indexing import Selector
 from dhsk.gram.tiles import SourceOfTiles
+
+_Matrix = TypeVar("_Matrix", bound="TiledMatrix")
 
 
 class TiledMatrix(TiledArray):
@@ -189,6 +191,13 @@ class TiledMatrix(TiledArray):
         """
         meta = np.empty((0, 0), self.dtype)
         return da.map_blocks(_read_block, self, chunks=self.chunks, dtype=self.dtype, meta=meta)
+
+
+def checked_matrix(G: _Matrix) -> _Matrix:
+    """Give the matrix; InputError for anything else, such as an array."""
+    if not isinstance(G, TiledMatrix):
+        raise InputError(f"G must be a Gram matrix, as of compute_gram, but it is {type(G)}")
+    return G
 
 
 def _read_block(G: TiledMatrix, block_id: tuple[int, int] = (0, 0)) -> NDArray[Any]:

@@ -69,6 +69,19 @@ def test_groupings_that_tie_with_the_observed_one_count(counts: Any) -> None:
     assert 0.28 < found.p_value < 0.39
 
 
+def test_rounding_breaks_no_ties_and_makes_none(rng: Any) -> None:
+    """Where samples repeat, groupings tie but for rounding; means that differ by 1e-6 do not."""
+    K = dhsk.compute_gram(np.repeat(rng.random((4, 3)), 3, axis=0), dhsk.GaussianKernel(1.0))
+    for seed in range(9):
+        first = rng.permutation(12) < 5
+        found = dhsk.maximum_mean_discrepancy(K, ~first, 99, random_state=seed)
+        own = np.random.default_rng(seed)
+        others = [by_definition(K[:, :], own.permutation(first))[0] for _ in range(99)]
+        assert found.p_value == (1 + sum(np.array(others) >= found.unbiased - 1e-9)) / 100
+    G = dhsk.compute_gram(np.array([[0, 0], [1, 0], [0, 1 + 1e-6], [1, 1 + 1e-6]]), "linear")
+    assert dhsk.maximum_mean_discrepancy(G, [0, 0, 1, 1], 499).p_value < 0.42  # a third
+
+
 def test_wrong_groups_are_refused(counts: Any) -> None:
     """In words, with what they are; and memory that is too small."""
     G = dhsk.compute_gram(counts(N, DIM), HEAT, tile=TILE)

@@ -133,6 +133,14 @@ def test_the_empirical_map_of_a_singular_matrix() -> None:
     assert np.abs(others @ images.T - new @ X.T).max() <= 1e-12
 
 
+@pytest.mark.parametrize(("dtype", "small"), [("float64", 1e-4), ("float32", 1e-2)])
+def test_the_empirical_map_has_the_rank_of_the_features(dtype: Any, small: float) -> None:
+    """Rounding of the entries adds no coordinate, and features of little spread are kept."""
+    X = np.random.default_rng(0).standard_normal((30, 3)) * [1.0, 1.0, small]
+    images = dhsk.empirical_map(made(X, dhsk.LinearKernel(), dtype=dtype))
+    assert np.linalg.matrix_rank(images, tol=1e-10) == 3
+
+
 def test_the_empirical_map_refuses_what_it_cannot_do(counts: Any) -> None:
     """Other shapes, and matrices beyond the memory."""
     X = counts(N, DIM)

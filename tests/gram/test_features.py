@@ -260,8 +260,9 @@ def test_what_cannot_be_aligned_is_refused(counts: Any) -> None:
     ):
         with pytest.raises(dhsk.InputError, match=words):
             G.alignment(y)
-    with pytest.raises(dhsk.InputError, match="the kernel is constant on these samples"):
-        made(np.ones((N, DIM))).alignment(np.arange(N))
+    for same in (np.ones((N, DIM)), np.full((N, 1000), 0.1)):  # with rounding
+        with pytest.raises(dhsk.InputError, match="the kernel is constant on these samples"):
+            made(same).alignment(np.arange(N))
 
 
 def test_rectangular_matrices_are_refused(counts: Any) -> None:

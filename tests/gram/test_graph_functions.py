@@ -71,8 +71,8 @@ def test_dense_similarities_are_those_of_sparse_ones(dtype: Any) -> None:
     """Of any real type, lists too."""
     dense = path(N).toarray()
     given = dense.tolist() if dtype is list else dense.astype(dtype)
-    K = dhsk.graph_gram(given, beta=0.3)[:, :]
-    assert (K == dhsk.graph_gram(path(N), beta=0.3)[:, :]).all()
+    found, expected = (dhsk.graph_gram(S, beta=0.3)[:, :] for S in (given, path(N)))
+    assert (found == expected).all()
 
 
 def test_the_given_similarity_stays_as_it_is() -> None:

@@ -100,6 +100,33 @@ def test_a_negative_direction_has_no_logarithm() -> None:
     assert np.isnan(LanczosRecord(steps).log_quadrature(1)).all()
 
 
+def test_a_node_that_rounds_to_0_has_no_logarithm() -> None:
+    """Steps 1 and 1e300 make the matrix [[1, 2], [2, 4]], whose smaller eigenvalue is lost."""
+    steps = [(np.array([0]), np.array([length]), np.array([4.0])) for length in (1.0, 1e300)]
+    assert np.isnan(LanczosRecord(steps).log_quadrature(1)).all()
+
+
+def test_the_quadrature_is_of_the_first_descent(
+    rows: Any, kernel: dhsk.HeatKernel, rng: np.random.Generator
+) -> None:
+    """A wrong certificate begins a second descent, which starts from another vector."""
+
+    class WrongOnce(ArraySource):
+        made, wrong = 0, 0
+
+        def product(self, V: Any) -> Any:
+            self.made += 1
+            return super().product(V) * (1.001 if self.made == self.wrong else 1.0)
+
+    y = rng.normal(size=(N, 1))
+    source = WrongOnce(kernel(rows))
+    clean = solve_ridge(source, y, 1.0, tol=1e-8, max_passes=1000)
+    source.made, source.wrong = 0, clean.passes
+    repaired = solve_ridge(source, y, 1.0, tol=1e-8, max_passes=1000)
+    assert repaired.passes > clean.passes
+    assert repaired.record.log_quadrature(1) == clean.record.log_quadrature(1)
+
+
 def preconditioner(rows: Any, kernel: Any, noise: float, rank: int) -> Any:
     """That of some landmarks, or the noise alone."""
     if not rank:
@@ -136,17 +163,42 @@ def test_many_probes_spread_as_their_error_says(
 ) -> None:
     """The mean of squared deviations over seeds is that of the standard errors."""
     K, Y = kernel(rows), rng.normal(size=(N, 1))
+    derivative = ArraySource(kernel.time_derivative().of_rows(rows)).product
     true, own = exact(rows, kernel, NOISE, Y), preconditioner(rows, kernel, NOISE, 20)
     off, said = [], []
     for seed in range(40):
         probes = Probes.seeded(seed, N, 20, 32)
-        found = estimated_likelihood(ArraySource(K), NOISE, Y, probes, own, None, SOLVING)
-        off.append([found.value - true.value, found.gradient[1] - true.gradient[1]])
-        said.append([found.value_error, found.gradient_error[1]])
+        found = estimated_likelihood(ArraySource(K), NOISE, Y, probes, own, derivative, SOLVING)
+        off.append([found.value - true.value, *(found.gradient - true.gradient)])
+        said.append([found.value_error, *found.gradient_error])
     squares = np.mean(np.square(said), axis=0)
     assert (np.abs(np.mean(off, axis=0)) < ERRORS * np.sqrt(squares / 40)).all()  # no bias
     ratio = np.mean(np.square(off), axis=0) / squares
     assert ((ratio > 0.4) & (ratio < 2.5)).all()  # 40 squares: a relative deviation of 0.22
+
+
+@pytest.mark.parametrize("differentiated", [False, True])
+def test_repeated_targets_count_as_often_and_passes_are_counted(
+    rows: Any, kernel: dhsk.HeatKernel, rng: np.random.Generator, differentiated: bool
+) -> None:
+    """Value, gradient and their errors of three equal targets are thrice those of one."""
+    passes = []
+
+    class Counter(ArraySource):
+        def product(self, V: Any) -> Any:
+            passes.append(V.shape)
+            return super().product(V)
+
+    slope = Counter(kernel.time_derivative().of_rows(rows)).product if differentiated else None
+    y, probes = rng.normal(size=(N, 1)), Probes.seeded(0, N, 0, 8)
+    own = NoisePreconditioner(N, NOISE)
+    one, three = (
+        estimated_likelihood(Counter(kernel(rows)), NOISE, Y, probes, own, slope, SOLVING)
+        for Y in (y, np.repeat(y, 3, axis=1))
+    )
+    for name in ("value", "value_error", "gradient", "gradient_error"):
+        np.testing.assert_allclose(getattr(three, name), 3 * getattr(one, name), rtol=1e-6)
+    assert one.passes + three.passes == len(passes)
 
 
 def test_determinant_trace_and_draws_of_a_preconditioner(rng: np.random.Generator) -> None:
