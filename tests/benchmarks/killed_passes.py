@@ -392,7 +392,7 @@ def kill_often(
         time_left = rest
         while attempt(name, folder, address, rng.random() * time_left) is None:
             killed += 1
-            time_left = 2 * whole  # the next one also starts, and is to end some time
+            time_left = max(2 * whole, 1.3 * time_left)  # the next one is to end some time
             midway += has_checkpoint(folder)
             if cluster is not None and killed % 3 == 0:
                 cluster.replace_first()
