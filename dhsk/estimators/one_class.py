@@ -137,7 +137,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         sample_weight
             Upper bound on each sample's coefficient, (N,); None for 1.
         progress
-            Function that is called with `Progress` events of the matrix; True for bars.
+            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
@@ -158,10 +158,10 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         X = self._validated(X)
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
-        with passes_shown(progress):
+        with passes_shown(progress) as told:
             rows = self._map_to_fit(X)[used]
             K = self._matrix(rows)
-        found = solve_one_class(K, weights[used], self.nu, self.tol)
+            found = solve_one_class(K, weights[used], self.nu, self.tol, told.report)
         inside = np.flatnonzero(found.coef)
         self.support_ = used[inside]
         self._support_rows = rows[inside]

@@ -9,6 +9,7 @@ from distributed import Client
 from scipy.linalg import qr, svd
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
 
 from dhsk.arrays import Floats, Indices
 from dhsk.bars import Show, passes_shown
@@ -20,6 +21,7 @@ from dhsk.gram.spectra import warn_unless_converged
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.objects.places import Place
+from dhsk.progress import OnProgress, counter
 from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.eigenpairs import MAX_PASSES, Multiply
 
@@ -177,19 +179,36 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         if k > n:
             raise InputError(f"n_clusters={k} is above the number of samples, n_samples={n}")
         roots = np.empty(n)
-        with passes_shown(progress):
+        with passes_shown(progress) as told:
             rows = self._map_to_fit(X)
             found = self._eigenpairs(X, rows, k, partial(_laplacian, roots))
-        warn_unless_converged(found)
-        self.eigenvalues_ = found.values
-        self.embedding_ = found.vectors / roots[:, None]
-        if self.assign_labels == "kmeans":
-            means = KMeans(k, n_init=n_init, random_state=self.random_state)
-            with one_blas_thread():
-                self.labels_ = means.fit(self.embedding_).labels_
-        else:
-            self.labels_ = cluster_qr(self.embedding_)
+            warn_unless_converged(found)
+            self.eigenvalues_ = found.values
+            self.embedding_ = found.vectors / roots[:, None]
+            if self.assign_labels == "kmeans":
+                rng = check_random_state(self.random_state)
+                self.labels_ = _best_labels(self.embedding_, k, n_init, rng, told.report)
+            else:
+                self.labels_ = cluster_qr(self.embedding_)
         return self
+
+
+def _best_labels(
+    points: Floats, k: int, starts: int, rng: np.random.RandomState, report: OnProgress
+) -> Indices:
+    """Labels of scikit-learn's `KMeans` of several starts, one at a time, so that each is told."""
+    advance = counter(report, "clusterings", starts)
+    advance(0)
+    best = None
+    with one_blas_thread():
+        for _ in range(starts):
+            found = KMeans(k, n_init=1, random_state=rng).fit(points)
+            if best is None or found.inertia_ < best.inertia_:
+                best = found
+            advance(1)
+    assert best is not None  # there is at least one start
+    labels: Indices = best.labels_
+    return labels
 
 
 def _laplacian(roots: Floats, diagonal: Callable[[], Floats], products: Multiply) -> Multiply:

@@ -12,6 +12,7 @@ from dhsk.gram.spectra import EigenOptions, eigenpairs_of, warn_unless_converged
 from dhsk.gram.tiled import TiledMatrix, checked_matrix
 from dhsk.kernels.base import real_parameter, whole_parameter
 from dhsk.objects.places import Place
+from dhsk.progress import Progress
 from dhsk.solvers.eigenpairs import WHOLE_COPIES, Multiply
 from dhsk.units import parse_bytes
 
@@ -178,7 +179,11 @@ def mercer_map(
 
 
 def empirical_map(
-    G: TiledMatrix, values: Floats | None = None, *, memory: int | str | None = None
+    G: TiledMatrix,
+    values: Floats | None = None,
+    *,
+    memory: int | str | None = None,
+    progress: Show = None,
 ) -> Floats:
     """Empirical kernel map: K^(-1/2) times the kernel values with the samples of G.
 
@@ -195,6 +200,9 @@ def empirical_map(
     memory
         Upper bound on the memory of this process: a number of bytes, or a string like "2GB". None
         for half of the free memory.
+    progress
+        Function that is called with `Progress` events of tiles and of the decomposition, which is
+        one step; True for bars.
 
     Returns
     -------
@@ -235,9 +243,11 @@ def empirical_map(
         parts["values and coordinates"] = 3 * 8 * np.shape(values)[0] * n
     need = MemoryNeed(f"the empirical map of {n:,} samples", parts)
     need.check(own_room(limit), "give more memory, or use mercer_map")
-    with computing():
+    with passes_shown(progress) as told, computing():
         K = G.submatrices([(slice(None), slice(None))])[0]
+        told.report(Progress("decomposition", 0, 1))
         eigenvalues, U = np.linalg.eigh((K + K.T) / 2)
+        told.report(Progress("decomposition", 1, 1))
         rounding = n * float(np.finfo(G.dtype).eps) * eigenvalues[-1]
         kept = eigenvalues > rounding
         roots = np.sqrt(eigenvalues[kept])

@@ -29,7 +29,7 @@ from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.nodes import NodeKernel, NodeKind
 from dhsk.objects.places import Place, free_bytes, is_url, parse_place
-from dhsk.progress import OnProgress
+from dhsk.progress import OnProgress, passes_reported
 from dhsk.samples import Samples, scan
 from dhsk.samples.memory import from_memory
 from dhsk.units import parse_bytes
@@ -90,7 +90,8 @@ def graph_gram(
     scratch
         Where the temporary folder is made if there is no `store`.
     progress
-        Function that is called with a `Progress` after every column of tiles; True for bars.
+        Function that is called with `Progress` events of the eigenvalues and after every column of
+        tiles; True for bars.
 
     Returns
     -------
@@ -146,7 +147,8 @@ def graph_gram(
             GramStore.open(path)  # raises before anything else is locked
         else:
             plan.check(disk_free=free_bytes(path))
-        problem = _problem(graph, kernel, dtype)
+        with passes_reported(report):
+            problem = _problem(graph, kernel, dtype)
         stack.enter_context(full_disk_is_budget())
         stack.enter_context(sole_writer_of(path))
         stack.enter_context(shared_by_workers(workers, path))

@@ -4,12 +4,13 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, aslinearoperator, eigsh
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.gram.graph_functions import NodeSpectrum
 from dhsk.kernels.nodes import NodeKernel
+from dhsk.progress import Progress, passes_of_call
 
 SMALL: Final = 1000
 """Nodes up to which all eigenvalues are computed: 0.1 s."""
@@ -18,8 +19,16 @@ TOLERANCES: Final = (1e-9, 1e-5)
 """Relative tolerances of the extreme eigenvalues of larger graphs, the second where the first takes
 too many steps."""
 
+BASIS: Final = 64
+"""Vectors of the Lanczos method, and the most products between two restarts."""
+
 RESTARTS: Final = 60
-"""Restarts of the Lanczos method for each, of some 60 products."""
+"""Restarts of the Lanczos method for each tolerance."""
+
+_MOST_PRODUCTS: Final = BASIS * (RESTARTS + 1)
+
+_EACH: Final = 32
+"""Products between two reports."""
 
 _ENOUGH: Final = 1.5  # Gershgorin's interval is taken if it is at most this much longer
 
@@ -74,15 +83,43 @@ def _extreme(S: "csr_array[Any, Any]", which: Literal["SA", "LA"]) -> tuple[floa
     """An extreme eigenvalue and the norm of its residual; None if the method does not converge."""
     start: Floats = np.random.default_rng(0).standard_normal(S.shape[0])
     for tol in TOLERANCES:
+        products = _CountedProducts(S, "lowest" if which == "SA" else "highest")
         try:
-            _, vectors = eigsh(S, k=1, which=which, v0=start, tol=tol, ncv=64, maxiter=RESTARTS)
+            _, vectors = eigsh(
+                products.operator, 1, which=which, v0=start, tol=tol, ncv=BASIS, maxiter=RESTARTS
+            )
         except ArpackError:
             continue
+        finally:
+            products.end()
         vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
         product = S @ vector
         value = float(vector @ product)
         return value, float(np.linalg.norm(product - value * vector))
     return None
+
+
+class _CountedProducts:
+    """Products of the Lanczos method, reported as some of at most so many."""
+
+    def __init__(self, S: "csr_array[Any, Any]", which: str) -> None:
+        self._multiply, self._what, self._done = aslinearoperator(S).matvec, which, 0
+        self.operator = LinearOperator(S.shape, matvec=self._counted, dtype=S.dtype)
+        self._report = passes_of_call().report
+        self._tell(_MOST_PRODUCTS)
+
+    def _counted(self, v: Floats) -> Floats:
+        self._done += 1
+        if self._done % _EACH == 0:
+            self._tell(max(_MOST_PRODUCTS, self._done))
+        return np.asarray(self._multiply(v))
+
+    def end(self) -> None:
+        """Report that there are no more."""
+        self._tell(self._done)
+
+    def _tell(self, total: int) -> None:
+        self._report(Progress("products", self._done, total, f"{self._what} eigenvalue of S"))
 
 
 def check_radius(S: "csr_array[Any, Any]", kernel: NodeKernel, spectrum: NodeSpectrum) -> None:

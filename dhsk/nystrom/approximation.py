@@ -35,7 +35,7 @@ from dhsk.nystrom.room import (
 from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.objects.places import Place
-from dhsk.progress import OnProgress, ignore
+from dhsk.progress import OnProgress, Progress, counter, ignore
 from dhsk.samples import Samples
 
 SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
@@ -282,7 +282,10 @@ class _Making:
             chosen = uniform(self.placed.n, m, np.random.default_rng(self.how.seed))
             return self.by_inverse(self.placed.take(chosen), chosen)
         if selection == "kmeans":
-            return self.by_inverse(kmeans(self.placed, m, self.how.seed), None)
+            self.report(Progress("clustering", 0, 1))
+            centres = kmeans(self.placed, m, self.how.seed)
+            self.report(Progress("clustering", 1, 1))
+            return self.by_inverse(centres, None)
         return self.by_cholesky(m, rounds)
 
     def by_cholesky(self, m: int, rounds: LandmarkCheckpoint) -> _Found:
@@ -307,10 +310,14 @@ class _Making:
         Z, R = placed.values(landmarks), root.astype(placed.dtype)
         values = np.empty((placed.n, root.shape[1]), placed.dtype) if self.in_memory else None
         if values is None:
-            gained = sum(Z.map(squared_length, (), R))
+            spans = Z.map(squared_length, (), R)
         else:
-            gained = sum(Z.map(write_features, (values,), R))
-        error = max(0.0, 1.0 - gained / self.trace)
+            spans = Z.map(write_features, (values,), R)
+        advance, gained = counter(self.report, "features", placed.n), []
+        for rows, squares in spans:
+            gained.append(squares)
+            advance(rows)
+        error = max(0.0, 1.0 - sum(gained) / self.trace)
         return _Found(landmarks, indices, root, values, error)
 
     def leading(self, found: _Found, k: int) -> _Found:

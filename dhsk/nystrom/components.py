@@ -15,18 +15,19 @@ Parts = Iterable[tuple[slice, NDArray[Any]]]
 """Values of a span, from `Span.blocks`."""
 
 
-def squared_length(parts: Parts, root: NDArray[Any]) -> float:
-    """Sum of squares of a span's features K root."""
-    return sum(_sum_of_squares(K @ root) for _, K in parts)
+def squared_length(parts: Parts, root: NDArray[Any]) -> tuple[int, float]:
+    """Rows of a span, and the sum of squares of its features K root."""
+    return _rows_and_squares(K @ root for _, K in parts)
 
 
-def write_features(parts: Parts, out: NDArray[Any], root: NDArray[Any]) -> float:
-    """Write a span's features K root to out, (n, r), and return the sum of their squares."""
-    return sum(_sum_of_squares(np.matmul(K, root, out=out[part])) for part, K in parts)
+def write_features(parts: Parts, out: NDArray[Any], root: NDArray[Any]) -> tuple[int, float]:
+    """Write a span's features K root to out, (n, r); return what `squared_length` does."""
+    return _rows_and_squares(np.matmul(K, root, out=out[part]) for part, K in parts)
 
 
-def _sum_of_squares(Z: NDArray[Any]) -> float:
-    return float(np.einsum("ij,ij->i", Z, Z).sum(dtype=np.float64))
+def _rows_and_squares(parts: Iterable[NDArray[Any]]) -> tuple[int, float]:
+    found = [(len(Z), float(np.einsum("ij,ij->i", Z, Z).sum(dtype=np.float64))) for Z in parts]
+    return sum(rows for rows, _ in found), sum(squares for _, squares in found)
 
 
 def components(Z: FeatureMatrix, k: int) -> tuple[Floats, Floats, float]:

@@ -1,12 +1,14 @@
 """One-class SVM on a matrix in memory, certified."""
 
 from dataclasses import dataclass
+from math import log
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
+from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.dual import MAX_STEPS
 from dhsk.solvers.pairs import FINE_TOLERANCE, MORE_STEPS
 from dhsk.solvers.smo import ascend, rounding_of
@@ -14,6 +16,13 @@ from dhsk.solvers.sources import ArraySource
 
 _POLISHES: Final = 3
 """Restarts from a recomputed gradient: rounding errors accumulate in it over many steps."""
+
+_READ_AT_ONCE: Final = 2**28
+"""Entries of the matrix that steps read between two reports, half a second. A constant, as the
+steps begin anew there: results must not depend on who listens."""
+
+_LEAST_AT_ONCE: Final = 1000
+"""Fewest steps between two reports."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,9 @@ class OneClassFit:
     """Whether the violation is at most the tolerance."""
 
 
-def solve_one_class(K: NDArray[Any], weights: Floats, nu: float, tol: float) -> OneClassFit:
+def solve_one_class(
+    K: NDArray[Any], weights: Floats, nu: float, tol: float, report: OnProgress = ignore
+) -> OneClassFit:
     """Minimise b'Kb/2 over 0 <= b <= weights with sum(b) = nu sum(weights) [1]_.
 
     Parameters
@@ -49,6 +60,9 @@ def solve_one_class(K: NDArray[Any], weights: Floats, nu: float, tol: float) -> 
     tol
         Tolerance of the KKT violation. The solver continues to `FINE_TOLERANCE` if `MORE_STEPS`
         are enough.
+    report
+        Called with the progress of the violation from the first one to that tolerance, on a
+        logarithmic scale.
 
     References
     ----------
@@ -61,10 +75,18 @@ def solve_one_class(K: NDArray[Any], weights: Floats, nu: float, tol: float) -> 
     b = _starting_point(weights, nu)
     product = source.product(b[:, None])[:, 0]
 
+    told = _ViolationReport(report, _violation(weights, b, product), tol)
+    at_once = max(_LEAST_AT_ONCE, _READ_AT_ONCE // n)
+
     def go_on(tol: float, most: int) -> int:
-        more, _ = ascend(K, (lower, weights), b, -product, tol, most)
+        gradient, done, more = -product, 0, at_once
+        while more == at_once:
+            here = min(at_once, most - done)
+            more, left = ascend(K, (lower, weights), b, gradient, tol, here)
+            done += more
+            told(left)
         product[:] = source.product(b[:, None])[:, 0]
-        return more
+        return done
 
     for _ in range(1 + _POLISHES):
         more = go_on(tol, max(MAX_STEPS, 100 * n))
@@ -74,7 +96,36 @@ def solve_one_class(K: NDArray[Any], weights: Floats, nu: float, tol: float) -> 
     if tol > FINE_TOLERANCE:
         steps += go_on(FINE_TOLERANCE, MORE_STEPS * steps)
     violation, offset = _violation(weights, b, product), _offset(K, weights, b, product)
+    told.end(violation)
     return OneClassFit(b, offset, float(b @ product) / 2, violation, steps, violation <= tol)
+
+
+class _ViolationReport:
+    """Progress of a violation from the first one to that of the fine tolerance."""
+
+    def __init__(self, report: OnProgress, first: float, tol: float) -> None:
+        self._report, self._first, self._tol = report, first, tol
+        self._done = 0
+        self(first)
+
+    def __call__(self, violation: float) -> None:
+        """Report a violation; it may rise between steps, but the progress does not fall."""
+        goal = min(self._tol, FINE_TOLERANCE)
+        if violation <= goal or self._first <= goal:
+            share = 1.0
+        else:
+            share = log(self._first / violation) / log(self._first / goal)
+        self._done = max(self._done, min(int(1000 * share), 999))
+        self._tell(violation)
+
+    def end(self, violation: float) -> None:
+        """Report the end."""
+        self._done = 1000
+        self._tell(violation)
+
+    def _tell(self, violation: float) -> None:
+        detail = f"violation {violation:.1e} of {self._tol:.0e}"
+        self._report(Progress("training", self._done, 1000, detail))
 
 
 def _starting_point(weights: Floats, nu: float) -> Floats:

@@ -5,21 +5,25 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 
 import dhsk
 from dhsk.progress import Progress
-from dhsk.solvers import eigenpairs
+from dhsk.solvers import eigenpairs, one_class
 
 GP = dhsk.HeatGaussianProcessRegressor
+NF = dhsk.NystromFeatures
 
 ESTIMATORS = {
     "ridge": (dhsk.HeatKernelRidge(0.1, preconditioner_rank=4), {"landmarks", "passes"}),
     "process": (GP(), {"likelihoods"}),
     "iterative": (GP(solver="iterative", preconditioner_rank=4), {"landmarks", "passes"}),
     "pca": (dhsk.HeatKernelPCA(2), {"passes"}),
-    "clustering": (dhsk.HeatSpectralClustering(2, n_init=1), {"passes"}),
-    "one class": (dhsk.HeatOneClassSVM(), {"tiles"}),
+    "clustering": (dhsk.HeatSpectralClustering(2, n_init=1), {"passes", "clusterings"}),
+    "one class": (dhsk.HeatOneClassSVM(), {"tiles", "training"}),
     "features": (dhsk.NystromFeatures(8, random_state=0), {"landmarks"}),
+    "uniform": (NF(8, selection="uniform", random_state=0), {"features"}),
+    "centres": (NF(8, selection="kmeans", random_state=0), {"clustering", "features"}),
     "exact": (dhsk.HeatSVC(), {"reading"}),
     "low rank": (dhsk.NystromSVC(8, random_state=0), {"landmarks", "training"}),
 }
@@ -45,6 +49,38 @@ def test_fits_report_their_stages(
     assert capfd.readouterr() == ("", "")
     method = next(m for m in ("predict", "transform", "fit_predict") if hasattr(model, m))
     np.testing.assert_array_equal(getattr(told, method)(X), getattr(silent, method)(X))
+
+
+def test_starts_of_k_means_are_counted(counts: Any) -> None:
+    """The labels are those of scikit-learn's starts, the best of which is taken."""
+    model = dhsk.HeatSpectralClustering(5, n_init=4, random_state=3)
+    seen: list[Progress] = []
+    model.fit(counts(120, 6), progress=seen.append)
+    told = [event for event in seen if event.stage == "clusterings"]
+    assert told == [Progress("clusterings", done, 4) for done in range(5)]
+    expected = KMeans(5, n_init=4, random_state=3).fit(model.embedding_)
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+
+
+def test_a_one_class_fit_reports_its_violation(
+    counts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It never goes back, also where steps are few between two reports."""
+    monkeypatch.setattr(one_class, "_READ_AT_ONCE", 0)
+    monkeypatch.setattr(one_class, "_LEAST_AT_ONCE", 1)
+    X = counts(200, 6)
+    seen: list[Progress] = []
+    often = dhsk.HeatOneClassSVM(0.3).fit(X, progress=seen.append)
+    told = [event for event in seen if event.stage == "training"]
+    done = [event.done for event in told]
+    assert done == sorted(done)
+    assert (done[0], done[-1]) == (0, told[-1].total) == (0, 1000)
+    assert any(0 < share < 900 for share in done)
+    assert told[-1].detail == f"violation {often.kkt_violation_ / often.unit_:.1e} of 1e-03"
+    monkeypatch.undo()
+    once = dhsk.HeatOneClassSVM(0.3).fit(X)
+    assert once.n_iter_ == often.n_iter_
+    np.testing.assert_array_equal(once.dual_coef_, often.dual_coef_)
 
 
 def test_likelihoods_are_counted_and_their_passes_too(counts: Any) -> None:

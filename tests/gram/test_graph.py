@@ -21,6 +21,7 @@ import dhsk
 from dhsk.gram.graph_functions import WIDTH
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import NodeKernel
+from dhsk.progress import Progress
 
 TEXTBOOK = np.array(
     [[0, 0, 1, 1, 0], [0, 0, 1, 0, 1], [1, 1, 0, 1, 0], [1, 0, 1, 0, 1], [0, 1, 0, 1, 0]]
@@ -92,6 +93,24 @@ def test_a_larger_graph_goes_by_the_lanczos_method() -> None:
     values, vectors = np.linalg.eigh(S.toarray())  # scipy's expm is off by 2e-12 here
     expected = (vectors * np.exp(0.5 * values)) @ vectors.T
     assert np.abs(K - expected).max() <= TOL * np.exp(0.5 * values[-1])
+
+
+def test_the_lanczos_method_counts_its_products() -> None:
+    """For both ends, each as some of at most so many; a store of the same bits without."""
+    S = random_graph(1200, 5)
+    seen: list[Progress] = []
+    told = dhsk.graph_gram(S, "exponential", beta=0.1, progress=seen.append)
+    products = [event for event in seen if event.stage == "products"]
+    for which in ("lowest", "highest"):
+        one = [event for event in products if event.detail == f"{which} eigenvalue of S"]
+        assert [event.done for event in one] == sorted(event.done for event in one)
+        assert all(event.done <= event.total for event in one)
+        assert one[0].done == 0
+        assert one[-1].done == one[-1].total >= 64
+        assert len(one) > 2
+    assert seen[-1].stage == "tiles"
+    silent = dhsk.graph_gram(S, "exponential", beta=0.1)
+    assert silent.header.graph == told.header.graph
 
 
 @pytest.mark.parametrize("share", [-0.99, 0.0, 0.5, 0.999])

@@ -123,6 +123,15 @@ def test_a_block_shows_the_tiles_of_operators(
     assert len(seen) == len(done)
 
 
+def test_the_empirical_map_reports_its_decomposition(G: dhsk.GramMatrix) -> None:
+    """As one step, after the tiles."""
+    seen: list[Progress] = []
+    told = dhsk.empirical_map(G, progress=seen.append)
+    assert seen[-2:] == [Progress("decomposition", 0, 1), Progress("decomposition", 1, 1)]
+    assert seen[-3] == Progress("tiles", G.tiling.n_tiles, G.tiling.n_tiles)
+    np.testing.assert_array_equal(told, dhsk.empirical_map(G))
+
+
 def test_a_submatrix_counts_the_tiles_that_it_needs(G: dhsk.GramMatrix) -> None:
     """Rows of two blocks, and columns of one."""
     seen: list[Progress] = []
