@@ -13,6 +13,7 @@ from dhsk.arrays import ROWS, Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.gram.row_map import RowMap
+from dhsk.progress import counter, passes_of_call
 from dhsk.samples import Samples, open_samples
 
 
@@ -45,9 +46,11 @@ class FeatureMap:
         Raises InputError if a row cannot be used; messages count rows from `first_row`.
         """
         Z = np.empty((samples.shape[0], self.width), self.dtype)
+        advance = counter(passes_of_call().report, "features", len(Z))
         for first, rows in self.row_map.blocks(samples, ROWS, first_row=first_row):
             values = self.row_map.kernel.of_rows(rows, self.landmarks)
             Z[first : first + rows.shape[0]] = values @ self.root
+            advance(rows.shape[0])
         return Z
 
     def described(self) -> dict[str, Any]:

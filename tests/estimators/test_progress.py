@@ -83,6 +83,19 @@ def test_a_one_class_fit_reports_its_violation(
     np.testing.assert_array_equal(once.dual_coef_, often.dual_coef_)
 
 
+def test_features_of_samples_are_counted_in_a_block(
+    counts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their rows; `transform` takes no argument for it."""
+    monkeypatch.setattr("dhsk.nystrom.features.ROWS", 16)
+    X = counts(40, 6)
+    model = NF(8, random_state=0).fit(X)
+    seen: list[Progress] = []
+    with dhsk.show_progress(seen.append):
+        model.transform(X)
+    assert seen == [Progress("features", done, 40) for done in (16, 32, 40)]
+
+
 def test_likelihoods_are_counted_and_their_passes_too(counts: Any) -> None:
     """With what was found so far; each solve of a fit says whose it is."""
     X = counts(60, 6)
