@@ -7,24 +7,27 @@ that of the imports.
 """
 
 import gzip
+import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 
 MB = 1e6
 
-CASES = {
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "reads of 150, FASTA": ("reads.fasta", {}),
     "reads of 150, FASTA, gz": ("reads.fasta.gz", {}),
     "reads of 150, canonical": ("reads.fasta", {"canonical": True}),
     "reads of 150, FASTQ": ("reads.fastq", {}),
     "genome of 5 records": ("genome.fasta", {}),
     "genome of 5 records, canonical": ("genome.fasta", {"canonical": True}),
+    "genome, hashed to 65,536": ("genome.fasta", {"n_features": 2**16}),
 }
 
 
@@ -55,22 +58,22 @@ def peak() -> int:
     return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
-def count(file: str, length: int, canonical: bool) -> None:
+def count(file: str, length: int, options: dict[str, Any]) -> None:
     """Count in this process; print seconds, and bytes before and after."""
     import dhsk
 
-    dhsk.spectrum_counts(["ACGT"], 2, canonical=canonical)  # compiled, or read from numba's cache
+    dhsk.spectrum_counts(["ACGT"], 2, **options)  # compiled, or read from numba's cache
     before, begin, wall = peak(), process_time(), perf_counter()
-    counts, substrings = dhsk.spectrum_counts(file, length, canonical=canonical)
+    counts, substrings = dhsk.spectrum_counts(file, length, **options)
     own, waited = process_time() - begin, perf_counter() - wall
     held = counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes
     print(own, waited, process_time(), before, peak(), *counts.shape, counts.nnz, held)
     assert len(substrings) == counts.shape[1]
 
 
-def measure(file: Path, size: int, length: int, name: str, *, canonical: bool) -> None:
+def measure(file: Path, size: int, length: int, name: str, options: dict[str, Any]) -> None:
     """Run one case, and print its row."""
-    words = [sys.executable, __file__, "count", str(file), str(length), str(int(canonical))]
+    words = [sys.executable, __file__, "count", str(file), str(length), json.dumps(options)]
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     run = subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ | one)
     own, waited, whole, before, after, n, dim, nnz, held = map(float, run.stdout.split())
@@ -84,7 +87,7 @@ def measure(file: Path, size: int, length: int, name: str, *, canonical: bool) -
 def main() -> None:
     """Print a table of all cases."""
     if sys.argv[1:2] == ["count"]:
-        count(sys.argv[2], int(sys.argv[3]), canonical=sys.argv[4] == "1")
+        count(sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4]))
         return
     given = [int(word) for word in sys.argv[1:]]
     megabytes, length = (*given, *(50, 8)[len(given) :])
@@ -98,7 +101,7 @@ def main() -> None:
         write_files(folder, int(megabytes * MB))
         for case, (file, options) in CASES.items():
             size = (folder / file.removesuffix(".gz")).stat().st_size
-            measure(folder / file, size, length, case, canonical=bool(options))
+            measure(folder / file, size, length, case, options)
 
 
 if __name__ == "__main__":
