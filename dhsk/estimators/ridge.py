@@ -27,8 +27,8 @@ from dhsk.solvers.ridge import RidgeSolution, solve_ridge
 class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # type: ignore[misc]
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
-    Preconditioned conjugate gradients solve (K + alpha I) b = y for all targets together;
-    `residual_` certifies the solution. A matrix that fits in memory is computed once. Otherwise
+    Preconditioned conjugate gradients on a block solve (K + alpha I) b = y for all targets
+    together; `residual_` certifies the solution. A matrix that fits in memory is computed once. Otherwise
     each pass computes it again, or reads it from a store.
 
     Parameters
