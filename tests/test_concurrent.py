@@ -217,7 +217,7 @@ def test_a_call_stays_where_it_began(calls: Calls, expected: dict[str, bytes]) -
     def another(progress: dhsk.Progress) -> None:
         if not started:
             with ThreadPoolExecutor(1) as pool:
-                options = {"processes": False, "n_workers": 1, "dashboard_address": None}
+                options = {"processes": False, "n_workers": 1, "dashboard_address": "127.0.0.1:0"}
                 started.append(pool.submit(lambda: Client(**options)).result())
 
     try:

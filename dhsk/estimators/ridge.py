@@ -28,8 +28,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
     Preconditioned conjugate gradients on a block solve (K + alpha I) b = y for all targets
-    together; `residual_` certifies the solution. A matrix that fits in memory is computed once. Otherwise
-    each pass computes it again, or reads it from a store.
+    together; `residual_` certifies the solution. A matrix that fits in memory is computed once.
+    Otherwise each pass computes it again, or reads it from a store.
 
     Parameters
     ----------

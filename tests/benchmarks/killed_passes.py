@@ -370,7 +370,7 @@ def workers(used: bool) -> Iterator[Workers | None]:
 
 def serve(pipe: Connection) -> None:
     """Run a scheduler until told to end."""
-    with LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster:
         pipe.send(cluster.scheduler_address)
         pipe.recv()
 

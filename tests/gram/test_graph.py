@@ -266,7 +266,7 @@ def test_threads_workers_and_restarts_give_the_same_bits(tmp_path: Path) -> None
     given: dict[str, Any] = {"kind": "exponential", "beta": 0.3, "tile": 40}
     dhsk.graph_gram(S, store=tmp_path / "threads", **given)
     with Client(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None,
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0",
         set_as_default=False,
     ) as client:  # fmt: skip
         dhsk.graph_gram(S, store=tmp_path / "workers", client=client, **given)
