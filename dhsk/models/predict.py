@@ -56,15 +56,15 @@ class Predictor:
 
         The caller keeps result_bytes of them. Samples are read here, and mapped where the kernel
         values are computed. A few samples are predicted here even if there is a client, and so are
-        all samples if its connection has ended.
+        all samples if it has been closed.
 
-        Raises InputError for a row that cannot be mapped, and BudgetError if not even a small
-        block fits the allowed memory.
+        Raises InputError for a row that cannot be mapped, BudgetError if not even a small block
+        fits the allowed memory, and ClusterError if the client has lost its scheduler.
         """
         block = BlockNeed(samples, RowsShape.of(self.fitted), self.width)
         few = block.rows >= samples.shape[0]
         client = options.client
-        if client is not None and (few or client.status != "running"):
+        if client is not None and (few or client.status == "closed"):
             client = None
         if few and options.memory is None:  # needs no plan, which takes longer than a sample
             rows, executor = block.rows, _executor(None, 1)

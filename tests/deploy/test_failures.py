@@ -71,7 +71,7 @@ def test_a_lost_scheduler_ends_it(dask_processes: DaskProcesses, tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("words", "n"),
-    [(GRAM, 3000), (RANK, 3000), (CV, 3000), (PREDICT, 150_000)],
+    [(GRAM, 3000), (RANK, 3000), (CV, 3000), (PREDICT, 30_000)],
     ids=["gram", "rank", "cv", "predict"],
 )
 def test_after_a_lost_scheduler_it_goes_on(

@@ -13,7 +13,7 @@ from distributed import Client
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.errors import BudgetError, InputError, ZeroRowsWarning
+from dhsk.errors import BudgetError, ClusterError, InputError, ZeroRowsWarning
 from dhsk.execution.options import RunOptions
 from dhsk.models import predict as module
 from dhsk.models.exact import Certificates, Expansion, SvcModel
@@ -139,6 +139,17 @@ def test_a_client_computes_unless_there_is_little_to_do(
         model.set_params(client=other)
     np.testing.assert_array_equal(model.predict(samples_of(N)), expected)
     assert asked == [client]
+
+
+def test_without_its_scheduler_a_client_computes_nothing(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has not been closed: an error, not a long computation where nobody expects it."""
+    model, X = model_and_samples("dense")
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "status", "connecting")
+        with pytest.raises(ClusterError, match="the connection to the scheduler is lost"):
+            decided(model, X, client=client)
 
 
 # Memory
