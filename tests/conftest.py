@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 from distributed import Client
 from hypothesis import settings
 from scipy.special import eval_gegenbauer
+from threadpoolctl import threadpool_limits
 
 sys.path.append(str(Path(__file__).parents[1]))  # worker processes import functions of tests
 
@@ -37,6 +39,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         cases[name] += 1
         if cases[name] <= mark.kwargs["beyond"]:
             item.own_markers.remove(mark)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Give BLAS one thread in each of several processes of tests.
+
+    Its threads spin while they wait: where those of two processes share the cores, some files take
+    three times as long.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@pytest.fixture(autouse=True)
+def threads_of_blas(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests of threads find BLAS with several threads, however many it has elsewhere."""
+    several = request.node.get_closest_marker("threads") is not None
+    with threadpool_limits(2, user_api="blas") if several else nullcontext():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -81,6 +81,7 @@ def test_scores_of_samples_on_a_server_are_those_of_files(
     found = []
     for place, out in (("", "here"), (f"{url}/", "there")):
         words = (f"{place}x.npy", "--labels", f"{place}y.txt", "--folds", 2, "--C", "1")
+        words += ("--time-scale", "0.5,1")
         test = ("--test", f"{place}x.npy", "--test-labels", f"{place}y.txt")
         code, _, err = run("cv", *words, *test, *kind, "--out", out, "--cluster", address)
         assert code == DONE, err

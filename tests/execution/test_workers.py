@@ -163,6 +163,7 @@ def blas_threads() -> set[int]:
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
+@pytest.mark.threads
 def test_blas_has_one_thread_while_tasks_run(client: Any) -> None:
     """One pool of threads at a time, and the old setting comes back."""
     before = blas_threads()
@@ -172,6 +173,7 @@ def test_blas_has_one_thread_while_tasks_run(client: Any) -> None:
     assert blas_threads() == before
 
 
+@pytest.mark.threads
 def test_without_a_client_tasks_run_on_threads_here() -> None:
     """No scheduler is started, nothing listens, and no thread is left behind."""
     before, threads = blas_threads(), set(threading.enumerate())
