@@ -122,7 +122,7 @@ SECTIONS = {"gram": gram, "columns": columns, "solve": solve}
 def main() -> None:
     """Run the sections."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], default=list(SECTIONS))
+    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], default=[])
     parser.add_argument("--nodes", type=int, default=20_000)
     parser.add_argument("--degree", type=float, default=10.0)
     given = parser.parse_args()
