@@ -68,17 +68,34 @@ def full_disk_is_budget() -> Iterator[None]:
         raise refusal_of(error) from error
 
 
+def refuse_device(path: Path) -> None:
+    """Refuse what is there but no file of a disk: to replace /dev/stdout would end it for all."""
+    top = path.absolute().parts[:3]
+    if top[1:2] in (("dev",), ("proc",)) and top[2:] != ("shm",) and path.exists():
+        what = "a device, or the name of an open file"
+    elif path.exists() and not path.is_file() and not path.is_dir():
+        what = "a pipe, a socket or a device"
+    else:
+        return
+    raise InputError(
+        f"{path} is {what}: results appear whole or not at all, so give the name of a file"
+    )
+
+
 class FileBeside:
     """A file, opened as by `open`, that takes the place of `path` in one step when it is complete.
 
-    Until then it is ``.NAME.RANDOM.part`` beside it; a killed process leaves that.
-    Raises `OSError`, with `filename` set, if it cannot be made.
+    Until then it is ``.NAME.RANDOM.part`` beside it; a killed process leaves that. A link stays,
+    and the file that it names is replaced. Raises `InputError` for a pipe or a device, and
+    `OSError`, with `filename` set, if it cannot be made.
     """
 
     def __init__(self, path: Path, mode: str = "wb", **options: Any) -> None:
+        refuse_device(path)
         self.path = path
+        self._place = path.resolve() if path.is_symlink() else path
         # Processes of several machines may write the same file: a number of one is not enough.
-        self._beside = path.with_name(f".{path.name}.{uuid4().hex[:8]}{_PART}")
+        self._beside = self._place.with_name(f".{self._place.name}.{uuid4().hex[:8]}{_PART}")
         with self.naming():
             self.file: IO[Any] = self._beside.open(mode, **options)
         """Open for writing."""
@@ -100,7 +117,7 @@ class FileBeside:
                 self.file.flush()
                 os.fsync(self.file.fileno())
             self.file.close()
-            self._beside.replace(self.path)
+            self._beside.replace(self._place)
 
     def discard(self) -> None:
         """Remove it, unless it is in its place."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dhsk.errors import InputError
 from dhsk.files import FileBeside, remove_parts, written_beside
 
 
@@ -68,3 +69,27 @@ def test_only_what_writes_left_is_removed(tmp_path: Path) -> None:
     remove_parts(tmp_path)
     assert sorted(tmp_path.rglob("*")) == kept
     killed.file.close()
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    """And the file that it names is replaced, in its own folder, also if it is not there yet."""
+    real, link = tmp_path / "results" / "a", tmp_path / "link"
+    real.parent.mkdir()
+    link.symlink_to("results/a")
+    for content in ("first", "second"):
+        with written_beside(link, "w") as file:
+            file.write(content)
+        assert link.is_symlink()
+        assert real.read_text() == content
+    assert sorted(tmp_path.rglob("*")) == [link, real.parent, real]
+
+
+def test_pipes_and_devices_are_refused(tmp_path: Path) -> None:
+    """A file in their place would end them: /dev/null is that of all programs."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link, Path("/dev/stdout"), Path("/proc/self/fd/1")):
+        with pytest.raises(InputError, match="give the name of a file"), written_beside(path):
+            raise AssertionError
+    assert sorted(tmp_path.iterdir()) == [link, pipe]

@@ -110,7 +110,8 @@ def _of_nodes(
     named = G.feature_names or ()
     say(f"nodes:  in the order {', '.join(named[:5])}{', ...' if n > 5 else ''}, as labels must be")
     say(f"output: {target.out}")
-    say(f"next:   dhsk cv {target.out} --labels LABELS --C 0.1,1,10 --out DIR")
+    allowed = "" if G.kernel.positive_semidefinite else " --indefinite allow"
+    hint_next([f"dhsk cv {quote(str(target.out))} --labels LABELS --C 0.1,1,10{allowed} --out DIR"])
 
 
 def _say_gram(G: GramMatrix, outcome: Outcome, target: StoreOptions) -> None:

@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from dhsk.commands.options import gathered
 from dhsk.kernels.nodes import KINDS
 
-_SHARED = ("samples", "out", "dtype", "tile", "cluster", "workers", "memory")
+_SHARED = ("samples", "out", "dtype", "tile", "cluster", "workers", "memory", "quiet", "verbose")
 """Parameters of `dhsk gram` that graphs have too."""
 
 

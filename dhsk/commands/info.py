@@ -143,7 +143,8 @@ def _source_of(header: Header) -> tuple[str, str]:
     if header.graph is not None:
         return (
             "graph",
-            f"{header.n_rows:,} nodes, similarity of {header.nnz[0]:,} entries, {prints}",
+            f"{header.n_rows:,} nodes, {header.similarity or 'similarity'} of {header.nnz[0]:,} "
+            f"entries, {prints}",
         )
     return "samples", f"{header.dim:,} features, {map_words(header.sphere_map)}, {prints}"
 

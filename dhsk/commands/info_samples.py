@@ -17,7 +17,17 @@ from dhsk.samples.documents import (
     open_text_folder,
     usual_id,
 )
-from dhsk.samples.paths import ARROW, FASTA, FASTQ, JSONL, MARKET, SVMLIGHT, TABLES, Origin
+from dhsk.samples.paths import (
+    ARROW,
+    FASTA,
+    FASTQ,
+    JSONL,
+    MARKET,
+    SVMLIGHT,
+    TABLES,
+    TEXT_FILES,
+    Origin,
+)
 from dhsk.samples.table import read_columns, read_records
 
 LOOKED_AT: Final = 50
@@ -37,6 +47,7 @@ _BINARY: Final = {
     **dict.fromkeys(MARKET, "a sparse matrix"),
     **dict.fromkeys(SVMLIGHT, "sparse samples and labels"),
     **dict.fromkeys((*FASTA, *FASTQ), "strings, counted with --spectrum"),
+    **dict.fromkeys(TEXT_FILES, "lines of text; as samples, strings counted with --spectrum"),
 }
 
 
@@ -84,7 +95,7 @@ def samples_file(origin: Origin) -> SamplesFile | None:
         return None
     labels = None if origin.suffix in SVMLIGHT else "LABELS"
     shape = [] if origin.suffix != ".npy" else [("array", _shape(origin))]
-    options = " --spectrum 6" if origin.suffix in (*FASTA, *FASTQ) else ""
+    options = " --spectrum 6" if origin.suffix in (*FASTA, *FASTQ, *TEXT_FILES) else ""
     return SamplesFile(f"{_BINARY[origin.suffix]} ({origin.suffix})", shape, name, labels, options)
 
 

@@ -10,6 +10,7 @@ from dhsk.bars import passes_shown
 from dhsk.commands.console import hint
 from dhsk.commands.table_options import TableOptions
 from dhsk.errors import InputError
+from dhsk.files import refuse_device
 from dhsk.objects.places import Place, check_writable
 from dhsk.samples import AnyVectorizer, Samples, Spectrum, Vectorizer, is_gram_store, open_samples
 from dhsk.samples.paths import ARROW, JSONL, SVMLIGHT, TABLES, TEXT_FILES, Origin
@@ -70,12 +71,14 @@ def label_source(labels: str | None, source: str) -> str:
 def check_out(out: Place, *inputs: str | Place | None) -> None:
     """Check that the file for the result can be written, and is none of the inputs.
 
-    Each of `inputs` is FILE, FILE:KEY or None. InputError if `out` is an input, a folder, or in a
-    missing folder; StoreError if its folder cannot be written.
+    Each of `inputs` is FILE, FILE:KEY or None. InputError if `out` is an input, a folder, a
+    device, or in a missing folder; StoreError if its folder cannot be written.
     """
     if out.is_dir():
         raise InputError(f"{out} is a folder, but --out names a file")
-    folder = out.absolute().parent
+    if isinstance(out, Path):
+        refuse_device(out)
+    folder = (out.resolve() if isinstance(out, Path) else out.absolute()).parent
     if isinstance(folder, Path) and not folder.is_dir():
         raise InputError(f"the folder {folder} for --out does not exist: create it")
     check_writable(folder)

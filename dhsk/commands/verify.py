@@ -24,6 +24,7 @@ from dhsk.models.fitted import FittedState
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, opened
+from dhsk.samples import AnyVectorizer, Vectorizer, vectorizer_of
 
 
 @click.command()
@@ -50,8 +51,8 @@ def verify(store: Place, repair: str | None, table: TableOptions, cluster: Clust
         with show_progress():
             opened.check_sound()
     else:
-        graph = opened.header.graph is not None
-        samples = repair if graph else open_samples_of(repair, table)
+        graph, kept = opened.header.graph is not None, _kept_vectorizer(opened, table)
+        samples = repair if graph else open_samples_of(repair, table, vectorizer=kept)
         with connected(cluster) as client, show_progress() as progress:
             made = repair_gram(
                 store, samples, memory=cluster.memory, client=client, progress=progress
@@ -62,6 +63,13 @@ def verify(store: Place, repair: str | None, table: TableOptions, cluster: Clust
         )
     say(f"{store}: all {opened.header.tiling.n_tiles} tiles are sound")
     say(f"next:   dhsk cv {store} --labels LABELS --out DIR")
+
+
+def _kept_vectorizer(store: GramStore, table: TableOptions) -> AnyVectorizer | None:
+    """How the texts of a store were counted, unless the options say it."""
+    if table.vectorizer != Vectorizer() or not store.has_sound_names():
+        return None
+    return vectorizer_of(store.header.vectorizer, store.feature_names)
 
 
 def _verify_other(store: Place) -> None:

@@ -31,7 +31,7 @@ from dhsk.samples import (
     parse_sphere_map,
     parse_zero_rule,
 )
-from dhsk.samples.memory import from_memory, refuse_anndata
+from dhsk.samples.memory import from_memory, refuse_anndata, refuse_gram
 from dhsk.samples.weighted import MapName, fixed_map
 from dhsk.units import parse_bytes
 
@@ -122,6 +122,7 @@ class HeatEstimator(SavedEstimator):
     def _validated(self, X: Any, **options: Any) -> Any:
         """Validate X, or X and y, by scikit-learn; the map checks the values."""
         refuse_anndata(X)
+        refuse_gram(X)
         X = self._in_order(X, reset=options.get("reset", True))
         return validate_data(self, X, accept_sparse="csr", ensure_all_finite=False, **options)
 

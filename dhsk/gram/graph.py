@@ -62,8 +62,8 @@ def graph_gram(
     ----------
     S
         Symmetric similarity of the nodes, (N, N), sparse or dense, such as an adjacency matrix; or
-        what `read_edges` returns; or the path of an edge list. Node ids are the matrix's
-        `feature_names`.
+        a pair of it and the ids of the nodes, such as `read_edges` returns; or the path of an edge
+        list. Ids are the matrix's `feature_names`.
     kind
         "power", S^power; "exponential", exp(beta S); "von_neumann", (I - beta S)^-1.
     beta
@@ -148,7 +148,7 @@ def graph_gram(
         else:
             plan.check(disk_free=free_bytes(path))
         with passes_reported(report):
-            problem = _problem(graph, kernel, dtype)
+            problem = _problem(graph, kernel, dtype, laplacian=laplacian)
         stack.enter_context(full_disk_is_budget())
         stack.enter_context(sole_writer_of(path))
         stack.enter_context(shared_by_workers(workers, path))
@@ -213,6 +213,8 @@ class _Problem:
     """Rows of S."""
     kernel: NodeKernel
     spectrum: NodeSpectrum | None
+    laplacian: bool
+    """Whether S was made as the negative Laplacian of the graph that was given."""
 
     def header(self, tile: int, dtype: DtypeName) -> Header:
         """Description of the store."""
@@ -231,7 +233,10 @@ class _Problem:
             fingerprints=(found.fingerprint,),
             nnz=(found.nnz,),
             feature_names=digest_of_names(self.graph.nodes),
-            graph={} if self.spectrum is None else self.spectrum.to_json(),
+            graph={
+                **({} if self.spectrum is None else self.spectrum.to_json()),
+                "laplacian": float(self.laplacian),
+            },
         )
         return replace(header, **{"schema": FLAGGED, **flags_of([self.kernel])})
 
@@ -242,7 +247,7 @@ def _graph(S: Any, *, laplacian: bool) -> Graph:
     return negative_laplacian_of(graph) if laplacian else graph
 
 
-def _problem(graph: Graph, kernel: NodeKernel, dtype: str) -> _Problem:
+def _problem(graph: Graph, kernel: NodeKernel, dtype: str, *, laplacian: bool) -> _Problem:
     """Check a kernel on a graph; InputError if it is not defined."""
     spectrum = spectrum_of(graph.matrix, tight=kernel.kind == "von_neumann")
     check_radius(graph.matrix, kernel, spectrum)
@@ -254,4 +259,4 @@ def _problem(graph: Graph, kernel: NodeKernel, dtype: str) -> _Problem:
         coefficients(kernel, spectrum)  # refuses very long series
         spectrum_used = spectrum
     rows = from_memory(graph.matrix, "S", graph.nodes)
-    return _Problem(graph, rows, kernel, spectrum_used)
+    return _Problem(graph, rows, kernel, spectrum_used, laplacian)

@@ -35,6 +35,8 @@ RESIDUAL: Final = 1e-10
 """Largest norm of e_j - (I - beta S) x_j that is accepted: the error of a column of the von Neumann
 kernel is then at most this share of the kernel's largest eigenvalue."""
 
+_LARGEST_SCALE: Final = 1e15  # far more than `MOST_TERMS` allows; beyond, scipy's ive is nan
+
 _OUTSIDE: Final = 1e-6  # by which |T_k(A)| may exceed 1: rounding of a few thousand terms
 
 
@@ -52,9 +54,8 @@ class NodeSpectrum:
 
     @property
     def half(self) -> float:
-        """Half of its length; a little for a multiple of the identity."""
-        found = (self.highest - self.lowest) / 2
-        return found if found > 0 else 2.0**-20 * max(abs(self.middle), 2.0**-20)
+        """Half of its length; 0 for a multiple of the identity."""
+        return (self.highest - self.lowest) / 2
 
     @property
     def radius(self) -> float:
@@ -78,7 +79,12 @@ def coefficients(kernel: NodeKernel, spectrum: NodeSpectrum) -> Floats:
     """
     assert kernel.beta is not None
     scale, middle = kernel.beta * spectrum.half, kernel.beta * spectrum.middle
-    if kernel.kind == "exponential":
+    exponential = kernel.kind == "exponential"
+    if abs(scale) <= ROUNDING * (1.0 if exponential else 1.0 - middle):  # a multiple of I
+        return np.array([math.exp(middle) if exponential else 1.0 / (1.0 - middle)])
+    if not abs(scale) < _LARGEST_SCALE:
+        raise _too_many(kernel)
+    if exponential:
         # exp(scale t) = I_0(scale) + 2 sum I_k(scale) T_k(t); ive is without the factor e^|scale|.
         terms = np.arange(min(80 + math.ceil(10 * math.sqrt(abs(scale)) + abs(scale) / 10), 10**7))
         shares = ive(terms, scale)
@@ -86,8 +92,6 @@ def coefficients(kernel: NodeKernel, spectrum: NodeSpectrum) -> Floats:
         factor = math.exp(middle + abs(scale))
     else:
         # 1/(z - t) = (1 + 2 sum q^k T_k(t))/sqrt(z^2 - 1), z = (1 - middle)/scale, q + 1/q = 2z.
-        if scale == 0.0:
-            return np.ones(1)
         z = (1.0 - middle) / scale
         root = math.sqrt((abs(z) - 1.0) * (abs(z) + 1.0))
         q = 1.0 / (abs(z) + root)
@@ -99,11 +103,15 @@ def coefficients(kernel: NodeKernel, spectrum: NodeSpectrum) -> Floats:
     rest = np.cumsum(np.abs(shares[::-1]))[::-1]
     count = int(np.searchsorted(-rest, -ROUNDING * rest[0]))
     if count > MOST_TERMS:
-        raise AccuracyError(
-            f"the {kernel.label} kernel takes {count:,} products with S a column, more than"
-            f" {MOST_TERMS:,}: take a smaller |beta|"
-        )
+        raise _too_many(kernel)
     return np.asarray(factor * shares[: max(1, count)])
+
+
+def _too_many(kernel: NodeKernel) -> AccuracyError:
+    return AccuracyError(
+        f"the {kernel.label} kernel takes more than {MOST_TERMS:,} products with S a column: take a"
+        " smaller |beta|"
+    )
 
 
 class NodeColumns:
@@ -116,9 +124,10 @@ class NodeColumns:
         self._kernel, self._spectrum = kernel, spectrum
         if spectrum is not None:
             self._series = coefficients(kernel, spectrum)
-            identity: Any = eye_array(S.shape[0], format="csr")
-            self._A: Any = csr_array((self._S - spectrum.middle * identity) / spectrum.half)
-            self._twice: Any = csr_array(2.0 * self._A)
+            if len(self._series) > 1:
+                identity: Any = eye_array(S.shape[0], format="csr")
+                self._A: Any = csr_array((self._S - spectrum.middle * identity) / spectrum.half)
+                self._twice: Any = csr_array(2.0 * self._A)
 
     def fill(self, columns: slice, out: Floats) -> None:
         """Write the first rows of some columns, (rows, columns), to `out`.

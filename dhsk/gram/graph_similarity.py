@@ -1,7 +1,7 @@
 """Similarities between the nodes of a graph: from arrays, edge lists and adjacency matrices."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import laplacian
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, parse_place
+from dhsk.samples.paths import Origin
 
 ASYMMETRY: Final = 1e-12
 """Largest difference between S_ij and S_ji, in units of the largest entry: rounding, which is
@@ -43,7 +44,8 @@ def read_edges(path: str | Place) -> Graph:
     path
         Text file of two columns, the ids of two nodes, and perhaps a third, the weight of their
         edge; separated by tabs, commas or blanks. A first row of usual names, such as "source
-        target" or "a b weight", is a header. Lines that begin with # are comments.
+        target" or "a b weight", is a header. Lines that begin with # are comments. It may be
+        compressed: `.tsv.gz`.
 
     Returns
     -------
@@ -69,11 +71,12 @@ def read_edges(path: str | Place) -> Graph:
     >>> adjacency.toarray()[1]
     array([1., 0., 1., 0.])
     """
-    place = parse_place("path", path)
-    try:
-        text = place.read_text()
-    except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no readable edge list: {error}") from error
+    origin = Origin.of(parse_place("path", path))
+    origin.refuse_key("the columns are known by their order")
+    if origin.path.is_dir():
+        raise InputError(f"{path} is a folder and no edge list: name a file")
+    with origin.reading(), origin.open_text() as file:
+        text = file.read()
     seen: dict[tuple[str, str], tuple[float, int]] = {}
     for line, (a, b, weight) in _edges(text, str(path)):
         key = (a, b) if a <= b else (b, a)
@@ -154,15 +157,29 @@ def _weight(cell: str, line: int, path: str) -> float:
 
 
 def similarity_of(given: Any) -> Graph:
-    """Check a similarity: a symmetric matrix, sparse or dense, or an edge list's path; as CSR.
+    """Check a similarity, as CSR: a symmetric matrix, its pair with ids, or an edge list's path.
 
     Raises InputError that names the first pair that is not symmetric, or entry that is not finite.
     """
     if isinstance(given, Graph):
-        return Graph(_checked(given.matrix, "S"), given.nodes)
+        S = _checked(given.matrix, "S")
+        return Graph(S, None if given.nodes is None else _checked_ids(given.nodes, S.shape[0]))
     if isinstance(given, str | Path) or hasattr(given, "read_text"):
         return read_edges(given)
+    if isinstance(given, tuple) and len(given) == 2 and getattr(given[0], "ndim", 0) == 2:
+        return similarity_of(Graph(*given))
     return Graph(_checked(given, "S"))
+
+
+def _checked_ids(nodes: Iterable[Any], n: int) -> tuple[str, ...]:
+    """Ids as text, one for each of n nodes."""
+    ids = tuple(map(str, nodes))
+    if len(ids) != n or len(set(ids)) != n:
+        raise InputError(
+            f"there are {len(ids)} ids, {len(set(ids))} of them distinct, for the {n} nodes of S: "
+            "give each node its own"
+        )
+    return ids
 
 
 def negative_laplacian(adjacency: ArrayLike | Any) -> Any:

@@ -79,6 +79,6 @@ def _columns_of(store: GramStore) -> NodeColumns:
     S = store.samples.read("rows", slice(0, store.header.n_rows))
     if not isinstance(S, csr_array):
         raise CorruptTileError(f"{store.path} has no sparse similarity: compute it again")
-    described = store.header.graph or None
-    spectrum = None if described is None else NodeSpectrum.of_json(described)
+    described = store.header.graph or {}
+    spectrum = NodeSpectrum.of_json(described) if "lowest" in described else None
     return NodeColumns(S, kernel, spectrum)

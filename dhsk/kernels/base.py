@@ -308,7 +308,7 @@ def check_semidefinite(kernel: Kernel, indefinite: object) -> None:
         raise InputError(
             f"the {kernel.label} kernel is not positive semi-definite, so the dual of an SVM is"
             " not concave, and a fit may end at a point that is no maximum: choose another kernel,"
-            " or give indefinite='allow'"
+            " or give indefinite='allow' (--indefinite allow)"
         )
 
 

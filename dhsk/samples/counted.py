@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,11 +241,7 @@ def _character_batches(documents: Documents, alphabet: _Numbers, size: int) -> I
     row = 0
     for text, ends in _parts(documents, size):
         if "\0" in text:
-            place = documents.place(row + int(np.searchsorted(ends, text.index("\0"), "right")))
-            raise InputError(
-                f"{place} holds NUL characters, as binary files do: leave it out, or save it as "
-                "text"
-            )
+            _refuse_nul(documents, row + int(np.searchsorted(ends, text.index("\0"), "right")))
         row, done = row + len(ends), 0
         for start in range(0, max(len(text), 1), size):
             last = int(np.searchsorted(ends, start + size, "right"))
@@ -256,7 +252,9 @@ def _character_batches(documents: Documents, alphabet: _Numbers, size: int) -> I
 def _token_batches(documents: Documents, alphabet: _Numbers, size: int) -> Iterator[_Batch]:
     """Yield tokens of strings, some at a time, and where strings end in them."""
     parts, ends, n = list[NDArray[Any]](), array("q"), 0
-    for text in documents.texts():
+    for row, text in enumerate(documents.texts()):
+        if "\0" in text:
+            _refuse_nul(documents, row)
         parts.append(alphabet.numbers(text))
         n += len(parts[-1])
         ends.append(n)
@@ -265,6 +263,13 @@ def _token_batches(documents: Documents, alphabet: _Numbers, size: int) -> Itera
             parts, ends, n = [], array("q"), 0
     if len(ends):
         yield np.concatenate(parts), np.array(ends, np.int64)
+
+
+def _refuse_nul(documents: Documents, row: int) -> NoReturn:
+    raise InputError(
+        f"{documents.place(row)} holds NUL characters, as binary files do: leave it out, or save it"
+        " as text"
+    )
 
 
 def _know(

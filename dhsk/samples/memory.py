@@ -80,6 +80,16 @@ def refuse_anndata(X: Any) -> None:
         )
 
 
+def refuse_gram(X: Any) -> None:
+    """Refuse a Gram matrix as samples: its rows would be taken for features."""
+    if hasattr(X, "tiling") and hasattr(X, "description"):
+        raise InputError(
+            "X is a Gram matrix, and its values are not samples: give the samples it was made from,"
+            " or take what works on the matrix itself, such as dhsk.cross_validate(G, y), G.eigh(k)"
+            " and dhsk.diffusion_map(G, k)"
+        )
+
+
 def from_anndata(adata: Any) -> Samples:
     """Wrap the matrix `X` of an AnnData object, with the names of its features.
 

@@ -24,7 +24,7 @@ from dhsk.samples.documents import (
 )
 from dhsk.samples.h5ad import open_h5ad
 from dhsk.samples.market import matrix_of_folder, open_market
-from dhsk.samples.memory import from_anndata, from_table, is_anndata
+from dhsk.samples.memory import from_anndata, from_table, is_anndata, refuse_gram
 from dhsk.samples.paths import (
     ARROW,
     FASTA,
@@ -139,6 +139,7 @@ def open_samples(
     if isinstance(source, Samples):
         return source
     if not isinstance(source, str | os.PathLike):
+        refuse_gram(source)
         if is_anndata(source):
             return from_anndata(source)
         if hasattr(source, "chunks") and hasattr(source, "shape"):

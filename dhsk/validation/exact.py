@@ -50,7 +50,7 @@ from dhsk.validation.search import SPREAD_COLUMNS, scaled, spread_of
 
 NO_MODEL: Final = (
     "a precomputed matrix, or one of graph nodes, has no samples that a model could keep: leave "
-    "refit and test out, and "
+    "refit and test (--model, --test) out, and "
     "fit scikit-learn's SVC(kernel='precomputed') with the winning C"
 )
 

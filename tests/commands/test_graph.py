@@ -28,7 +28,11 @@ def test_an_edge_list_becomes_a_store(gram: Any, run: Any, cv: Any) -> None:
     own = dhsk.graph_gram("edges.tsv", "exponential", beta=0.2, laplacian=True)
     assert (dhsk.open_gram("g")[:, :] == own[:, :]).all()
     words = " ".join(run("info", "g")[1].split())
-    assert "graph 12 nodes, similarity of 60 entries, hash" in words
+    assert "graph 12 nodes, negative Laplacian of 60 entries, hash" in words
+    code, _, error = gram("--graph", "exponential", "--beta", 0.3, "--verbose")
+    assert code == 2
+    assert "matrix of the graph (negative Laplacian, now similarity), kernel (graph" in error
+    assert "(graph exponential 0.2, now graph exponential 0.3)" in error
     assert "nodes 0, 1, 2, 3, 4, ... (12)" in words
     assert json.loads(run("info", "--json", "g")[1])["graph"]["highest"] >= 0.0
     Path("y.txt").write_text("a\n" * 6 + "b\n" * 6)
@@ -38,6 +42,17 @@ def test_an_edge_list_becomes_a_store(gram: Any, run: Any, cv: Any) -> None:
     assert run("verify", "g")[0] == 4
     assert run("verify", "g", "--repair", "edges.tsv")[0] == 0
     assert run("verify", "g")[0] == 0
+
+
+@pytest.mark.parametrize(("power", "option"), [(2, ""), (3, " --indefinite allow")])
+def test_the_next_command_allows_what_it_needs(gram: Any, cv: Any, power: int, option: str) -> None:
+    """SVMs refuse odd powers of a matrix that is not positive semi-definite."""
+    code, said, error = gram("--graph", "power", "--power", power)
+    assert code == 0, error
+    assert f"dhsk cv g --labels LABELS --C 0.1,1,10{option} --out DIR" in said
+    Path("y.txt").write_text("a\n" * 6 + "b\n" * 6)
+    code, _, error = cv("g", "--labels", "y.txt", "--folds", 3, "--C", 1, *option.split())
+    assert code == 0, error
 
 
 @pytest.mark.parametrize(

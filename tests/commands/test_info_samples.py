@@ -35,6 +35,7 @@ def here(tmp_path: Path, monkeypatch: Any) -> None:
     Path("x y.csv").write_text(Path("wine.csv").read_text())
     records = [f">{name}\n{'ACGTTGCA' * 3}{label.upper()}\n" for name, _, label in ROWS]
     Path("reads.fasta").write_text("".join(records))
+    Path("lines.txt").write_text("\n".join(text for _, text, _ in ROWS))
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,7 @@ def here(tmp_path: Path, monkeypatch: Any) -> None:
         ("posts.jsonl", "lines of JSON", "posts.jsonl --labels posts.jsonl:label"),
         ("texts", "one folder for each class", "texts"),
         ("reads.fasta", "strings", "reads.fasta --spectrum 6"),
+        ("lines.txt", "lines of text", "lines.txt --spectrum 6"),
         (
             "wine.csv",
             "a table",

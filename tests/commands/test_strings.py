@@ -59,6 +59,12 @@ def test_a_store_keeps_the_spectrum(run: Any, cv: Any, table: Any, reads: None) 
     assert run("gram", "old.txt", "--spectrum", 3, "--out", "g")[0] == DONE
     _, out, _ = run("info", "g")
     assert "substrings of 3 letters" in out
+    code, _, err = run("gram", "old.txt", "--spectrum", 2, "--out", "g")
+    said = "made with substrings of 3 letters, and now they are substrings of 2 letters"
+    assert (code, said in err) == (BAD_INPUT, True), err
+    Path("g/gram/c/0/0").unlink()
+    code, out, err = run("verify", "g", "--repair", "old.txt")
+    assert (code, "1 damaged or missing tiles computed again" in out) == (DONE, True), err
     code, out, err = cv(
         "g", "--labels", "old.y.txt", "--C", 1, "--folds", 3, "--model",
         "--test", "new.txt", "--test-labels", "new.y.txt",

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -91,3 +92,16 @@ def test_negative_samples_are_refused_where_the_tag_says_so(estimator: Any) -> N
         return
     with pytest.raises(ValueError, match=r"^Negative values in data passed to \w+: .*row \d+"):
         estimator.fit(X - np.abs(X).max(), y)
+
+
+@pytest.mark.parametrize("estimator", DEFAULTS, ids=lambda one: type(one).__name__)
+def test_a_gram_matrix_is_refused(estimator: Any) -> None:
+    """As its rows would be taken for samples; so by the other doors."""
+    X, y = np.random.default_rng(0).random((12, 3)), np.arange(12) % 2
+    G = dhsk.compute_gram(X, "heat")
+    for given in (G, G.centered()):
+        with pytest.raises(dhsk.InputError, match="its values are not samples"):
+            clone(estimator).fit(given, y)
+        for door in (dhsk.open_samples, lambda found: dhsk.compute_gram(found, "heat")):
+            with pytest.raises(dhsk.InputError, match="its values are not samples"):
+                door(given)

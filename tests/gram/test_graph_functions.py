@@ -43,6 +43,32 @@ def test_an_interval_without_all_eigenvalues_is_harmless_or_an_error(short: floa
     assert np.abs(found - expected).max() <= 1e-12 * expected.max()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("beta", [1e100, -1e100, 1e308, 1e-320, 0.0, 0.5])
+@pytest.mark.parametrize("factor", [0.0, 1.0, -5.0])
+def test_multiples_of_the_identity(factor: float, beta: float) -> None:
+    """Their kernels are multiples too, whatever beta; those that overflow are refused."""
+    S = factor * np.eye(3)
+    if factor * beta < 700:
+        found = dhsk.graph_gram(S, "exponential", beta=beta)[:, :]
+        np.testing.assert_array_equal(found, np.exp(factor * beta) * np.eye(3))
+    else:
+        with pytest.raises(dhsk.InputError, match="overflows"):
+            dhsk.graph_gram(S, "exponential", beta=beta)
+    if abs(factor * beta) < 1:
+        found = dhsk.graph_gram(S, "von_neumann", beta=beta)[:, :]
+        np.testing.assert_array_equal(found, np.eye(3) / (1 - factor * beta))
+    else:
+        with pytest.raises(dhsk.InputError, match="below 1/rho"):
+            dhsk.graph_gram(S, "von_neumann", beta=beta)
+
+
+def test_diffusion_for_very_long_is_refused() -> None:
+    """Rather than a series of values that are no numbers."""
+    with pytest.raises(AccuracyError, match="take a smaller"):
+        dhsk.graph_gram(np.diag([1.0, 0.5]), "exponential", beta=-1e100)
+
+
 def test_a_von_neumann_kernel_that_rounding_spoils_is_an_error() -> None:
     """Near the inverse of the spectral radius: residuals are measured, not believed."""
     radius = float(np.linalg.eigvalsh(path(N).toarray())[-1])

@@ -1,5 +1,7 @@
 """Edge lists and Laplacians."""
 
+import codecs
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -59,8 +61,31 @@ def test_wrong_lists_are_refused_by_line(text: str, tmp_path: Path) -> None:
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     """Also by the function that reads it on the way."""
-    with pytest.raises(dhsk.InputError, match="is no readable edge list"):
+    with pytest.raises(dhsk.InputError, match=r"there is no file .*none\.tsv"):
         dhsk.graph_gram(tmp_path / "none.tsv", beta=0.1)
+
+
+def test_marks_of_the_encoding_and_compression_are_no_part_of_it(tmp_path: Path) -> None:
+    """As in files of samples; a damaged file is said to be so."""
+    marked = codecs.BOM_UTF8 + b"source,target\r\na,b\r\nb,c\r\n"
+    (tmp_path / "edges.csv").write_bytes(marked)
+    (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(marked))
+    for name in ("edges.csv", "edges.csv.gz"):
+        assert dhsk.read_edges(tmp_path / name).nodes == ("a", "b", "c")
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(marked)[:-9])
+    with pytest.raises(dhsk.InputError, match="is it complete"):
+        dhsk.read_edges(tmp_path / "cut.csv.gz")
+    with pytest.raises(dhsk.InputError, match="is a folder"):
+        dhsk.read_edges(tmp_path)
+
+
+def test_a_matrix_may_come_with_ids() -> None:
+    """One for each node, in any sequence."""
+    path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    assert dhsk.graph_gram((path, [7, 8, 9]), beta=0.1).feature_names == ("7", "8", "9")
+    for wrong, said in ((["a", "b"], "2 ids, 2 of them"), (["a", "b", "a"], "3 ids, 2 of them")):
+        with pytest.raises(dhsk.InputError, match=said):
+            dhsk.graph_gram((path, wrong), beta=0.1)
 
 
 def test_node_ids_are_kept(tmp_path: Path) -> None:

@@ -239,10 +239,11 @@ def test_wrong_parameters_are_refused(given: dict[str, Any], message: str) -> No
         (["ab", 3], r"row 1 \(counted from 0\) is no string but of type int"),
     ],
 )
-def test_wrong_strings_are_refused(strings: Any, message: str) -> None:
+@pytest.mark.parametrize("letters", ["any", "tokens"])
+def test_wrong_strings_are_refused(strings: Any, message: str, letters: Any) -> None:
     """With the first wrong one."""
     with pytest.raises(InputError, match=message):
-        dhsk.spectrum_counts(strings, 1)
+        dhsk.spectrum_counts(strings, 1, letters=letters)
 
 
 def test_strings_in_memory_are_samples() -> None:

@@ -19,6 +19,7 @@ FLAGGED = 3
 
 _SCHEMA_1 = 1
 
+_SIMILARITIES: Final = ("similarity", "negative Laplacian")
 _FINGERPRINT: Final = re.compile("[0-9a-f]{16,}")
 
 
@@ -60,7 +61,8 @@ class Header:
 
     graph: dict[str, float] | None = None
     """Of a matrix of graph nodes, whose samples are the rows of their similarity S: the interval of
-    its eigenvalues, `NodeSpectrum.to_json`, empty for powers; None of a matrix of samples."""
+    its eigenvalues, `NodeSpectrum.to_json`, not for powers, and "laplacian", 1 if S was made as a
+    negative Laplacian and 0 if it was given; None of a matrix of samples."""
 
     @classmethod
     def of_json(cls, attributes: dict[str, Any]) -> "Header":
@@ -107,11 +109,20 @@ class Header:
             "dim": "dim",
         }
         mine, theirs = dataclasses.asdict(self), dataclasses.asdict(other)
+        if self.similarity and other.similarity and self.similarity != other.similarity:
+            names["fingerprints"] = "matrix of the graph"  # the hashes of both would say nothing
+            mine["fingerprints"], theirs["fingerprints"] = self.similarity, other.similarity
         return [
             f"{label} ({short(mine[key])}, now {short(theirs[key])})"
             for key, label in names.items()
             if mine[key] != theirs[key]
         ]
+
+    @property
+    def similarity(self) -> str | None:
+        """Similarity of nodes in words; None of samples, and in stores that do not say it."""
+        laplacian = (self.graph or {}).get("laplacian")
+        return None if laplacian is None else _SIMILARITIES[bool(laplacian)]
 
 
 def flags_of(kernels: Sequence[Kernel]) -> dict[str, Any]:
@@ -123,7 +134,9 @@ def flags_of(kernels: Sequence[Kernel]) -> dict[str, Any]:
 def short(value: object) -> str:
     """A header's value for messages: of a fingerprint the first digits."""
     if isinstance(value, dict):
-        return " ".join(str(part) for part in value.values())
+        return " ".join(
+            str(part) for part in value.values() if part is not None and part is not False
+        )
     if isinstance(value, tuple):
         return "+".join(map(short, value))
     words = str(value)

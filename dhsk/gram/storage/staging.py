@@ -8,7 +8,7 @@ from dhsk.errors import InputError, StoreMismatchError
 from dhsk.gram.storage.staged import Side
 from dhsk.gram.storage.store import GramStore
 from dhsk.progress import OnProgress, Progress
-from dhsk.samples import Samples, apply_map
+from dhsk.samples import Samples, Spectrum, apply_map, vectorizer_of
 from dhsk.samples.names import in_order
 from dhsk.samples.scan import rows_within
 
@@ -24,12 +24,24 @@ def in_order_of(store: GramStore, sides: list[Samples]) -> list[Samples]:
     if not store.has_sound_names():  # the fingerprint shows whether they are in its order
         return sides
     names = store.feature_names
+    for side in sides:
+        _check_counts(store, side)
     try:
         return [in_order(side, names, str(store.path), warn=False) for side in sides]
     except InputError as error:
         raise StoreMismatchError(
             f"{store.path} was made with other features: {error}; or choose another path"
         ) from error
+
+
+def _check_counts(store: GramStore, side: Samples) -> None:
+    """Refuse counts of other substrings: the list of their names would not say why."""
+    made, now = vectorizer_of(store.header.vectorizer, ()), side.vectorizer
+    if isinstance(made, Spectrum) and isinstance(now, Spectrum) and made.label != now.label:
+        raise StoreMismatchError(
+            f"{store.path} was made with {made.label}, and now they are {now.label}: choose "
+            "another path, or count the same"
+        )
 
 
 def stage_samples(store: GramStore, sides: list[Samples], report: OnProgress) -> Iterator[int]:
