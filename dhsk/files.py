@@ -93,7 +93,7 @@ class FileBeside:
     def __init__(self, path: Path, mode: str = "wb", **options: Any) -> None:
         refuse_device(path)
         self.path = path
-        self._place = path.resolve() if path.is_symlink() else path
+        self._place = Path(os.path.realpath(path)) if path.is_symlink() else path
         # Processes of several machines may write the same file: a number of one is not enough.
         self._beside = self._place.with_name(f".{self._place.name}.{uuid4().hex[:8]}{_PART}")
         with self.naming():

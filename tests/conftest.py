@@ -52,6 +52,12 @@ def pytest_xdist_setupnodes() -> None:
 
 
 @pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """Estimators without `random_state` draw the same numbers in every run of a test."""
+    np.random.seed(0)  # noqa: NPY002  # the generator of scikit-learn's random_state=None
+
+
+@pytest.fixture(autouse=True)
 def threads_of_blas(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests of threads find BLAS with several threads, however many it has elsewhere."""
     several = request.node.get_closest_marker("threads") is not None

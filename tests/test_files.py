@@ -84,6 +84,15 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == [link, real.parent, real]
 
 
+def test_a_link_that_names_itself_is_replaced(tmp_path: Path) -> None:
+    """There is no file that it names."""
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with written_beside(loop, "w") as file:
+        file.write("new")
+    assert loop.read_text() == "new"
+
+
 def test_pipes_and_devices_are_refused(tmp_path: Path) -> None:
     """A file in their place would end them: /dev/null is that of all programs."""
     pipe, link = tmp_path / "pipe", tmp_path / "link"

@@ -1,5 +1,6 @@
 """Input and output files of commands, checked before any work."""
 
+import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +79,7 @@ def check_out(out: Place, *inputs: str | Place | None) -> None:
         raise InputError(f"{out} is a folder, but --out names a file")
     if isinstance(out, Path):
         refuse_device(out)
-    folder = (out.resolve() if isinstance(out, Path) else out.absolute()).parent
+    folder = (Path(os.path.realpath(out)) if isinstance(out, Path) else out.absolute()).parent
     if isinstance(folder, Path) and not folder.is_dir():
         raise InputError(f"the folder {folder} for --out does not exist: create it")
     check_writable(folder)

@@ -1,4 +1,4 @@
-"""A thousand draws of bad input: each is one sentence and an exit code, or the work is done."""
+"""Draws of bad input: each is one sentence and an exit code, or the work is done."""
 
 import subprocess
 import sys
@@ -9,13 +9,13 @@ import pytest
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_a_thousand_cases_end_in_a_sentence_or_in_their_result() -> None:
+def test_cases_end_in_a_sentence_or_in_their_result() -> None:
     """See fuzz.py, which prints the cases that do not, and draws others with another --seed."""
     program = Path(__file__).with_name("fuzz.py")
     done = subprocess.run(
-        [sys.executable, str(program), "--seed", "13", "--cases", "1000"],
+        [sys.executable, str(program), "--seed", "13", "--cases", "500"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert (done.returncode, "1000 cases of seed 13: 0 faults" in done.stdout) == (0, True), (
+    assert (done.returncode, "500 cases of seed 13: 0 faults" in done.stdout) == (0, True), (
         done.stdout + done.stderr
     )
