@@ -28,9 +28,11 @@ def posts(tmp_path: Path, monkeypatch: Any) -> list[str]:
     return groups
 
 
-def test_the_predictions_are_those_of_the_results(run: Any, posts: list[str], table: Any) -> None:
+def test_the_predictions_are_those_of_the_results(
+    run: Any, posts: list[str], address: str, table: Any
+) -> None:
     """By id, with the label of the file; named at the end and linked from the page."""
-    code, out, err = run(*WORDS, "o")
+    code, out, err = run(*WORDS, "o", "--cluster", address)
     assert (code, err.count("beware")) == (DONE, 0)
     assert "output: o/results.json, results.csv, predictions.csv, report.html\n" in out
     assert '<a href="predictions.csv">' in Path("o/report.html").read_text()
@@ -56,10 +58,10 @@ def test_the_predictions_are_those_of_the_results(run: Any, posts: list[str], ta
 
 @pytest.mark.slow
 def test_a_run_that_goes_on_writes_the_same_bytes(
-    run: Any, posts: list[str], monkeypatch: Any
+    run: Any, posts: list[str], address: str, monkeypatch: Any
 ) -> None:
     """Interrupted before the table is written, when every fit is in the checkpoint, or in it."""
-    few = (*WORDS[:-1], "--time-scale", 1, "--C", "1,10", "--out")
+    few = (*WORDS[:-1], "--time-scale", 1, "--C", "1,10", "--cluster", address, "--out")
     assert run(*few, "o")[0] == DONE
     whole = Path("o/predictions.csv").read_bytes()
 
@@ -77,10 +79,11 @@ def test_a_run_that_goes_on_writes_the_same_bytes(
     assert Path("cut/predictions.csv").read_bytes() == whole
 
 
-def test_a_store_has_no_ids(run: Any, samples: Any, table: Any) -> None:
+def test_a_store_has_no_ids(run: Any, cv: Any, samples: Any, address: str, table: Any) -> None:
     """Rows are numbered; of two classes there is one decision."""
-    assert run("gram", "x.npy", "--out", "g", "--kernel", "cosine")[0] == DONE
-    assert run("cv", "g", "--labels", "y.txt", "--C", 1, "--out", "o")[0] == DONE
+    made = run("gram", "x.npy", "--out", "g", "--kernel", "cosine", "--cluster", address)
+    assert made[0] == DONE
+    assert cv("g", "--labels", "y.txt", "--C", 1)[0] == DONE
     header, rows = table("o/predictions.csv")
     assert header == ["sample", "true", "predicted", "fold", "decision_up"]
     assert [row[2] for row in rows] == ["up" if float(row[4]) > 0 else "down" for row in rows]

@@ -22,7 +22,7 @@ def tiles_of(store: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_commands_on_a_store_put_columns_in_order(run: Any, counts: Any) -> None:
+def test_commands_on_a_store_put_columns_in_order(run: Any, counts: Any, address: str) -> None:
     """`dhsk gram` again, `info`, `verify --repair`, `cv STORE` with test samples, its model."""
     X = counts(30, DIM)
     X[15:, :3] += 9
@@ -33,7 +33,7 @@ def test_commands_on_a_store_put_columns_in_order(run: Any, counts: Any) -> None
     frame.rename(columns={"w2": "two"}).to_csv("z.csv", index=False)
     Path("y.txt").write_text("\n".join(y))
 
-    threads = ("--workers", 1)
+    threads = ("--cluster", address)
     gram = ("--kernel", "cosine", "--tile", 8, "--out", "g", *threads)
     assert run("gram", "x.csv", *gram)[0] == DONE
     assert "features  w0, w1, w2, w3, w4, ... (8)\n" in run("info", "g")[1]
