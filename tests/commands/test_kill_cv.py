@@ -14,10 +14,10 @@ import pytest
 import dhsk
 
 WORDS = [
-    "cv", "x.npy", "--labels", "y.npy", "--time-scale", "0.5,0.7,1,1.4", "--C", "1,100,10000",
+    "cv", "x.npy", "--labels", "y.npy", "--time-scale", "0.5,0.7,1", "--C", "1,100,10000",
     "--folds", "3", "--scoring", "balanced_accuracy", "--model", "--out", "killed",
 ]  # fmt: skip
-"""4 kernels x 6 pairs of classes x 3 folds x 3 C."""
+"""3 kernels x 6 pairs of classes x 3 folds x 3 C."""
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_killed_grid_ends_with_the_same_table(start: Any, folder: Path) -> None:
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output
     result = dhsk.cross_validate(
-        folder / "x.npy", np.load(folder / "y.npy"), time_scale=[0.5, 0.7, 1, 1.4],
+        folder / "x.npy", np.load(folder / "y.npy"), time_scale=[0.5, 0.7, 1],
         C=[1, 100, 10000], cv=3, scoring="balanced_accuracy", refit=True,
     )  # fmt: skip
     result.to_json(folder / "whole.json")

@@ -151,7 +151,8 @@ class DaskProcesses:
         own = dict(setting.split("=") for setting in settings)
         return subprocess.Popen(
             [*inside, sys.executable, "-m", "dhsk", *words, "--cluster", str(self.address_file)],
-            cwd=self.folder, env=os.environ | {"OMP_NUM_THREADS": "1"} | own, text=True,
+            cwd=self.folder, text=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"} | own,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
 

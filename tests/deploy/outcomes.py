@@ -1,12 +1,15 @@
 """What a command has made, compared whatever computed it."""
 
 import csv
-import subprocess
-import sys
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from distributed import Client
+
+from dhsk.__main__ import DONE, main
 
 
 def outcome_of(path: Path) -> dict[str, Any]:
@@ -25,8 +28,12 @@ def outcome_of(path: Path) -> dict[str, Any]:
 
 
 def local(*words: str, cwd: Path, out: str, workers: int = 1) -> dict[str, Any]:
-    """Outcome of a command on workers of this machine."""
-    dhsk = [sys.executable, "-m", "dhsk", *words, "--out", out, "--workers", str(workers)]
-    done = subprocess.run(dhsk, cwd=cwd, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    """Outcome of a command on threads of this process, as many as it would have workers."""
+    cluster = Client(
+        processes=False, n_workers=workers, threads_per_worker=1, set_as_default=False,
+        protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0",
+    )  # fmt: skip
+    with chdir(cwd), cluster as client, pytest.raises(SystemExit) as ended:
+        main([*words, "--out", out, "--cluster", client.scheduler.address])
+    assert ended.value.code == DONE
     return outcome_of(cwd / out)

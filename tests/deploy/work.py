@@ -1,5 +1,6 @@
 """Commands in the middle of their work, on samples made for it."""
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -11,6 +12,11 @@ import numpy as np
 import dhsk
 
 SHORT = ("DASK_DHSK__PROGRESS_TIMEOUT=8s", "DASK_DHSK__SCHEDULER_TIMEOUT=4s")
+
+HOPELESS_SECONDS = 180
+"""Far more than these 8 s: where the first task was slow, as on a busy machine, five times its time
+counts, and Dask's limit for dead connections (30 s) with `PATIENCE_SECONDS` may come first."""
+
 GRAM = ("gram", "x.npy", "--tile", "64", "--out", "g")
 RANK = ("train", "x.npy", "--labels", "y.txt", "--rank", "800", "--C", "1", "--out", "m")
 CV = ("cv", "x.npy", "--labels", "y.txt", "--C", "1,10", "--time-scale", "0.5,1,2", "--out", "o")
@@ -58,11 +64,11 @@ def begun(process: Any, folder: Path, words: tuple[str, ...]) -> None:
 
 
 def ended(process: Any, within: float) -> tuple[int, str]:
-    """Exit code and output of a command that ends in time."""
+    """Exit code and output of a command that ends in time; if not, where its threads are."""
     try:
         output, _ = process.communicate(timeout=within)
     except TimeoutExpired:
-        process.kill()
+        process.send_signal(signal.SIGABRT)
         output, _ = process.communicate()
         raise AssertionError(f"it goes on after {within} s: {output}") from None
     assert "Traceback" not in output, output

@@ -158,8 +158,9 @@ with open("disk/ballast", "wb", buffering=0) as file:
         while True:
             file.write(bytes(4096))
 for words, sentence in checks.items():
-    done = subprocess.run([sys.executable, "-m", "dhsk", *words.split()], text=True, check=False,
-                          capture_output=True)
+    line = [sys.executable, "-m", "dhsk", *words.split()]
+    line += ["--cluster", address] if words.split()[0] != "kernel" else []
+    done = subprocess.run(line, text=True, check=False, capture_output=True)
     lines = done.stderr.splitlines()
     said = [line for line in lines if " %), " not in line and "begins" not in line]
     assert (done.returncode, len(said), sentence in said[0]) == (3, 1, True), (words, done)
