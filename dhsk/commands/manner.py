@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from dhsk.caching import cached_value
+from dhsk.execution.heap import loading_libraries
 from dhsk.verbosity import Verbosity, set_verbosity
 
 REPORTS = ("info", "kernel", "plan")
@@ -33,9 +34,10 @@ class LazyCommand(click.Command):
     @cached_value
     def loaded(self) -> click.Command:
         """The command itself, with the common options, whose files the shell completes."""
-        from dhsk.commands.parameters import SourceParameter
+        with loading_libraries():
+            from dhsk.commands.parameters import SourceParameter
 
-        module = import_module(f"dhsk.commands.{self.name}")
+            module = import_module(f"dhsk.commands.{self.name}")
         command: click.Command = getattr(module, str(self.name))
         for parameter in command.params:
             if parameter.name in SOURCES:

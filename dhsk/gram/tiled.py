@@ -1,9 +1,8 @@
 """Reading and multiplying a matrix of tiles, wherever its tiles come from."""
 
 from collections.abc import Sequence
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
@@ -17,6 +16,9 @@ from dhsk.gram.gather import gather
 from dhsk.gram.passes import diagonal, multiply
 from dhsk.gram.storage.indexing import Selector
 from dhsk.gram.tiles import SourceOfTiles
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 _Matrix = TypeVar("_Matrix", bound="TiledMatrix")
 
@@ -181,7 +183,7 @@ class TiledMatrix(TiledArray):
             dtype=self.dtype,
         )
 
-    def to_dask(self) -> da.Array:
+    def to_dask(self) -> "da.Array":
         """Lazy Dask array, with one chunk per tile.
 
         Returns
@@ -189,6 +191,8 @@ class TiledMatrix(TiledArray):
         dask.array.Array
             (N, M). Workers read the store, so they must have access to its disk.
         """
+        import dask.array as da  # a tenth of what a command imports, and most need none of it
+
         meta = np.empty((0, 0), self.dtype)
         return da.map_blocks(_read_block, self, chunks=self.chunks, dtype=self.dtype, meta=meta)
 

@@ -1,9 +1,8 @@
 """Writing of the features of all samples to a store, block by block."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +24,9 @@ from dhsk.progress import OnProgress, counter, ignore
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.scan import rows_within
 
+if TYPE_CHECKING:
+    import dask.array as da
+
 _CHUNK_BYTES: Final = 16 * 2**20
 """Approximate size of a block of features."""
 
@@ -41,7 +43,7 @@ def store_features(
     path: Place,
     room: int,
     report: OnProgress = ignore,
-) -> da.Array:
+) -> "da.Array":
     """Write the missing blocks of features to a zarr array in a folder or on a server.
 
     Samples are read twice, first to check and fingerprint all rows. The room is the memory of this
@@ -86,8 +88,10 @@ def store_features(
     return _read_lazily(store)
 
 
-def _read_lazily(store: FeatureStore) -> da.Array:
+def _read_lazily(store: FeatureStore) -> "da.Array":
     """Stored features, (N, r), by block; each process reads with its own credentials."""
+    import dask.array as da  # a tenth of what a command imports, and most need none of it
+
     n, width = store.shape
     rows = tuple(part.stop - part.start for part in blocks(n, store.rows))
     read: da.Array = da.map_blocks(

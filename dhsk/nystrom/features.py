@@ -1,9 +1,8 @@
 """Features of any samples by given landmarks and root, computed now or lazily by Dask."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import dask.array as da
 import numpy as np
 from dask import delayed
 from dask.base import tokenize
@@ -15,6 +14,9 @@ from dhsk.execution.checkpoint import digest_of
 from dhsk.gram.row_map import RowMap
 from dhsk.progress import counter, passes_of_call
 from dhsk.samples import Samples, open_samples
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,7 @@ class FeatureMap:
         }
 
 
-def lazy_features(X: da.Array, features: FeatureMap) -> da.Array:
+def lazy_features(X: "da.Array", features: FeatureMap) -> "da.Array":
     """Lazy features, (N, r), of a Dask array X, (N, dim), in its row chunks.
 
     Chunks are numpy or scipy's CSR, of any sizes, also unknown ones. The feature map is one key of
@@ -72,6 +74,8 @@ def lazy_features(X: da.Array, features: FeatureMap) -> da.Array:
 
     Raises InputError if X does not have two dimensions.
     """
+    import dask.array as da  # a tenth of what a command imports, and most need none of it
+
     if X.ndim != 2:
         raise InputError(
             f"X has shape {X.shape}, but samples need two dimensions (samples by features): "

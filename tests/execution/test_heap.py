@@ -1,4 +1,4 @@
-"""Threads share one arena of malloc, in commands and in workers."""
+"""Threads share one arena of malloc; what a command loads is not searched for garbage."""
 
 import os
 import subprocess
@@ -57,3 +57,21 @@ def test_workers_begin_with_one_arena(monkeypatch: pytest.MonkeyPatch) -> None:
     with dhsk.connect("local", n_workers=1) as client:
         (found,) = client.run(lambda: dict(os.environ)).values()
     assert found.items() >= {name: str(value) for name, value in WORKER_HEAP.items()}.items()
+
+
+LOADED = """
+import gc, sys
+from dhsk.commands.cli import commands
+
+searched = []
+gc.callbacks.append(lambda phase, facts: searched.append(facts["generation"]))
+commands.lazy()["gram"].loaded
+print(2 in searched, gc.isenabled(), gc.get_freeze_count() > 100_000, "dask.array" in sys.modules)
+"""
+
+
+def test_what_a_command_loads_is_not_searched() -> None:
+    """No search of all objects while libraries load, nor of theirs later; Dask's arrays not yet."""
+    words = [sys.executable, "-c", LOADED]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["False", "True", "True", "False"]
