@@ -122,5 +122,7 @@ class PolynomialKernel(Kernel):
         flat = values.reshape(-1)
         for part in strips(flat.size):
             flat[part] += self.offset
-            np.power(flat[part], self.degree, out=flat[part])
+            # Samples whose powers overflow are refused by name; of trial values nothing is said.
+            with np.errstate(over="ignore"):
+                np.power(flat[part], self.degree, out=flat[part])
         return values

@@ -14,7 +14,7 @@ from dhsk.errors import InputError
 from dhsk.samples.base import Samples, flat_shape
 from dhsk.samples.documents import TEXT_FIELD, Documents, usual_id
 from dhsk.samples.paths import ARROW, Origin
-from dhsk.samples.table import listed_names, shown
+from dhsk.samples.table import listed_names, refuse_twice, shown
 
 _BATCH: Final = 1024
 """Number of rows that are converted together."""
@@ -35,6 +35,7 @@ class ArrowFile:
     def position(self, name: str) -> int:
         """Place of a column; InputError if there is none."""
         if name in self.names:
+            refuse_twice(self.origin.path, self.names, name)
             return self.names.index(name)
         raise InputError(
             f"{self.origin.path} has no column {shown(name)}: its columns are "
@@ -220,7 +221,7 @@ def open_arrow(
     left_out = {*drop_columns, id_column, file.index}
     columns = tuple(name for name in file.names if name not in left_out)
     for name in columns:
-        if file.types[file.names.index(name)] != "number":
+        if file.types[file.position(name)] != "number":
             _refuse_type(file, name)
     shape = flat_shape(str(origin), (file.n_rows, len(columns)))
     return ArrowSamples(str(origin), shape, file, columns, columns, id_column)

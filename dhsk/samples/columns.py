@@ -21,6 +21,7 @@ def read_column(origin: Origin, root: Any) -> NDArray[Any]:
     """
     if hasattr(root, "shape"):
         return _vector(origin, root)
+    _refuse_compound(origin, root)
     key = origin.key
     if key is None or key not in root:
         key = choose_key(origin, _columns(root), ("y", "labels"), "the labels")
@@ -56,6 +57,15 @@ def _columns(root: Any) -> frozenset[str]:
     return frozenset(f"obs/{name}" for name in obs if name != obs.attrs.get("_index"))
 
 
+def _refuse_compound(origin: Origin, root: Any) -> None:
+    """Refuse the table of samples that AnnData wrote before 0.7: an array of records."""
+    if "obs" in root and hasattr(root["obs"], "shape"):
+        raise InputError(
+            f"{origin.path} is of an old version of AnnData, whose obs is one array: write it again"
+            " with anndata.read_h5ad(FILE).write_h5ad(OTHER)"
+        )
+
+
 def _column(origin: Origin, node: Any) -> NDArray[Any]:
     if hasattr(node, "shape"):
         return _vector(origin, node)
@@ -83,6 +93,11 @@ def _vector(origin: Origin, array: Any) -> NDArray[Any]:
             f"{origin}: shape {tuple(array.shape)} is not one label per sample, (n_samples,)"
         )
     values = np.asarray(array[:])
+    if values.dtype.names is not None:
+        raise InputError(
+            f"{origin} holds records of {len(values.dtype.names)} fields and not one label per "
+            "sample: write the field with the labels as an array of its own"
+        )
     if values.dtype.hasobject:  # strings of HDF5 are bytes
         texts = [v.decode("utf-8") if isinstance(v, bytes) else v for v in values]
         values = np.array(texts, dtype=object)

@@ -24,17 +24,20 @@ _LIMIT: Final = Lock()
 
 _DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
 
+_LONGEST_COUNT: Final = 18
+"""Most characters of a number that counts columns; Python refuses to convert thousands of them."""
+
 _FEWEST_EVEN: Final = 4
 """Least number of evenly spaced numbers of a header: a sample may be 1, 2, 3 by chance."""
 
 
 def is_number(field: str) -> bool:
-    """Whether Python reads a field as a number."""
+    """Whether Python reads a field as a number; 1_0, which it takes for 10, is none in a file."""
     try:
         float(field)
     except ValueError:
         return False
-    return True
+    return "_" not in field
 
 
 def is_missing(field: str) -> bool:
@@ -162,7 +165,7 @@ def _counts(row: Sequence[str], columns: Sequence[int]) -> bool:
     """Whether a row holds 0, 1, 2, ... or whole numbers at equal steps in some columns."""
     # pandas writes an empty name for the index.
     fields = [row[c] for c in columns if c < len(row) and row[c] != ""]
-    if not all(field.strip().isdecimal() for field in fields):
+    if not all(f.strip().isdecimal() and len(f) <= _LONGEST_COUNT for f in fields):
         return False
     numbers = [int(field) for field in fields]
     steps = {b - a for a, b in pairwise(numbers)}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dhsk.errors import InputError
 from dhsk.samples.dialect import is_number
-from dhsk.samples.paths import JSONL, TABLES, TEXT_FILES, Origin
+from dhsk.samples.paths import JSONL, TABLES, TEXT_FILES, Origin, what_it_is
 from dhsk.samples.table import listed_names, read_columns, read_records, shown
 
 LABEL_FIELD: Final = "label"
@@ -266,18 +266,20 @@ def open_text_folder(origin: Origin) -> TextFolder:
     assert isinstance(origin.path, Path)
     folder = origin.path
     with origin.reading():
-        found = (path.relative_to(folder) for path in folder.rglob("*") if _is_text_file(path))
+        named = [path for path in folder.rglob("*") if path.name.lower().endswith(TEXT_FILES)]
+        found = (path.relative_to(folder) for path in named if not path.is_dir())
         names = [path.as_posix() for path in found if not any(p[0] == "." for p in path.parts)]
     if not names:
         raise InputError(
             f"{folder} is a folder, but a file or a zarr folder is needed, or a folder of .txt "
             "files, and it has none"
         )
+    odd = next((folder / name for name in names if not (folder / name).is_file()), None)
+    if odd is not None:
+        raise InputError(
+            f"{_readable(str(odd))} {what_it_is(odd)}, but each text is a file: move it away"
+        )
     return TextFolder(str(folder), folder, tuple(sorted(names)))
-
-
-def _is_text_file(path: Path) -> bool:
-    return path.name.lower().endswith(TEXT_FILES) and path.is_file()
 
 
 def folder_labels(origin: Origin) -> NDArray[np.str_]:

@@ -275,4 +275,8 @@ def _all_numbers(labels: list[str]) -> bool:
 def _numbers_or_text(labels: list[str]) -> NDArray[Any]:
     """Return labels as float64 where all are numbers, else as text without outer blanks."""
     stripped = [label.strip() for label in labels]
-    return np.array(stripped, dtype=np.float64 if stripped and _all_numbers(stripped) else np.str_)
+    if not stripped or not _all_numbers(stripped):
+        return np.array(stripped, dtype=np.str_)
+    numbers = np.array(stripped, dtype=np.float64)
+    # Neighbours of 16 digits and more are one float64, and would be one class.
+    return np.array(stripped, dtype=np.str_) if np.abs(numbers).max() >= 2.0**53 else numbers

@@ -206,7 +206,19 @@ def _split(source: str) -> tuple[Place, str | None, str | None]:
         return whole, None, None
     if whole.is_dir():
         raise InputError(f"{source} is a folder, but a file or a zarr folder is needed")
+    if isinstance(whole, Path) and whole.exists():
+        raise InputError(
+            f"{source} {what_it_is(whole)}, but samples are read several times: write them to a "
+            "file, with the extension of its format"
+        )
     raise InputError(f"there is no file {source}{_near(whole)}")
+
+
+def what_it_is(path: Path) -> str:
+    """Words for what is neither a file nor a folder."""
+    if path.is_symlink() and not path.exists():
+        return "is a link to a file that does not exist"
+    return "is a pipe" if path.is_fifo() else "is a device or a socket"
 
 
 def _near(path: Place) -> str:

@@ -50,6 +50,7 @@ class TableColumns:
     def position(self, name: str, path: Place) -> int:
         """Return the position of a column, or raise `InputError` with the columns of the file."""
         if name in self.names:
+            refuse_twice(path, self.names, name)
             return self.names.index(name)
         listed = listed_names(self.names)
         none = "" if self.has_header else "no header and "
@@ -97,7 +98,10 @@ class TableSamples(Samples):
         for row, record in enumerate(read_records(self.origin, skip=int(self.has_header))):
             self._check_width(record, row)
             try:
-                yield [float(record[column]) for column in self.kept]
+                if "_" not in "".join(record):
+                    yield [float(record[column]) for column in self.kept]
+                    continue
+                yield [_number(record[column]) for column in self.kept]
             except ValueError:
                 self._refuse_text(record, row)
 
@@ -159,6 +163,12 @@ class TableSamples(Samples):
         )
 
 
+def refuse_twice(path: Place, names: Sequence[str], name: str) -> None:
+    """Refuse a name that several columns have: which of them is meant is unknown."""
+    if (count := names.count(name)) > 1:
+        raise InputError(f"{path} has {count} columns called {shown(name)}: rename all but one")
+
+
 def shown(text: str) -> str:
     """Quote a name or value from a file, shortened if it is long."""
     return repr(text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}...")
@@ -190,7 +200,7 @@ def open_table(
     named = None if id_column is None else columns.position(id_column, origin.path)
     left_out = {*drop_columns, id_column}
     kept = tuple(i for i, name in enumerate(columns.names) if name not in left_out)
-    _refuse_pandas_index(source, columns, kept)
+    _refuse_index(origin, columns, kept)
     unsized = TableSamples(source, (0, len(kept)), origin, columns, kept)
     n_samples, numbering = 0, Numbering()
     for n_samples, sample in enumerate(unsized.samples(), 1):  # noqa: B007
@@ -203,6 +213,12 @@ def open_table(
     )
     _warn(made, numbering, header)
     return made
+
+
+def _number(field: str) -> float:
+    if not is_number(field):
+        raise ValueError
+    return float(field)
 
 
 def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> None:
@@ -237,7 +253,7 @@ def read_columns(origin: Origin, header: bool | None = None) -> TableColumns:
     first = rows[0]
     if not (is_header(rows) if header is None else header):
         return TableColumns(tuple(map(str, range(len(first)))), has_header=False)
-    names = tuple(name.strip() or f"Unnamed: {column}" for column, name in enumerate(first))
+    names = tuple(name.strip() or _nameless(column) for column, name in enumerate(first))
     return TableColumns(names, has_header=True)
 
 
@@ -253,11 +269,22 @@ def usual_id_column(source: str, known: Collection[str], header: bool | None = N
     return next((n for n in names if n.lower() == "id" and n not in known), None)
 
 
-def _refuse_pandas_index(source: str, columns: TableColumns, kept: tuple[int, ...]) -> None:
-    nameless = next((columns.names[i] for i in kept if columns.names[i] == f"Unnamed: {i}"), None)
-    if nameless is not None:
+def _refuse_index(origin: Origin, columns: TableColumns, kept: tuple[int, ...]) -> None:
+    """Refuse as a feature what pandas and R write first, without a name: the rows' numbers.
+
+    A nameless column elsewhere is a feature, such as the taxon that no lineage names.
+    """
+    if 0 not in kept or columns.names[0] != _nameless(0):
+        return
+    values = [row[0] for row in islice(read_records(origin, skip=1), LOOKED_AT)]
+    if len(set(values)) == len(values) and all(value.strip().isdecimal() for value in values):
         raise InputError(
-            f"{source}: column {nameless.removeprefix('Unnamed: ')} (counted from 0) has no name, "
-            "like the index that pandas writes: leave it out with --drop-column "
-            f"'{nameless}', or give it a name"
+            f"{origin}: column 0 (counted from 0) has no name and another whole number in each row,"
+            f" like the index that pandas writes: name the samples by it with --id-column "
+            f"'{_nameless(0)}', or give it a name if it is a feature"
         )
+
+
+def _nameless(column: int) -> str:
+    """Name of a column without one, as in pandas."""
+    return f"Unnamed: {column}"

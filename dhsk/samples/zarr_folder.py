@@ -78,6 +78,13 @@ def _opened(origin: Origin) -> Iterator[Any]:
     with origin.reading():
         try:
             yield zarr.open(_store_of(origin.path), mode="r")
+        except ValueError as error:
+            if "data type" in str(error):  # zarr says all that it was given
+                raise InputError(
+                    f"{origin.path} has an array of a type that zarr {zarr.__version__} does not "
+                    "know: write it again with numbers, or strings"
+                ) from error
+            raise
         except (AttributeError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"its metadata are damaged: {error}") from error
 

@@ -1,6 +1,7 @@
 """Linear, polynomial and cosine kernels against scikit-learn's, and rows that overflow."""
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -130,3 +131,11 @@ def test_cosines_of_extreme_rows_are_theirs_scaled(value: float) -> None:
         np.testing.assert_allclose(
             np.asarray(found), np.asarray(expected), rtol=0, atol=8 * eps + 8 * lost
         )
+
+
+def test_powers_that_overflow_say_nothing_themselves() -> None:
+    """Samples whose powers overflow are refused by name; numpy's warning would come before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = dhsk.PolynomialKernel(10**6, 1.0).of_product(np.full((1, 1), 9.0), *np.ones((2, 1)))
+    assert np.isinf(found).all()

@@ -157,6 +157,10 @@ def test_what_is_wrong_is_said(file: Path, frame: pd.DataFrame) -> None:
     write(file, pa.table({"v": [[1.0, 2.0]] * 12 + [[1.0]]}))
     with pytest.raises(InputError, match=r"row 12 .* has 1 numbers, but the first row has 2"):
         list(dhsk.open_samples(f"{source}:v").blocks(8))
+    write(file, pa.table([[1.0], [2.0], [0]], names=["a", "a", "y"]))
+    with pytest.raises(InputError, match="2 columns called 'a': rename all but one"):
+        dhsk.open_samples(source, drop_columns=["y"])
+    assert dhsk.read_labels(f"{source}:y", 1, min_classes=1).tolist() == [0]
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(InputError, match="cannot be read, is it complete"):
         dhsk.open_samples(source)

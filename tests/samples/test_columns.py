@@ -92,6 +92,27 @@ def test_unusable_columns_are_refused(source: Path, column: str, message: str) -
     assert "obs/name," not in str(caught.value)  # the index is no column
 
 
+def test_a_table_of_records_is_of_an_old_anndata(tmp_path: Path) -> None:
+    """The types of all its fields are not listed; the way out is."""
+    records = np.array([(1, 2.0), (2, 2.0)], dtype=[("kind", "i4"), ("size", "f8")])
+    with h5py.File(tmp_path / "x.h5ad", "w") as file:
+        file["X"], file["obs"] = np.ones((2, 3)), records
+    for source in ("x.h5ad", "x.h5ad:obs", "x.h5ad:obs/kind"):
+        with pytest.raises(InputError, match=r"old version of AnnData, whose obs is one array: w"):
+            read_labels(tmp_path / source, 2)
+
+
+def test_an_array_that_zarr_does_not_know_is_said_in_words(tmp_path: Path) -> None:
+    """Its type, which may be of hundreds of fields, is not."""
+    group = zarr.create_group(tmp_path / "x.zarr")
+    group.create_array("y", data=np.array([0, 1]))
+    path = tmp_path / "x.zarr" / "y" / "zarr.json"
+    path.write_text(path.read_text().replace('"int64"', '"quaternion"'))
+    with pytest.raises(InputError, match="an array of a type that zarr .* does not know") as found:
+        read_labels(f"{tmp_path / 'x.zarr'}:y", 2)
+    assert "quaternion" not in str(found.value)
+
+
 def test_a_zarr_vector_holds_labels(tmp_path: Path) -> None:
     """Without AnnData: the array in a folder, or the usual name in a group."""
     group = zarr.create_group(tmp_path / "g.zarr")

@@ -145,6 +145,12 @@ def test_missing_and_pickled_label_files_are_refused(tmp_path):
             read_labels(tmp_path / name, 3)
 
 
+def test_neighbours_beyond_float64_stay_apart(tmp_path):
+    """9007199254740992 and ...993 are two classes, although float64 has one number for both."""
+    (tmp_path / "y.txt").write_text("9007199254740993\n9007199254740992\n")
+    assert len(set(read_labels(tmp_path / "y.txt", 2).tolist())) == 2
+
+
 def test_underscored_labels_stay_apart(tmp_path):
     """1_0 and 10 are two classes, although Python reads both as ten."""
     (tmp_path / "y.txt").write_text("1_0\n10\n")

@@ -141,7 +141,12 @@ SENTENCES = {
     "short": (HEAD + "2 2 3\n1 1 5\n", "has 1 entries and its header announces 3: is it complete"),
     "long": (HEAD + "2 2 1\n1 1 5\n2 2 5\n", "has 2 entries and its header announces 1"),
     "outside": (HEAD + "2 2 2\n1 1 5\n3 1 5\n", r"is it complete\? \(line 4: Row index out of"),
-    "no number": (HEAD + "2 2 1\n1 1 x\n", r"cannot be read, is it complete\? \(line 3"),
+    "no number": (HEAD + "2 2 1\n1 1 x\n", r"line 3 is '1 1 x', but an entry is 'row column"),
+    "four numbers": (HEAD + "2 2 2\n1 1 5\n2 2 5 7\n", r"line 4 is '2 2 5 7', but an entry is"),
+    "a fraction": (HEAD + "2 2 1\n1 1 2.5\n", r"line 3 is '1 1 2.5', but .* of a whole number"),
+    "not a number": (HEAD.replace("integer", "real") + "2 2 1\n1 1 1_0\n", r"line 3 is '1 1 1_0'"),
+    "unknown": (HEAD.replace("integer", "quaternion"), "matrix of quaternion numbers"),
+    "vast": (HEAD + "99999999999 2 1\n1 1 5\n", "neither may be above 2,147,483,647"),
     "empty": (HEAD + "0 2 0\n", "is empty: it has 0 samples"),
 }
 

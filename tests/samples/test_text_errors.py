@@ -1,8 +1,10 @@
+import os
+
 import numpy as np
 import pytest
 
 from dhsk.errors import InputError
-from dhsk.samples import open_samples, scan
+from dhsk.samples import open_samples, read_labels, scan
 
 BAD_CSV = {
     "text column": (
@@ -17,12 +19,15 @@ BAD_CSV = {
     "short row": ("1,2\n1\n", "row 1 .* has 1 fields, but the first row has 2"),
     "pandas header, index": (
         ",0,1,2\n0,5,6,7\n",
-        "column 0 .* has no name.*--drop-column 'Unnamed: 0'",
+        "column 0 .* has no name.*--id-column 'Unnamed: 0'",
     ),
     "decimal comma": ("a;b\n1,5;2\n2;3\n", r"row 0 .* holds '1,5' in column 'a', a decimal comma"),
     "decimal commas and text": ("x;1,5\ny;2,5\n", "column '0' is not numeric, row 0 .* 'x'"),
     "decimal commas alone": ("1,5;2,5\n2,5;3,5\n", r"holds '1,5' in column '0', a decimal comma"),
-    "pandas index": (",a,b\n0,5,6\n1,7,8\n", "column 0 .* has no name.*--drop-column 'Unnamed: 0'"),
+    "pandas index": (",a,b\n0,5,6\n1,7,8\n", "column 0 .* has no name.*--id-column 'Unnamed: 0'"),
+    "a name twice, one of them text": ("a,b,b\n1,2,x\n", "column 'b' is not numeric"),
+    "digits beyond Python's limit": (f"{'9' * 5000},1,2,3,4\nx,1,2,3,4\n", "is not numeric"),
+    "underscores": ("a,b\n1,2\n3,1_0\n", "column 'b' is not numeric, row 1 .* holds '1_0'"),
     "only a header": ("a,b\n", "0 samples of 2 features"),
     "empty": ("\n", "it has no rows"),
     "other encoding": ("Säure,b\n1,2\n".encode("latin-1"), r"not UTF-8 text \(byte 0xe4\).*iconv"),
@@ -48,11 +53,55 @@ def test_unknown_columns_are_listed(tmp_path):
         open_samples(tmp_path / "x.csv", drop_columns=["a", "b"])
 
 
-def test_a_nameless_index_can_be_dropped(tmp_path):
+def test_a_nameless_index_names_the_samples(tmp_path):
     """The way out that the message about the pandas index names works."""
     (tmp_path / "x.csv").write_text(",a,b\n0,5,6\n1,7,8\n")
-    (block,) = open_samples(tmp_path / "x.csv", drop_columns=["Unnamed: 0"]).blocks(9)
+    samples = open_samples(tmp_path / "x.csv", id_column="Unnamed: 0")
+    (block,) = samples.blocks(9)
     np.testing.assert_array_equal(block, [[5, 6], [7, 8]])
+    assert list(samples.ids(9)) == [["0", "1"]]
+
+
+@pytest.mark.parametrize(
+    "text", ["a,,b\n5,0,6\n7,1,8\n", ",a,b\n5,0,6\n5,1,8\n", ",a,b\n0.5,0,6\n1.5,1,8\n"]
+)
+def test_a_column_without_a_name_is_a_feature(text, tmp_path):
+    """A taxon that no lineage names is counted like all others, wherever it stands."""
+    (tmp_path / "x.csv").write_text(text)
+    samples = open_samples(tmp_path / "x.csv")
+    assert samples.shape == (2, 3)
+    assert sum(name.startswith("Unnamed: ") for name in samples.feature_names) == 1
+
+
+def test_digits_beyond_the_limit_of_python_are_a_number(tmp_path):
+    """A whole number of 5,000 digits is neither a header nor an error of Python."""
+    (tmp_path / "x.csv").write_text(f"{'9' * 5000},1,2,3\n1,2,3,4\n")
+    (block,) = open_samples(tmp_path / "x.csv", header=None).blocks(9)
+    assert block.shape == (2, 4)
+    assert np.isinf(block[0, 0])  # which the scan refuses by name
+
+
+def test_a_name_of_two_columns_does_not_tell_which(tmp_path):
+    """Labels, ids and columns to drop are not taken from the first of several columns."""
+    (tmp_path / "x.csv").write_text("a,b,b\n1,2,0\n1,2,1\n")
+    with pytest.raises(InputError, match="2 columns called 'b': rename all but one"):
+        open_samples(tmp_path / "x.csv", drop_columns=["b"])
+    with pytest.raises(InputError, match="2 columns called 'b'"):
+        read_labels(f"{tmp_path / 'x.csv'}:b", 2)
+
+
+def test_what_is_no_file_is_no_text(tmp_path):
+    """A pipe and a dangling link in a folder of texts are named, and not left out untold."""
+    (tmp_path / "a.txt").write_text("a red rose")
+    os.mkfifo(tmp_path / "b.txt")
+    with pytest.raises(InputError, match=r"b\.txt is a pipe, but each text is a file"):
+        open_samples(tmp_path)
+    with pytest.raises(InputError, match=r"b\.txt is a pipe, but samples are read several"):
+        open_samples(tmp_path / "b.txt")
+    (tmp_path / "b.txt").unlink()
+    (tmp_path / "b.txt").symlink_to("nowhere")
+    with pytest.raises(InputError, match="is a link to a file that does not exist"):
+        open_samples(tmp_path)
 
 
 BAD_SVM = {
