@@ -139,7 +139,7 @@ def _read_head(source: str, handle: Stream) -> _Head:
     rows, columns, entries = map(int, numbers)
     if max(rows, columns) > _MOST:
         raise InputError(
-            f"{source} is {rows:,} x {columns:,}, and neither may be above {_MOST:,}: is it damaged?"
+            f"{source} is {rows:,} x {columns:,}, and none may be above {_MOST:,}: is it damaged?"
         )
     return _Head((rows, columns), entries, kind, lines)
 
@@ -193,7 +193,7 @@ def _parsed(source: str, text: bytes, head: _Head, before: int, by_columns: bool
 
 
 def _check_lines(source: str, text: bytes, head: _Head, before: int) -> None:
-    """Refuse a line that is no entry: scipy takes 3.5 for an integer 3, and ignores what follows."""
+    """Refuse a line that is no entry: scipy takes an integer 3.5 for 3, and ignores the rest."""
     entry, words = _ENTRIES[head.kind]
     # Possessive, so that a match neither backtracks nor takes memory: half of the time of scipy.
     end = re.compile(rb"(?:" + entry + rb"(?:\n|\Z))*+").match(text)

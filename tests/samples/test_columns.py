@@ -108,7 +108,7 @@ def test_an_array_that_zarr_does_not_know_is_said_in_words(tmp_path: Path) -> No
     group.create_array("y", data=np.array([0, 1]))
     path = tmp_path / "x.zarr" / "y" / "zarr.json"
     path.write_text(path.read_text().replace('"int64"', '"quaternion"'))
-    with pytest.raises(InputError, match="an array of a type that zarr .* does not know") as found:
+    with pytest.raises(InputError, match=r"an array of a type that zarr .* does not know") as found:
         read_labels(f"{tmp_path / 'x.zarr'}:y", 2)
     assert "quaternion" not in str(found.value)
 

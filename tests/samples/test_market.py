@@ -146,7 +146,7 @@ SENTENCES = {
     "a fraction": (HEAD + "2 2 1\n1 1 2.5\n", r"line 3 is '1 1 2.5', but .* of a whole number"),
     "not a number": (HEAD.replace("integer", "real") + "2 2 1\n1 1 1_0\n", r"line 3 is '1 1 1_0'"),
     "unknown": (HEAD.replace("integer", "quaternion"), "matrix of quaternion numbers"),
-    "vast": (HEAD + "99999999999 2 1\n1 1 5\n", "neither may be above 2,147,483,647"),
+    "vast": (HEAD + "99999999999 2 1\n1 1 5\n", "none may be above 2,147,483,647"),
     "empty": (HEAD + "0 2 0\n", "is empty: it has 0 samples"),
 }
 
