@@ -165,6 +165,7 @@ def _predicted(
     from dhsk.models.predict import Predictor
 
     model, row_map = table.model, table.model.row_map
+    samples = row_map.to_predict(samples)
     yield from Predictor(row_map, model.rows, table.of_rows, model.width).blocks(samples, options)
     row_map.warn(samples)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class FitOptions:
     """Objective and tolerance; None for a default that depends on the classifier."""
 
-    C: float
+    C: float | None
     class_weight: Literal["balanced"] | None
     tol: float | None
     probability: bool
@@ -56,8 +56,8 @@ fit_options = gathered(
         "--C",
         "C",
         type=float,
-        default=1.0,
-        help="Price of samples on the wrong side, as C of scikit-learn's SVC.",
+        help="Price of samples on the wrong side, as C of scikit-learn's SVC. [default: 3 over the "
+        "variance of the samples in feature space]",
     ),
     click.option("--class-weight", type=click.Choice(["balanced"]), help="Weigh classes alike."),
     click.option(
@@ -116,8 +116,9 @@ def train(
     _check_rank(low_rank, fit)
     opened = open_samples_of(samples, table, labels)
     y = read_labels(label_source(labels, samples), opened.shape[0], header=table.header)
+    chosen = kernel.kernel if kernel.is_auto else kernel.make(opened.shape[1])
     estimator = _estimator(low_rank, fit).set_params(
-        kernel=kernel.make(opened.shape[1]), memory=cluster.memory, **asdict(mapping)
+        kernel=chosen, memory=cluster.memory, **asdict(mapping)
     )
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
     with TreeMemory() as tree, connected_if_asked(cluster, needed=fit.store is not None) as client:
@@ -127,6 +128,10 @@ def train(
         Checkpoint(journal, prefix).remove()
     remove_scratch(journal)
     _print_model(estimator.model_, perf_counter() - begin)
+    found = [f"time scale {estimator.time_scale_:g}"] if kernel.is_auto else []
+    found += [f"C = {estimator.C_:g}"] if fit.C is None else []
+    if found:
+        say(f"by the spread of the samples: {', '.join(found)}; `dhsk cv` compares others")
     planned = estimator.model_.notes.get("planned_bytes")
     if planned is not None:
         peak = max(tree.peak, peak_resident(os.getpid()))  # between two looks too
@@ -150,8 +155,9 @@ def _estimator(low_rank: RankOptions, fit: FitOptions) -> "HeatSVC | NystromSVC"
     """Estimator of the options; options that were not given keep its defaults."""
     from dhsk.estimators import HeatSVC, NystromSVC
 
-    own: dict[str, Any] = {"C": fit.C, "class_weight": fit.class_weight, "random_state": fit.seed}
-    own |= {name: getattr(fit, name) for name in ("tol", "dtype") if getattr(fit, name) is not None}
+    own: dict[str, Any] = {"class_weight": fit.class_weight, "random_state": fit.seed}
+    usual = ("C", "tol", "dtype")
+    own |= {name: getattr(fit, name) for name in usual if getattr(fit, name) is not None}
     if low_rank.rank is None:
         return HeatSVC(probability=fit.probability, store=fit.store, **own)
     return NystromSVC(low_rank.rank, **own, **low_rank.given)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, Self
 
@@ -10,10 +11,11 @@ from distributed import Client
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.arrays import SUPPORT, Floats, Rows, blocks
 from dhsk.errors import InputError
+from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto, time_scale_of
 from dhsk.estimators.saving import SavedEstimator
 from dhsk.execution.limits import own_room
 from dhsk.execution.options import RunOptions
@@ -42,6 +44,9 @@ _HEADINGS: Final = {
 }
 """Beginnings of messages that scikit-learn's checks expect, by words of dhsk's messages."""
 
+_OF_A_TIME: Final = (None, "heat", "parametrix")
+"""Kernels by name that `time_scale` is for."""
+
 
 class HeatEstimator(SavedEstimator):
     """Base of the estimators; a fit sets `kernel_` and `_fitted_map`."""
@@ -52,7 +57,7 @@ class HeatEstimator(SavedEstimator):
 
     def __init__(
         self,
-        time_scale: float,
+        time_scale: float | Auto,
         sphere_map: MapName | None,
         zero_rows: ZeroRule,
         kernel: Kernel | str | None,
@@ -83,11 +88,6 @@ class HeatEstimator(SavedEstimator):
             return named_family(self.kernel) if known else HeatKernel
         return self.kernel
 
-    @property
-    def _first_time_scale(self) -> float:
-        """Time scale of the kernel that a fit begins with."""
-        return self.time_scale
-
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the client, as a connection cannot be pickled."""
         return {name: value for name, value in super().__getstate__().items() if name != "client"}
@@ -105,7 +105,7 @@ class HeatEstimator(SavedEstimator):
             positive_parameter(name, getattr(self, name))
         if not isinstance(self.kernel, Kernel):
             named_family(HeatKernel.name if self.kernel is None else self.kernel)
-            positive_parameter("time_scale", self._first_time_scale)
+            check_auto("time_scale", self.time_scale)
         self._check_map()
         parse_zero_rule(self.zero_rows)
         _check_dtype(self.dtype, self._dtypes)
@@ -130,18 +130,22 @@ class HeatEstimator(SavedEstimator):
         """Open validated samples, with their feature names."""
         return from_memory(X, feature_names=self._names)
 
-    def _row_map(self, samples: Samples) -> RowMap:
+    def _row_map(self, few: SamplePairs) -> RowMap:
         """Row map, after a check that kernel, map and samples are compatible."""
-        dim = samples.shape[1]
-        if self.kernel in (None, "heat", "parametrix") and dim < 2:
+        samples, dim = few.samples, few.samples.shape[1]
+        if self.kernel in _OF_A_TIME and dim < 2:
             raise InputError(
                 "n_features=1, but the heat kernel on a sphere needs at least 2 features: "
                 "with one, every sample maps to the same point or its opposite"
             )
-        kernel = parse_kernel(self.kernel or HeatKernel.name, dim, self._first_time_scale)
+        first: Any = 1.0 if is_auto(self.time_scale) else self.time_scale
+        kernel = parse_kernel(self.kernel or HeatKernel.name, dim, first)
         dtype = self._product_dtype(kernel, samples.shape[0])
         chosen = check_kernels([kernel], [samples], fixed_map(self.sphere_map), dtype)
-        return RowMap(kernel, chosen, dtype, ZeroRows(self.zero_rows))
+        row_map = RowMap(kernel, chosen, dtype, ZeroRows(self.zero_rows))
+        if is_auto(self.time_scale) and self.kernel in _OF_A_TIME:
+            return replace(row_map, kernel=few.kernel_at_spread(row_map))
+        return row_map
 
     def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
         """Type of mapped rows, inner products and kernel values of a fit."""
@@ -152,12 +156,18 @@ class HeatEstimator(SavedEstimator):
         self._fitted_map = row_map.anew()
         self.kernel_ = row_map.kernel
 
-    def _map_to_fit(self, X: Any) -> Rows:
+    @property
+    def time_scale_(self) -> float | None:
+        """Time of the kernel in units of log(dim)/dim; None for kernels without one."""
+        check_is_fitted(self)
+        return time_scale_of(self.kernel_, self.n_features_in_)
+
+    def _map_to_fit(self, X: Any, weights: Floats | None = None) -> Rows:
         """Map the samples of a fit, in memory."""
         samples = self._samples(X)
-        row_map = self._row_map(samples)
-        self._keep_map(row_map)
         with in_scikit_words(self):
+            row_map = self._row_map(SamplePairs(samples, weights))
+            self._keep_map(row_map)
             room = own_room(self._bytes())
             rows = row_map.all_of(samples, room, passes_of_call().report)
         row_map.warn(samples)
@@ -168,7 +178,8 @@ class HeatEstimator(SavedEstimator):
     ) -> NDArray[Any]:
         """Results of a function of samples, see `Predictor`, of row_bytes each."""
         X = self._validated(X, reset=False)
-        samples, row_map = open_samples(X), self._fitted_map.anew()
+        row_map = self._fitted_map.anew()
+        samples = row_map.to_predict(open_samples(X))
         options = RunOptions(self._bytes(), self.client, report=passes_of_call().report)
         with in_scikit_words(self):
             predictor = Predictor(row_map, fitted, function, width)

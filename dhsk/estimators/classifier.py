@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
 from dhsk.errors import InputError, InputWarning
+from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
 from dhsk.execution.options import RunOptions
@@ -42,7 +43,7 @@ Model = TypeVar("Model", SvcModel, LowRankModel)
 class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: ignore[misc]  # see its base
     """Base of classifiers; a fit sets `model_`."""
 
-    C: float
+    C: float | Auto
     tol: float
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     _kept: ClassVar[tuple[str, ...]]
@@ -181,9 +182,9 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         journal: str | Place | None = None,
     ) -> Self:
         """Fit to opened samples, with checked parameters and weights."""
-        C, tol = float(self.C), float(self.tol)
-        weight = self.class_weight
-        problem = make_problem(y, sample_weights, weight, C=C, tol=tol, **self._sigmoid_folds)
+        C: Any = 1.0 if is_auto(self.C) else self.C
+        settings = {"C": float(C), "tol": float(self.tol), **self._sigmoid_folds}
+        problem = make_problem(y, sample_weights, self.class_weight, **settings)
         kept = None if journal is None else parse_place("journal", journal)
         options = RunOptions(
             self._bytes(), self.client, journal=kept, scratch=scratch_in(kept), report=report
@@ -192,7 +193,10 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         if self.sphere_map == TFIDF:
             (weights,) = inverse_frequencies(samples, (sample_weights > 0)[:, None])
             samples = WeightedSamples(samples, weights)
-        row_map = self._row_map(samples)
+        few = SamplePairs(samples, sample_weights)
+        row_map = self._row_map(few)
+        if is_auto(self.C):
+            problem = replace(problem, C=few.C(row_map))
         model = self._train(problem, samples, row_map, options)
         row_map.warn(samples)
         notes = {**model.notes, **self._notes()}
@@ -262,7 +266,8 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         return self.model_
 
     def _check(self, *positive: str) -> None:
-        super()._check("C", "tol", *positive)
+        check_auto("C", self.C)
+        super()._check("tol", *positive)
 
     def _check_map(self) -> None:
         if self.sphere_map is not None:
@@ -284,7 +289,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         """Set all fitted attributes."""
         self.model_ = model
         self._keep_map(model.row_map)
-        self.classes_ = model.classes
+        self.classes_, self.C_ = model.classes, float(model.certificates.C)
         self._take(model)
 
     def _notes(self) -> dict[str, Any]:

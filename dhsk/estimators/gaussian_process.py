@@ -3,7 +3,7 @@
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from distributed import Client
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import InputError
+from dhsk.estimators.automatic import Auto, check_auto, is_auto
 from dhsk.estimators.evidence import (
     Evidence,
     EvidenceSettings,
@@ -27,11 +28,9 @@ from dhsk.estimators.regression import KernelRegression, Rank
 from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.limits import own_room
 from dhsk.kernels import HeatKernel, Kernel
-from dhsk.kernels.base import positive_parameter, whole_parameter
+from dhsk.kernels.base import whole_parameter
 from dhsk.objects.places import Place, parse_place
 from dhsk.samples import SphereMap, ZeroRule
-
-Auto = Literal["auto"]
 
 PREFIX: Final = "gaussian-process-"
 """Begins the names of checkpoint files of a fit."""
@@ -58,7 +57,8 @@ class HeatGaussianProcessRegressor(
     Parameters
     ----------
     time_scale
-        Diffusion time in units of log(dim)/dim; "auto" fits it. Not used if `kernel` is given.
+        Diffusion time in units of log(dim)/dim; "auto" fits it, from the one at which the mean of
+        1 - K over pairs of samples is 0.6. Not used if `kernel` is given.
     noise
         Variance of the noise, above 0, which is added to the diagonal of K; "auto" fits it.
     sphere_map, zero_rows
@@ -94,7 +94,7 @@ class HeatGaussianProcessRegressor(
     kernel_
         The kernel.
     time_scale_
-        Its time scale; None for other kernels than heat.
+        Its time in units of log(dim)/dim; None for kernels without a time.
     noise_
         Variance of the noise.
     dual_coef_
@@ -133,7 +133,7 @@ class HeatGaussianProcessRegressor(
     >>> import dhsk
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = dhsk.HeatGaussianProcessRegressor("auto", "auto", normalize_y=True)
+    >>> model = dhsk.HeatGaussianProcessRegressor(normalize_y=True)
     >>> model = model.fit(X[:200], y[:200])
     >>> 0.1 < model.time_scale_ < 1
     True
@@ -144,7 +144,7 @@ class HeatGaussianProcessRegressor(
 
     store = None
     _learnt = (
-        "noise_", "time_scale_", "dual_coef_", "log_marginal_likelihood_value_",
+        "noise_", "dual_coef_", "log_marginal_likelihood_value_",
         "log_marginal_likelihood_error_", "gradient_", "gradient_error_", "solver_", "residual_",
         "n_iter_", "n_passes_", "rank_", "converged_", "_rows", "_mean", "_scale", "_cholesky",
         "_landmarks", "_in_memory",
@@ -152,8 +152,8 @@ class HeatGaussianProcessRegressor(
 
     def __init__(
         self,
-        time_scale: float | Auto = 1.0,
-        noise: float | Auto = 0.1,
+        time_scale: float | Auto = "auto",
+        noise: float | Auto = "auto",
         sphere_map: SphereMap | None = None,
         *,
         zero_rows: ZeroRule = "center",
@@ -170,8 +170,7 @@ class HeatGaussianProcessRegressor(
         journal: str | Place | None = None,
         random_state: Any = 0,
     ) -> None:
-        shared = sphere_map, zero_rows, kernel, dtype, memory
-        super().__init__(time_scale, *shared)  # type: ignore[arg-type]  # "auto" is this one's alone
+        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
         self.noise = noise
         self.normalize_y = normalize_y
         self.solver = solver
@@ -257,8 +256,8 @@ class HeatGaussianProcessRegressor(
         if not return_std:
             return means.reshape(shape)
         X = self._validated(X, reset=False)
-        samples, row_map = self._samples(X), self._fitted_map.anew()
-        rows = row_map.all_of(samples, own_room(self._bytes()))
+        row_map = self._fitted_map.anew()
+        rows = row_map.all_of(row_map.to_predict(self._samples(X)), own_room(self._bytes()))
         with self._current():
             deviation = np.sqrt(self._posterior.variances(rows))
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
@@ -305,7 +304,7 @@ class HeatGaussianProcessRegressor(
         noise: Any = self.noise
         settings = EvidenceSettings(
             fits_time=self._fits_time,
-            fits_noise=isinstance(noise, str),
+            fits_noise=is_auto(noise),
             tol=float(self.tol),
             max_passes=self.max_iter,
             n_probes=self.n_probes,
@@ -325,22 +324,12 @@ class HeatGaussianProcessRegressor(
         parse_solver(self.solver)
         whole_parameter("max_iter", self.max_iter, 2)
         whole_parameter("n_probes", self.n_probes, 2)
-        if isinstance(self.noise, str) and self.noise != "auto":
-            raise InputError(f'noise must be "auto" or a number, but it is {self.noise!r}')
-        if not isinstance(self.noise, str):
-            positive_parameter("noise", self.noise)
-        if self._fits_time and self.kernel not in (None, HeatKernel.name):
-            raise InputError('time_scale="auto" is for the heat kernel: leave out kernel')
+        check_auto("noise", self.noise)
 
     @property
     def _fits_time(self) -> bool:
         """Whether time is fitted."""
-        scale: Any = self.time_scale
-        return isinstance(scale, str) and scale == "auto"
-
-    @property
-    def _first_time_scale(self) -> float:
-        return 1.0 if self._fits_time else self.time_scale
+        return is_auto(self.time_scale) and self.kernel in (None, HeatKernel.name)
 
     def _normalised(self, columns: Floats) -> Floats:
         """Targets less their mean, by their standard deviation, if asked to."""
@@ -354,7 +343,6 @@ class HeatGaussianProcessRegressor(
         """Set all fitted attributes, and warn of what did not converge."""
         found, kernel = evidence.best, evidence.kernel
         self.kernel_, self.noise_ = kernel, evidence.noise
-        self.time_scale_ = kernel.time_scale if isinstance(kernel, HeatKernel) else None
         self._fitted_map = replace(self._fitted_map, kernel=kernel)
         self._matrices, self._in_memory = evidence.matrices, evidence.matrices.in_memory
         self._cholesky, self._landmarks = found.cholesky, evidence.landmarks

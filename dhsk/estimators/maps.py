@@ -11,6 +11,7 @@ from dhsk.arrays import Rows
 from dhsk.estimators.base import in_scikit_words
 from dhsk.estimators.saving import SavedEstimator
 from dhsk.samples import SphereMap, ZeroRows, ZeroRule
+from dhsk.samples.clipped import ClippedSamples
 from dhsk.samples.maps import map_whole
 from dhsk.samples.memory import from_memory, refuse_anndata, refuse_gram
 from dhsk.samples.weighted import inverse_frequencies, weigh
@@ -70,7 +71,12 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
             A row has no image on the sphere; the message names it.
         """
         check_is_fitted(self)
-        rows, zero_rows = self._map(self._checked(X, reset=False))
+        X = self._checked(X, reset=False)
+        if self._name == "hyperspherical":
+            samples = ClippedSamples(from_memory(X))
+            X = next(samples.blocks(X.shape[0]))
+            samples.warn()
+        rows, zero_rows = self._map(X)
         zero_rows.warn("X", rows.shape[0])
         return rows
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dhsk.arrays import Rows
 from dhsk.bars import Show, shown
 from dhsk.errors import InputError
+from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.renamed import RENAMED, parameter
@@ -65,7 +66,8 @@ class NystromFeatures(
         best n_components features, and for 1 with the others. With 1, a third of the kernel values
         are computed.
     time_scale
-        Diffusion time in units of log(dim)/dim.
+        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
+        pairs of samples is 0.6. Not used if `kernel` is given.
     sphere_map, zero_rows
         As for `HeatKernelRidge`.
     landmark_tol
@@ -100,6 +102,8 @@ class NystromFeatures(
         rounding in `dtype` if the kernel is positive semi-definite.
     kernel_
         The kernel.
+    time_scale_
+        Its time in units of log(dim)/dim; None for kernels without a time.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -119,7 +123,7 @@ class NystromFeatures(
     >>> features.fit_transform(X).shape
     (1797, 100)
     >>> round(features.trace_error_, 2)
-    0.01
+    0.09
     """
 
     _learnt = (
@@ -133,7 +137,7 @@ class NystromFeatures(
         selection: str | ArrayLike = "rpcholesky",
         *,
         oversampling: float | None = None,
-        time_scale: float = 1.0,
+        time_scale: float | Auto = "auto",
         sphere_map: SphereMap | None = None,
         zero_rows: ZeroRule = "center",
         landmark_tol: float = 0.0,
@@ -264,7 +268,8 @@ class NystromFeatures(
             The folder has other content, cannot be written, or another process writes to it.
         """
         check_is_fitted(self)
-        samples, place, features = self._opened(X), parse_place("path", path), self._features
+        place, features = parse_place("path", path), self._features
+        samples = features.row_map.to_predict(self._opened(X))
         with in_scikit_words(self), shown(progress) as report:
             room = own_room(self._bytes())
             stored = store_features(samples, features, place, room, report)
@@ -283,7 +288,7 @@ class NystromFeatures(
         return FeatureMap(row_map, self._landmarks, self.normalization_, self._names)
 
     def _transform(self, X: Any, *, warn: bool = True) -> NDArray[Any] | da.Array:
-        """Features of samples; lazy for a Dask array, without a warning of zero samples."""
+        """Features of samples; lazy for a Dask array, without warnings."""
         if isinstance(X, da.Array):
             validate_data(self, X, reset=False, skip_check_array=True)
             return lazy_features(X, self._features)
@@ -291,7 +296,8 @@ class NystromFeatures(
         shape, dtype = (X.shape[0], self.n_components_), np.dtype(self.dtype)
         held = shape[0] * shape[1] * dtype.itemsize
         require_room(held, own_room(self._bytes()), f"features {shape}", "transform fewer samples")
-        samples, features = open_samples(X), self._features
+        features = self._features
+        samples = features.row_map.to_predict(open_samples(X))
         with in_scikit_words(self):
             Z = features.of(samples)
         if warn:
@@ -334,9 +340,9 @@ class NystromFeatures(
             landmark_tol=landmark_tol,
             seed=random_numbers(self.random_state).randint(np.iinfo(np.int32).max),
         )
-        row_map = self._row_map(samples)
-        self._keep_map(row_map)
         with in_scikit_words(self):
+            row_map = self._row_map(SamplePairs(samples))
+            self._keep_map(row_map)
             found = approximate(
                 samples, row_map, how, RunOptions(memory=self._bytes(), report=report)
             )

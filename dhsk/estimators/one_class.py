@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.bars import Show, passes_shown
 from dhsk.errors import BudgetError, InputError
+from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator
 from dhsk.estimators.renamed import former_attribute
 from dhsk.execution.limits import own_room
@@ -23,7 +24,7 @@ from dhsk.kernels.centre import with_all_entries
 from dhsk.models.problem import sample_factors
 from dhsk.models.rescaling import kernel_in, unit_for
 from dhsk.models.sources import RowsSource
-from dhsk.samples import Samples, SphereMap, ZeroRule
+from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.one_class import solve_one_class
 from dhsk.solvers.simd import BLOCK
 from dhsk.solvers.smo import padded
@@ -41,7 +42,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         Upper bound on the share of outliers among the training samples, and lower bound on the
         share of support vectors; above 0 and at most 1.
     time_scale
-        Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
+        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
+        pairs of samples is 0.6. Not used if `kernel` is given.
     sphere_map, zero_rows
         As for `HeatKernelRidge`.
     kernel
@@ -82,6 +84,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         1.
     kernel_
         The kernel.
+    time_scale_
+        Its time in units of log(dim)/dim; None for kernels without a time.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -108,7 +112,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
     def __init__(
         self,
         nu: float = 0.5,
-        time_scale: float = 1.0,
+        time_scale: float | Auto = "auto",
         sphere_map: SphereMap | None = None,
         *,
         zero_rows: ZeroRule = "center",
@@ -159,7 +163,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
         with passes_shown(progress) as told:
-            rows = self._map_to_fit(X)[used]
+            rows = self._map_to_fit(X, weights)[used]
             K = self._matrix(rows)
             found = solve_one_class(K, weights[used], self.nu, self.tol, told.report)
         inside = np.flatnonzero(found.coef)
@@ -189,8 +193,8 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[chosen])
         return RowsSource(rows, kernel_in(self.kernel_, self.unit_)).block(np.arange(n))
 
-    def _row_map(self, samples: Samples) -> RowMap:
-        row_map = super()._row_map(samples)
+    def _row_map(self, few: SamplePairs) -> RowMap:
+        row_map = super()._row_map(few)
         check_semidefinite(row_map.kernel, self.indefinite)
         return row_map
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
+from dhsk.estimators.automatic import Auto
 from dhsk.estimators.regression import KernelRegression, Rank
 from dhsk.estimators.renamed import RENAMED, former_attribute, parameter
 from dhsk.execution.settings import one_blas_thread
@@ -36,7 +37,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
     alpha
         Regularization strength, above 0.
     time_scale
-        Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
+        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
+        pairs of samples is 0.6. Not used if `kernel` is given.
     sphere_map
         Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
         counts), "projective" (division by the length) or "identity". None for the kernel's
@@ -82,6 +84,8 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         Samples of a weight above 0, mapped to the sphere, (N, dim).
     kernel_
         The kernel.
+    time_scale_
+        Its time in units of log(dim)/dim; None for kernels without a time.
     residual_
         Largest relative residual of all targets.
     n_iter_
@@ -107,7 +111,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
     >>> X, y = load_digits(return_X_y=True)
     >>> model = dhsk.HeatKernelRidge(alpha=0.1).fit(X[:1000], y[:1000])
     >>> round(model.score(X[1000:], y[1000:]), 2)
-    0.77
+    0.86
     """
 
     _learnt = ("dual_coef_", "residual_", "n_iter_", "rank_", "converged_", "_rows")
@@ -115,7 +119,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
     def __init__(
         self,
         alpha: float = 1.0,
-        time_scale: float = 1.0,
+        time_scale: float | Auto = "auto",
         sphere_map: SphereMap | None = None,
         *,
         zero_rows: ZeroRule = "center",
@@ -177,7 +181,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         # With one BLAS thread bits do not depend on the number of cores.
         computed = computing(self.client) if self.client else one_blas_thread()
         with passes_shown(progress), computed:
-            self._rows = rows = self._map_to_fit(X)[used]
+            self._rows = rows = self._map_to_fit(X, weights)[used]
             source = self._source(self._samples(X[used]), rows, self.kernel_)
             means = self._means(rows, self.kernel_, source, shift, columns, float(self.tol))
             solution = solve_ridge(

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
+from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
@@ -39,9 +40,11 @@ class HeatSVC(HeatClassifier[SvcModel]):
     Parameters
     ----------
     C
-        Upper bound on the dual coefficients.
+        Upper bound on the dual coefficients; "auto" for 3 over the variance of the samples in
+        feature space, which is half the mean squared distance of two.
     time_scale
-        Diffusion time in units of log(dim)/dim; not used if `kernel` is given.
+        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
+        pairs of samples is 0.6. Not used if `kernel` is given.
     sphere_map
         Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
         counts), "projective" (division by the length) or "identity". None for the kernel's
@@ -98,8 +101,12 @@ class HeatSVC(HeatClassifier[SvcModel]):
     dual_coef_, intercept_
         As in `sklearn.svm.SVC`, (k - 1, n_sv) and (k(k - 1)/2,). Decisions above 0 are for the
         first class of a pair; if there are only two classes, for the second one.
+    C_
+        The C of the fit.
     kernel_
         The kernel.
+    time_scale_
+        Its time in units of log(dim)/dim; None for kernels without a time.
     kkt_violation_
         Largest KKT violation of all pairs of classes.
     duality_gap_
@@ -123,9 +130,11 @@ class HeatSVC(HeatClassifier[SvcModel]):
     >>> import dhsk
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = dhsk.HeatSVC(C=10.0, time_scale=0.5).fit(X[:1000], y[:1000])
+    >>> model = dhsk.HeatSVC().fit(X[:1000], y[:1000])
     >>> round(model.score(X[1000:], y[1000:]), 2)
-    0.96
+    0.97
+    >>> model.time_scale_, model.C_
+    (0.645, 5.0)
     >>> model.converged_, model.kkt_violation_ <= model.tol
     (True, True)
     """
@@ -138,8 +147,8 @@ class HeatSVC(HeatClassifier[SvcModel]):
 
     def __init__(
         self,
-        C: float = 1.0,
-        time_scale: float = 1.0,
+        C: float | Auto = "auto",
+        time_scale: float | Auto = "auto",
         sphere_map: MapName | None = None,
         *,
         zero_rows: ZeroRule = "center",
@@ -202,8 +211,8 @@ class HeatSVC(HeatClassifier[SvcModel]):
         with shown(progress) as report:
             return self._fit(opened, labels, weights, report, journal)
 
-    def _row_map(self, samples: Samples) -> RowMap:
-        row_map = super()._row_map(samples)
+    def _row_map(self, few: SamplePairs) -> RowMap:
+        row_map = super()._row_map(few)
         check_semidefinite(row_map.kernel, self.indefinite)
         return row_map
 

@@ -10,9 +10,10 @@ from scipy.sparse import csr_array, vstack
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.threads import Threads
-from dhsk.kernels import Kernel, require_unit_rows, squared_norms
+from dhsk.kernels import Kernel, SmoothedKernel, require_unit_rows, squared_norms
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.samples import Samples, SphereMap, ZeroRows, apply_map
+from dhsk.samples.clipped import ClippedSamples
 from dhsk.samples.scan import rows_within
 from dhsk.samples.weighted import weigh
 from dhsk.units import format_bytes
@@ -41,9 +42,16 @@ class RowMap:
         """The same map, with a new count of all-zero samples."""
         return replace(self, zero_rows=ZeroRows(self.zero_rows.rule))
 
+    def to_predict(self, samples: Samples) -> Samples:
+        """Samples to predict: those whose fit refused values below 0 have 0 in their place."""
+        counts = self.sphere_map == "hyperspherical" or isinstance(self.kernel, SmoothedKernel)
+        return ClippedSamples(samples) if counts else samples
+
     def warn(self, samples: Samples) -> None:
-        """Warn of all-zero samples, if there were any."""
+        """Warn of all-zero samples, and of values below 0, if there were any."""
         self.zero_rows.warn(samples.source, samples.shape[0])
+        if isinstance(samples, ClippedSamples):
+            samples.warn()
 
     def __call__(self, block: Rows, first_row: int = 0) -> Rows:
         """Map a block of samples, dense or canonical CSR, (rows, dim), to rows of `dtype`.

@@ -104,7 +104,7 @@ def _of_chunk(chunk: Any, shared: _Shared, block_id: tuple[int, int] = (0, 0)) -
         return np.empty((0, features.width), features.dtype)
     first_row = 0 if starts is None else int(starts[block_id[0]])
     try:
-        return features.of(open_samples(chunk), first_row)
+        return features.of(features.row_map.to_predict(open_samples(chunk)), first_row)
     except InputError as error:
         if starts is not None:
             raise

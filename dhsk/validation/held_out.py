@@ -96,8 +96,9 @@ def score_held_out(
     # The limit of memory is not for this last step: a refusal would lose the whole grid.
     options = RunOptions(client=options.client, report=options.report)
     predictor = Predictor(row_map, model.rows, model.decisions, model.width)
-    decisions = predictor.whole(held_out.samples, options, 8 * model.width)
-    row_map.warn(held_out.samples)
+    samples = row_map.to_predict(held_out.samples)
+    decisions = predictor.whole(samples, options, 8 * model.width)
+    row_map.warn(samples)
     found, guess = score(grid.scoring, decisions, np.arange(k), grid.classes, held_out.y, rule)
     confusion = np.zeros((k, k), dtype=np.int64)
     np.add.at(confusion, (held_out.y, guess), 1)

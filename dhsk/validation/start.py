@@ -12,7 +12,7 @@ over the pairs serve all times.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -39,7 +39,7 @@ _LARGEST: Final = 10.0
 _TAIL: Final = 50.0
 """Levels with weights below exp(-50) times the largest are left out."""
 
-_MOST_FEATURES: Final = 1_000_000
+MOST_FEATURES: Final = 1_000_000
 """Features for which `HeatKernel` promises proofs; with more the search starts as of old."""
 
 _HALVINGS: Final = 30
@@ -55,7 +55,7 @@ def first_scales(
     if samples have no image on the sphere.
     """
     dim = source.dim if isinstance(source, GramMatrix) else source.shape[1]
-    if dim > _MOST_FEATURES:
+    if dim > MOST_FEATURES:
         return list(TIME_SCALES)
     return scales_at(_cosines(source, sphere_map, zero_rows), dim, SPREADS)
 
@@ -64,18 +64,48 @@ def least_scale(dim: int) -> float:
     """Smallest time scale of a search: those of `HeatKernel` with a promise of a proof."""
     if dim <= 50:
         return 1e-4 / time_at_scale(dim, 1.0)
-    if dim > _MOST_FEATURES:
+    if dim > MOST_FEATURES:
         return min(TIME_SCALES)
     return 0.05 if dim <= 10_000 else 0.2
 
 
 def scales_at(cosines: Floats, dim: int, spreads: Sequence[float]) -> list[float]:
-    """Time scales at which pairs of samples with these cosines have these spreads."""
+    """Time scales at which pairs of samples have these spreads, to two digits, ascending."""
     if not len(cosines):
         return [1.0]
+    spread_at = heat_spread(cosines, dim)
+    return sorted({rounded(scale_at(spread_at, spread, dim), 2) for spread in spreads})
+
+
+def heat_spread(
+    cosines: Floats, dim: int, weights: Floats | None = None
+) -> Callable[[float], float]:
+    """Spread, by time scale, of pairs of samples with these cosines, and weights."""
     middles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-    sums = _Sums(np.quantile(np.clip(cosines, -1.0, 1.0), middles), dim)
-    return sorted({float(f"{sums.scale_at(spread):.2g}") for spread in spreads})
+    quantiles = np.quantile(
+        np.clip(cosines, -1.0, 1.0), middles, weights=weights, method="inverted_cdf"
+    )
+    return _Sums(quantiles, dim).spread
+
+
+def scale_at(spread_at: Callable[[float], float], wanted: float, dim: int) -> float:
+    """Time scale at which a spread is the wanted one, within its bounds, by bisection."""
+    low, high = least_scale(dim), _LARGEST
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if spread_at(middle) > wanted else (low, middle)
+    return math.sqrt(low * high)
+
+
+def rounded(value: float, digits: int) -> float:
+    """A value that a person can type, and that does not hang on the last bits of a sum."""
+    return float(f"{value:.{digits}g}")
+
+
+def few_of(n: int) -> Indices:
+    """Indices of up to 512 of n samples, chosen at random, ascending."""
+    chosen: Indices = np.random.default_rng(0).choice(n, min(n, _SAMPLES), replace=False)
+    return np.sort(chosen)
 
 
 class _Sums:
@@ -83,8 +113,7 @@ class _Sums:
 
     def __init__(self, cosines: Floats, dim: int) -> None:
         self._dim = dim
-        self._least = least_scale(dim)
-        self._levels = _levels(dim, time_at_scale(dim, self._least))
+        self._levels = _levels(dim, time_at_scale(dim, least_scale(dim)))
         self._means = _mean_polynomials(cosines, dim, len(self._levels))
 
     def spread(self, scale: float) -> float:
@@ -94,14 +123,6 @@ class _Sums:
         weights = np.exp(logs - logs.max())
         mean = float(np.average(self._means, weights=weights))
         return 1.0 - mean
-
-    def scale_at(self, spread: float) -> float:
-        """Time scale at which the spread is the given one, within its bounds; by bisection."""
-        low, high = self._least, _LARGEST
-        for _ in range(_HALVINGS):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if self.spread(middle) > spread else (low, middle)
-        return math.sqrt(low * high)
 
 
 def _levels(dim: int, least_time: float) -> Floats:
@@ -132,9 +153,7 @@ def _cosines(
     source: GramMatrix | Samples, sphere_map: SphereMap | None, zero_rows: ZeroRule
 ) -> Floats:
     """Cosines of the pairs of up to 512 samples, chosen at random."""
-    n = source.shape[0]
-    chosen: Indices = np.sort(np.random.default_rng(0).choice(n, min(n, _SAMPLES), replace=False))
-    kernel = CosineKernel()
+    chosen, kernel = few_of(source.shape[0]), CosineKernel()
     rows: Any
     if isinstance(source, GramMatrix):
         rows = source.staged_rows(chosen)

@@ -32,7 +32,7 @@ def samples(counts: Any) -> tuple[Any, Any]:
 @pytest.mark.slow(beyond=1)
 @pytest.mark.parametrize("name", NAMED)
 def test_a_name_is_the_kernel_of_the_default_parameters(name: str, samples: Any) -> None:
-    """Every door makes of a name the kernel that --kernel makes of it."""
+    """Every door makes of a name, at a time of 1, the kernel that --kernel makes of it."""
     X, y = samples
     kernel = MEANT[name]
     G = dhsk.compute_gram(X, name)
@@ -40,14 +40,17 @@ def test_a_name_is_the_kernel_of_the_default_parameters(name: str, samples: Any)
     assert G.with_kernel(name).kernel == kernel
     assert [one.kernel for one in dhsk.compute_gram(X, [name, kernel])] == [kernel, kernel]
     for named, given in (
-        (dhsk.HeatSVC(kernel=name), dhsk.HeatSVC(kernel=kernel)),
+        (dhsk.HeatSVC(kernel=name, time_scale=1.0), dhsk.HeatSVC(kernel=kernel)),
         (
-            dhsk.NystromSVC(20, kernel=name, dtype="float64", random_state=0),
+            dhsk.NystromSVC(20, kernel=name, time_scale=1.0, dtype="float64", random_state=0),
             dhsk.NystromSVC(20, kernel=kernel, dtype="float64", random_state=0),
         ),
-        (dhsk.NystromFeatures(5, kernel=name), dhsk.NystromFeatures(5, kernel=kernel)),
-        (dhsk.HeatKernelRidge(kernel=name), dhsk.HeatKernelRidge(kernel=kernel)),
-        (dhsk.HeatOneClassSVM(kernel=name), dhsk.HeatOneClassSVM(kernel=kernel)),
+        (
+            dhsk.NystromFeatures(5, kernel=name, time_scale=1.0),
+            dhsk.NystromFeatures(5, kernel=kernel),
+        ),
+        (dhsk.HeatKernelRidge(kernel=name, time_scale=1.0), dhsk.HeatKernelRidge(kernel=kernel)),
+        (dhsk.HeatOneClassSVM(kernel=name, time_scale=1.0), dhsk.HeatOneClassSVM(kernel=kernel)),
     ):
         assert named.fit(X, y).kernel_ == given.fit(X, y).kernel_ == kernel
         tags = [one.__sklearn_tags__().input_tags.positive_only for one in (named, given)]

