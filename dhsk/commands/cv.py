@@ -248,7 +248,9 @@ def cv(
         folds=grid.folds, seed=grid.seed, labels=y, groups=groups,
         **({} if held_out is None else {"test_labels": held_out[1]}),
     )  # fmt: skip
-    check_earlier(out, settings, lambda: _fingerprint(opened), overwrite=final.overwrite)
+    check_earlier(
+        out, settings, lambda: _fingerprint(opened), table.words, overwrite=final.overwrite
+    )
     run = partial(
         _cross_validate, opened, y, **kernels, **grid.rest, cv=grid.folds, random_state=grid.seed,
         low_rank=LowRank(**low_rank) if low_rank else None, groups=groups, refit=final.model,

@@ -48,13 +48,18 @@ def _digest(values: NDArray[Any]) -> str:
 
 
 def check_earlier(
-    out: Place, settings: Mapping[str, Any], fingerprint: Callable[[], str], *, overwrite: bool
+    out: Place,
+    settings: Mapping[str, Any],
+    fingerprint: Callable[[], str],
+    options: str,
+    *,
+    overwrite: bool,
 ) -> None:
     """Raise InputError if the folder has results of other samples, other or unknown settings.
 
     Settings that the earlier run did not know do not count. `fingerprint` reads the samples; it is
-    called only if the settings agree. `overwrite` allows the replacement; the files stay until this
-    run has results.
+    called only if the settings agree; `options` are those on reading them. `overwrite` allows the
+    replacement; the files stay until this run has results.
     """
     if overwrite or not any((out / name).exists() for name in RESULTS):
         return
@@ -70,10 +75,20 @@ def check_earlier(
     ]
     samples = results.get("samples", {}).get("fingerprint")
     if not differ and samples is not None and samples != fingerprint():
-        differ = ["samples"]
+        differ = ["samples", *_other_options(earlier.get(READING), options)]
     if differ:
         listed = ", ".join(name.replace("_", " ") for name in differ)
         raise InputError(f"{out} holds the results of a run with other {listed}: {way_out}")
+
+
+def _other_options(reading: Any, options: str) -> list[str]:
+    """What to say of options on reading that differ, such as --min-df, by which samples do."""
+    earlier = reading.get("options") if isinstance(reading, dict) else None
+    if not isinstance(earlier, str) or earlier == options:
+        return []
+    return [
+        f"options on reading them ({earlier.strip() or 'none'}, now {options.strip() or 'none'})"
+    ]
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import laplacian
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, parse_place
-from dhsk.samples.paths import Origin
+from dhsk.samples.paths import Origin, lines_of
 
 ASYMMETRY: Final = 1e-12
 """Largest difference between S_ij and S_ji, in units of the largest entry: rounding, which is
@@ -94,7 +94,7 @@ def read_edges(path: str | Place) -> Graph:
 def _of_edges(seen: dict[tuple[str, str], tuple[float, int]]) -> Graph:
     found = {node for edge in seen for node in edge}
     whole = all(node.isascii() and node.isdigit() for node in found)
-    nodes = tuple(sorted(found, key=lambda node: (int(node), node)) if whole else sorted(found))
+    nodes = tuple(sorted(found, key=_size if whole else None))
     number = {node: k for k, node in enumerate(nodes)}
     rows = np.array([number[a] for a, _ in seen], dtype=np.int64)
     cols = np.array([number[b] for _, b in seen], dtype=np.int64)
@@ -105,6 +105,12 @@ def _of_edges(seen: dict[tuple[str, str], tuple[float, int]]) -> Graph:
         (np.concatenate([rows, cols[apart]]), np.concatenate([cols, rows[apart]])),
     )
     return Graph(csr_array(coo_array(entries, shape=(len(nodes), len(nodes)))), nodes)
+
+
+def _size(node: str) -> tuple[int, str, str]:
+    """Order of whole numbers, of any number of digits: Python converts 4,300 at most."""
+    digits = node.lstrip("0")
+    return len(digits), digits, node
 
 
 def _edges(text: str, path: str) -> Iterator[tuple[int, tuple[str, str, float]]]:
@@ -130,7 +136,7 @@ def _edges(text: str, path: str) -> Iterator[tuple[int, tuple[str, str, float]]]
 
 def _rows(text: str) -> Iterator[tuple[int, Sequence[str]]]:
     """Cells of the lines that are neither empty nor comments."""
-    for line, words in enumerate(text.splitlines(), 1):
+    for line, words in enumerate(lines_of(text), 1):
         if not words.strip() or words.lstrip().startswith("#"):
             continue
         separator = next((sign for sign in "\t," if sign in words), None)

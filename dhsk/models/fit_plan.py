@@ -177,9 +177,13 @@ def plan_fits(
     available = resources.memory - _processes(resources, 1) - own
     if available < smallest + vectors + FIT_BASE_BYTES:
         least = resources.memory - available + smallest + vectors + FIT_BASE_BYTES
+        own_bytes = _processes(resources, 1) + FIT_BASE_BYTES
+        fewer = " or fewer workers" if resources.workers > 1 else ""
         raise BudgetError(
-            f"exact fits on {counts.n} samples need at least {format_bytes(least)} but "
-            f"{format_bytes(resources.memory)} are allowed: give more memory or fewer workers"
+            f"exact fits on {counts.n} samples need at least {format_bytes(least)}, of which "
+            f"{format_bytes(own_bytes)} are for Python, its libraries and compiled code in "
+            f"{_processes_words(resources)}, but {format_bytes(resources.memory)} are allowed: "
+            f"give more memory{fewer}"
         )
     tasks = n_kernels * counts.pairs
     split = not on_sets and tasks < TASKS_PER_THREAD * resources.threads
@@ -238,6 +242,12 @@ def _shared(
     room = resources.memory - _processes(resources, threads) - own - others
     largest, smallest = (matrix_bytes(n, dtype) for n in (counts.most, counts.least))
     return room if room >= largest + smallest > 0 and smallest < largest else 0
+
+
+def _processes_words(resources: Resources) -> str:
+    if not resources.workers:
+        return "this process"
+    return f"this process and {resources.workers} worker{'s' * (resources.workers > 1)}"
 
 
 def _processes(resources: Resources, at_once: int) -> int:

@@ -282,6 +282,13 @@ def open_text_folder(origin: Origin) -> TextFolder:
     return TextFolder(str(folder), folder, tuple(sorted(names)))
 
 
+def one_text(origin: Origin) -> TextFolder:
+    """A text file as the only one of a folder."""
+    assert isinstance(origin.path, Path)
+    origin.refuse_key("it is one text")
+    return TextFolder(str(origin.path), origin.path.parent, (origin.path.name,))
+
+
 def folder_labels(origin: Origin) -> NDArray[np.str_]:
     """Subfolder of each text file of a folder, (n_samples,), as in sklearn's `load_files`."""
     files = open_text_folder(origin).files

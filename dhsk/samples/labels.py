@@ -1,12 +1,13 @@
 """Class labels from arrays and files, checked against the samples."""
 
 import os
-from typing import Any
+import warnings
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.samples.arrow import arrow_labels
 from dhsk.samples.binary import archive_keys, choose_key, load_array, load_member
 from dhsk.samples.dialect import is_number
@@ -21,11 +22,19 @@ from dhsk.samples.paths import (
     TABLES,
     TEXT_FILES,
     Origin,
+    lines_of,
 )
 from dhsk.samples.sequences import sequence_labels
 from dhsk.samples.svmlight import svmlight_labels
 from dhsk.samples.table import listed_names, read_columns, read_records
 from dhsk.samples.zarr_folder import zarr_labels
+from dhsk.samples.zeros import frames_inside
+
+_MANY: Final = 12
+"""Least number of classes that may be counts: digits are ten."""
+
+_RARE: Final = 5
+"""Classes with fewer samples are rare."""
 
 Labels = NDArray[np.int64] | NDArray[np.str_]
 
@@ -109,7 +118,26 @@ def check_labels(
         raise InputError(
             f"{source}: all {n_samples} labels are {labels[0]}, but at least two classes are needed"
         )
+    if min_classes > 1:
+        _warn_of_counts(labels, source)
     return labels
+
+
+def _warn_of_counts(labels: Labels, source: str) -> None:
+    """Warn of many different whole numbers of which some are rare, as those of counts are."""
+    if labels.dtype.kind != "i":
+        return
+    found, sizes = np.unique(labels, return_counts=True)
+    rare = int((sizes < _RARE).sum())
+    if len(found) >= _MANY and rare:
+        warnings.warn(
+            f"{source}: {len(found)} different whole numbers from {found[0]} to {found[-1]} are "
+            f"taken for classes, and {rare} of them have fewer than {_RARE} samples, like counts "
+            "or measurements: name another column if these are no classes; numbers are predicted "
+            "by dhsk.HeatKernelRidge",
+            InputWarning,
+            stacklevel=frames_inside(),
+        )
 
 
 def _as_classes(array: NDArray[Any], source: str) -> Labels:
@@ -211,7 +239,7 @@ def _load(origin: Origin, n_samples: int, header: bool | None) -> NDArray[Any]:
         case suffix if suffix in TEXT_FILES:
             origin.refuse_key("one label a line")
             with origin.reading(), origin.open_text() as text:
-                return _numbers_or_text(text.read().splitlines())
+                return _numbers_or_text(lines_of(text.read()))
         case suffix if suffix in ARROW:
             return arrow_labels(origin)
         case suffix if suffix in JSONL:
@@ -279,4 +307,5 @@ def _numbers_or_text(labels: list[str]) -> NDArray[Any]:
         return np.array(stripped, dtype=np.str_)
     numbers = np.array(stripped, dtype=np.float64)
     # Neighbours of 16 digits and more are one float64, and would be one class.
-    return np.array(stripped, dtype=np.str_) if np.abs(numbers).max() >= 2.0**53 else numbers
+    merges = np.isfinite(numbers).all() and np.abs(numbers).max() >= 2.0**53
+    return np.array(stripped, dtype=np.str_) if merges else numbers

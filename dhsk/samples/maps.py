@@ -17,8 +17,11 @@ SphereMap: TypeAlias = Literal["hyperspherical", "projective", "identity"]
 """Name of a map to the sphere; "identity" leaves samples unchanged."""
 
 _JUST_BELOW: Final = 0.1
-"""Negative values above minus this share of the largest value are probably rounding, or samples of
-a scaler that was fitted to others; then the message advises to clip them."""
+"""Few negative values above minus this share of the largest value are probably rounding, or samples
+of a scaler that was fitted to others; then the message advises to clip them."""
+
+_FEW: Final = 0.05
+"""Largest share of such values: of z-scores about half are negative."""
 
 _CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled like others), or "
 
@@ -250,13 +253,16 @@ def _refuse_negative(block: Rows, first_row: int) -> None:
     values = _values(block)
     wrong = np.flatnonzero(values < 0)
     if wrong.size:
-        near = -values.min() <= _JUST_BELOW * values.max()
+        few = wrong.size <= max(1.0, _FEW * values.size)
+        near = few and -values.min() <= _JUST_BELOW * values.max()
         _refuse(
             block,
             wrong[0],
             first_row,
-            f"but the hyperspherical map needs non-negative samples: {_CLIP if near else ''}use "
-            "the projective map (--map projective, sphere_map='projective', dhsk.projective_map)",
+            f"but the hyperspherical map needs non-negative samples: {_CLIP if near else ''}take a "
+            "Gaussian kernel, which takes z-scores and other signed values as they are (--kernel "
+            "gaussian, kernel='gaussian'), or the projective map, for which only directions matter "
+            "(--map projective, sphere_map='projective', dhsk.projective_map)",
         )
 
 

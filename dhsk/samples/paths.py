@@ -214,6 +214,12 @@ def _split(source: str) -> tuple[Place, str | None, str | None]:
     raise InputError(f"there is no file {source}{_near(whole)}")
 
 
+def lines_of(text: str) -> list[str]:
+    """Lines that end as in some system; `splitlines` also divides at the signs of Unicode."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def what_it_is(path: Path) -> str:
     """Words for what is neither a file nor a folder."""
     if path.is_symlink() and not path.exists():

@@ -18,6 +18,7 @@ from dhsk.samples.documents import (
     TEXT_FIELD,
     Documents,
     is_text,
+    one_text,
     open_json_lines,
     open_text_column,
     open_text_folder,
@@ -91,7 +92,8 @@ def open_samples(
         or of strings, whose substrings are counted as a `Spectrum` says (that of raw texts too):
 
         - `.fasta`, `.fa`, `.fna`, `.ffn`, `.faa`, `.frn`, `.fas`, `.fastq`, `.fq`: the records;
-        - `.txt`: the lines.
+        - `.txt`: the lines; the whole file is one text for a `Vectorizer` with a vocabulary, as in
+          the folder that a model was trained on.
 
         The text formats may be compressed: `.csv.gz`.
     drop_columns
@@ -196,7 +198,9 @@ def open_samples(
 def _open_strings(
     origin: Origin, vectorizer: AnyVectorizer | None, named: Sequence[str]
 ) -> Samples:
-    """Open a file of strings."""
+    """Open a file of strings; of a known vocabulary of words it is one text."""
+    if isinstance(vectorizer, Vectorizer) and vectorizer.vocabulary and origin.suffix in TEXT_FILES:
+        return open_texts(one_text(origin), vectorizer)
     if not isinstance(vectorizer, Spectrum):
         raise InputError(
             f"{origin.path} holds strings: say how long the substrings are that are counted, as "

@@ -274,7 +274,7 @@ def _refuse_index(origin: Origin, columns: TableColumns, kept: tuple[int, ...]) 
 
     A nameless column elsewhere is a feature, such as the taxon that no lineage names.
     """
-    if 0 not in kept or columns.names[0] != _nameless(0):
+    if 0 not in kept or len(kept) == 1 or columns.names[0] != _nameless(0):
         return
     values = [row[0] for row in islice(read_records(origin, skip=1), LOOKED_AT)]
     if len(set(values)) == len(values) and all(value.strip().isdecimal() for value in values):

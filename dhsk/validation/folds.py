@@ -111,6 +111,11 @@ def split(
 def _counted(classes: Classes, folds: int, seed: int, *, grouped: bool) -> Any:
     """Splitter into a number of folds; refuses more than the largest class has samples."""
     counts = np.bincount(classes.codes[classes.codes >= 0])
+    if counts.max() == 1:
+        raise InputError(
+            f"each of the {len(counts):,} classes has one sample, and a fold tests samples of "
+            "classes that are in the others: are these labels, and not numbers or names of samples?"
+        )
     if counts.max() < folds:
         raise InputError(
             f"no class has as many samples as there are folds, {folds}: the largest has "

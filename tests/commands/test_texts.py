@@ -105,6 +105,26 @@ def test_a_store_keeps_the_vocabulary(cv: Any, run: Any, address: str, posts: No
     assert (code, "accuracy 1.0000" in out) == (DONE, True)
 
 
+@pytest.mark.slow
+def test_a_text_file_is_one_text_for_a_model_of_words(run: Any, table: Any, posts: None) -> None:
+    """As it would be in the folder that the model was trained on."""
+    assert run("train", "old", "--out", "m")[0] == DONE
+    Path("one.txt").write_text(POSTS[30])
+    code, _, err = run("predict", "m", "one.txt", "--out", "p.csv")
+    assert (code, table("p.csv")[1][0]) == (DONE, ["one.txt", GROUPS[30]]), err
+
+
+@pytest.mark.slow
+def test_other_options_on_reading_are_named(cv: Any, run: Any, posts: None) -> None:
+    """Where only they differ, the samples in the file are the same."""
+    words = ("old.jsonl", "--labels", "old.jsonl:group", "--time-scale", 1, "--C", 1, "--folds", 3)
+    assert cv(*words)[0] == DONE
+    code, _, err = cv(*words, "--min-df", 3)
+    assert code == BAD_INPUT
+    said = "other samples, options on reading them (none, now --min-df 3): give another --out"
+    assert said in " ".join(err.split())
+
+
 def test_refusals_say_what_to_do(run: Any, posts: None) -> None:
     """Usage and input: exit code 2 and a sentence."""
     np.save("x.npy", np.ones((3, 3)))

@@ -59,6 +59,12 @@ def test_wrong_lists_are_refused_by_line(text: str, tmp_path: Path) -> None:
         dhsk.read_edges(tmp_path / "edges")
 
 
+def test_nodes_of_any_number_of_digits_are_in_order(tmp_path: Path) -> None:
+    """Python converts 4,300 digits at most."""
+    (tmp_path / "e.txt").write_text(f"{'9' * 5000} 10\n10 9\n09 9\n")
+    assert dhsk.read_edges(tmp_path / "e.txt").nodes == ("09", "9", "10", "9" * 5000)
+
+
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     """Also by the function that reads it on the way."""
     with pytest.raises(dhsk.InputError, match=r"there is no file .*none\.tsv"):

@@ -1,10 +1,11 @@
 import gzip
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dhsk.errors import InputError
+from dhsk.errors import InputError, InputWarning
 from dhsk.samples import check_labels, read_labels
 
 WORDS = ["course", "faculty", "course", "staff"]
@@ -149,6 +150,26 @@ def test_neighbours_beyond_float64_stay_apart(tmp_path):
     """9007199254740992 and ...993 are two classes, although float64 has one number for both."""
     (tmp_path / "y.txt").write_text("9007199254740993\n9007199254740992\n")
     assert len(set(read_labels(tmp_path / "y.txt", 2).tolist())) == 2
+
+
+def test_counts_given_as_labels_are_told(rng):
+    """Thirty different whole numbers are classes, with a warning if some of them are rare."""
+    with pytest.warns(
+        InputWarning, match=r"the labels: \d+ different whole numbers .* like counts"
+    ):
+        check_labels(rng.poisson(40, 300), 300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_labels(np.arange(260) % 26, 260)
+        check_labels(rng.poisson(1, 300), 300)
+        check_labels([f"g{k}" for k in rng.poisson(40, 300)], 300)
+        check_labels(rng.poisson(40, 300), 300, min_classes=1)
+
+
+def test_signs_of_unicode_divide_no_lines(tmp_path):
+    """A label is a line, as the system knows lines."""
+    (tmp_path / "y.txt").write_bytes("a\u2028b\r\nc\r\n".encode())
+    assert read_labels(tmp_path / "y.txt", 2).tolist() == ["a\u2028b", "c"]
 
 
 def test_underscored_labels_stay_apart(tmp_path):

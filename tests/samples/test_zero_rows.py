@@ -87,3 +87,14 @@ def test_values_just_below_zero_may_be_clipped(layout, value, clip):
     with pytest.raises(InputError, match=r"row 0, column 2 .*projective") as caught:
         dhsk.hyperspherical_map(layout(samples))
     assert ("MinMaxScaler(clip=True)" in str(caught.value)) == clip
+
+
+def test_z_scores_are_for_a_gaussian_kernel(rng):
+    """Half of them are negative, which no clipping mends, however large the largest is."""
+    Z = rng.normal(size=(50, 4))
+    Z[0, 0] = 100
+    with pytest.raises(
+        InputError, match="Gaussian kernel, which takes z-scores .* as they"
+    ) as said:
+        dhsk.hyperspherical_map(Z)
+    assert "clip" not in str(said.value)

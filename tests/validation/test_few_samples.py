@@ -30,6 +30,14 @@ def digits() -> tuple[Any, Any]:
     return X[chosen][order], y[chosen][order]
 
 
+def test_classes_of_one_sample_are_no_classes(digits: Any) -> None:
+    """Names of samples given as labels: fewer folds would not help, as one fold is none."""
+    X, _ = digits
+    with pytest.raises(dhsk.InputError, match="each of the 180 classes has one sample") as said:
+        dhsk.cross_validate(X, [f"s{k}" for k in range(N)], kernels=[KERNEL])
+    assert "1 folds" not in str(said.value)
+
+
 def table(result: dhsk.CvResult) -> list[dict[str, Any]]:
     """Rows without what a clock said."""
     return [{k: v for k, v in row.items() if k != "seconds"} for row in result.results_]
