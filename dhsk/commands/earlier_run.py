@@ -75,20 +75,22 @@ def check_earlier(
     ]
     samples = results.get("samples", {}).get("fingerprint")
     if not differ and samples is not None and samples != fingerprint():
-        differ = ["samples", *_other_options(earlier.get(READING), options)]
+        differ = ["samples"]
     if differ:
+        # By such options the number of features differs too, and by it the times of the kernels.
+        if reading := _other_options(earlier.get(READING), options):
+            differ = [reading, *(name for name in differ if name not in ("kernels", "samples"))]
         listed = ", ".join(name.replace("_", " ") for name in differ)
         raise InputError(f"{out} holds the results of a run with other {listed}: {way_out}")
 
 
-def _other_options(reading: Any, options: str) -> list[str]:
-    """What to say of options on reading that differ, such as --min-df, by which samples do."""
+def _other_options(reading: Any, options: str) -> str:
+    """What to say of options on reading, such as --min-df, if they differ; else nothing."""
     earlier = reading.get("options") if isinstance(reading, dict) else None
     if not isinstance(earlier, str) or earlier == options:
-        return []
-    return [
-        f"options on reading them ({earlier.strip() or 'none'}, now {options.strip() or 'none'})"
-    ]
+        return ""
+    then, now = (words.strip() or "none" for words in (earlier, options))
+    return f"options on reading the samples ({then}, now {now})"
 
 
 @contextmanager

@@ -121,7 +121,7 @@ def test_other_options_on_reading_are_named(cv: Any, run: Any, posts: None) -> N
     assert cv(*words)[0] == DONE
     code, _, err = cv(*words, "--min-df", 3)
     assert code == BAD_INPUT
-    said = "other samples, options on reading them (none, now --min-df 3): give another --out"
+    said = "other options on reading the samples (none, now --min-df 3): give another --out"
     assert said in " ".join(err.split())
 
 

@@ -94,7 +94,7 @@ def test_z_scores_are_for_a_gaussian_kernel(rng):
     Z = rng.normal(size=(50, 4))
     Z[0, 0] = 100
     with pytest.raises(
-        InputError, match="Gaussian kernel, which takes z-scores .* as they"
+        InputError, match=r"Gaussian kernel, which takes z-scores .* as they"
     ) as said:
         dhsk.hyperspherical_map(Z)
     assert "clip" not in str(said.value)
