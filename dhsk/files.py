@@ -1,11 +1,16 @@
 """Files on disk: errors of the system in plain words, and files that are written whole or not."""
 
 import errno
+import fcntl
 import json
 import os
+import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Final
 from uuid import uuid4
@@ -85,20 +90,26 @@ def refuse_device(path: Path) -> None:
 class FileBeside:
     """A file, opened as by `open`, that takes the place of `path` in one step when it is complete.
 
-    Until then it is ``.NAME.RANDOM.part`` beside it; a killed process leaves that. A link stays,
-    and the file that it names is replaced. Raises `InputError` for a pipe or a device, and
-    `OSError`, with `filename` set, if it cannot be made.
+    Until then it is ``.NAME.RANDOM.part`` beside it, locked; a killed process leaves that, without
+    the lock, for `remove_abandoned`. A link stays, and the file that it names is replaced. Raises
+    `InputError` for a pipe or a device, and `OSError`, with `filename` set, if it cannot be made.
     """
 
     def __init__(self, path: Path, mode: str = "wb", **options: Any) -> None:
         refuse_device(path)
         self.path = path
         self._place = Path(os.path.realpath(path)) if path.is_symlink() else path
-        # Processes of several machines may write the same file: a number of one is not enough.
-        self._beside = self._place.with_name(f".{self._place.name}.{uuid4().hex[:8]}{_PART}")
-        with self.naming():
-            self.file: IO[Any] = self._beside.open(mode, **options)
-        """Open for writing."""
+        while True:
+            # Processes of several machines may write the same file: a number is not enough.
+            name = f".{self._place.name}.{_machine()}{uuid4().hex[:8]}{_PART}"
+            self._beside = self._place.with_name(name)
+            with self.naming():
+                self.file: IO[Any] = self._beside.open(mode, **options)
+            """Open for writing."""
+            self._lock = os.dup(self.file.fileno())  # it outlasts the file until that is renamed
+            if _is_locked(self._lock) is not False and is_at(self._lock, self._beside):
+                break
+            self.discard()  # taken for abandoned before it was locked
 
     @contextmanager
     def naming(self) -> Iterator[None]:
@@ -118,6 +129,7 @@ class FileBeside:
                 os.fsync(self.file.fileno())
             self.file.close()
             self._beside.replace(self._place)
+        self._unlock()
 
     def discard(self) -> None:
         """Remove it, unless it is in its place."""
@@ -125,6 +137,12 @@ class FileBeside:
             self.file.close()
         with suppress(OSError):
             self._beside.unlink(missing_ok=True)
+        self._unlock()
+
+    def _unlock(self) -> None:
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
 
 
 @contextmanager
@@ -136,6 +154,7 @@ def written_beside(
     With `flush` it is on the disk before it takes its place. Raises `OSError`, with `filename` set,
     if it cannot be written.
     """
+    remove_abandoned(Path(os.path.realpath(path)).parent)
     beside = FileBeside(path, mode, **options)
     try:
         with beside.naming():
@@ -143,6 +162,61 @@ def written_beside(
         beside.commit(flush=flush)
     finally:
         beside.discard()
+
+
+_tidied: Final[set[Path]] = set()
+"""Folders without abandoned parts, as far as this process knows."""
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the parts of files that killed processes left in a folder, once a process.
+
+    Those of a living process are locked, whatever container or namespace it is in. Parts of other
+    users, and of machines whose locks may not be seen here, stay.
+    """
+    if folder in _tidied:
+        return
+    _tidied.add(folder)
+    with suppress(OSError):
+        for file in folder.glob(f".*.{_machine()}*{_PART}"):
+            with suppress(OSError):
+                _remove_if_abandoned(file)
+
+
+def _remove_if_abandoned(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        if ours and _is_locked(descriptor) and is_at(descriptor, file):
+            file.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _is_locked(descriptor: int) -> bool | None:
+    """Lock an open file; False if another process has, None if its file system has no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return False if error.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
+    return True
+
+
+def is_at(descriptor: int, file: Path) -> bool:
+    """Whether a descriptor's open file is still the one at this path; links are not followed."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), file.lstat())
+    except FileNotFoundError:
+        return False
+
+
+@cache
+def _machine() -> str:
+    """Six digits that tell the running system from others, on which its locks may not be seen."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    name = boot.read_text() if boot.exists() else socket.gethostname()
+    return sha256(name.encode()).hexdigest()[:6]
 
 
 def remove_parts(folder: Path) -> None:

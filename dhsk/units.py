@@ -3,10 +3,10 @@
 from dhsk.errors import InputError
 
 
-def parse_bytes(text: str | int) -> int:
+def parse_bytes(text: str | int, name: str = "memory") -> int:
     """Number of bytes in a size such as "2GB", "512MiB" or 1000000.
 
-    Raises `InputError` if it is not a positive size.
+    Raises `InputError`, with the parameter's `name`, if it is not a positive size.
     """
     from dask.utils import parse_bytes as in_bytes  # kernels and solvers do without Dask
 
@@ -16,7 +16,7 @@ def parse_bytes(text: str | int) -> int:
     except (ValueError, OverflowError):
         size = 0
     if size <= 0:
-        raise InputError(f"memory must be a positive size such as 2GB or 512MiB, got {text!r}")
+        raise InputError(f"{name} must be a positive size such as 2GB or 512MiB, got {text!r}")
     return size
 
 

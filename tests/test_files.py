@@ -1,12 +1,15 @@
 """Files that appear whole or not at all."""
 
 import os
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from dhsk.errors import InputError
-from dhsk.files import FileBeside, remove_parts, written_beside
+from dhsk.files import FileBeside, remove_abandoned, remove_parts, written_beside
 
 
 @pytest.mark.parametrize("flush", [False, True])
@@ -69,6 +72,109 @@ def test_only_what_writes_left_is_removed(tmp_path: Path) -> None:
     remove_parts(tmp_path)
     assert sorted(tmp_path.rglob("*")) == kept
     killed.file.close()
+
+
+LEFT_BY_A_KILL = """
+import os, signal, sys
+from pathlib import Path
+from dhsk.files import written_beside
+with written_beside(Path(sys.argv[1]), "w") as file:
+    file.write("half")
+    print("writing", flush=True)
+    if sys.argv[2] == "wait":
+        sys.stdin.readline()
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def writer(path: Path, end: str) -> "subprocess.Popen[str]":
+    """A process that writes a file, and is killed meanwhile or waits for a line."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", LEFT_BY_A_KILL, str(path), end],
+        text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    return process
+
+
+def kill_a_writer(path: Path) -> None:
+    """Have a process killed that writes a file."""
+    process = writer(path, "kill")
+    process.communicate()
+    assert process.returncode < 0
+
+
+def test_parts_of_killed_writers_go_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a living one stay until it ends; people's own and other machines' always."""
+    monkeypatch.setattr("dhsk.files._tidied", set())
+    path, name = tmp_path / "a", f".a.{'0' * 14}.part"
+    own = [tmp_path / name, tmp_path / ".a.mine.part", tmp_path / "b.part"]
+    for file in own:
+        file.touch()
+    living = writer(path, "wait")
+    (part,) = set(tmp_path.iterdir()) - {*own}
+    kill_a_writer(path)
+    assert len(set(tmp_path.iterdir()) - {*own}) == 2
+    with written_beside(path, "w") as file:
+        file.write("whole")
+        assert len(set(tmp_path.iterdir()) - {*own}) == 2  # the living one's and this one
+        assert part.exists()
+    assert set(tmp_path.iterdir()) == {*own, part, path}
+    living.communicate("\n")
+    assert living.returncode == 0
+    assert path.read_text() == "half"
+    assert set(tmp_path.iterdir()) == {*own, path}
+
+
+def test_parts_of_other_users_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if no process has them."""
+    monkeypatch.setattr("dhsk.files._tidied", set())
+    path = tmp_path / "a"
+    kill_a_writer(path)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    remove_abandoned(tmp_path)
+    (part,) = tmp_path.iterdir()
+    monkeypatch.undo()
+    monkeypatch.setattr("dhsk.files._tidied", set())
+    remove_abandoned(tmp_path)
+    assert not part.exists()
+
+
+def test_a_writer_whose_part_was_taken_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not yet locked in the moment after it is made."""
+    taken: list[int] = []
+
+    def dup(descriptor: int) -> int:
+        if not taken:
+            (part,) = tmp_path.iterdir()
+            part.unlink()
+        taken.append(descriptor)
+        return plain(descriptor)
+
+    plain = os.dup
+    monkeypatch.setattr(os, "dup", dup)
+    with written_beside(tmp_path / "a", "w") as file:
+        file.write("whole")
+    assert len(taken) == 2
+    assert (tmp_path / "a").read_text() == "whole"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    """However a file ends."""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for number in range(20):
+        with suppress(ValueError), written_beside(tmp_path / "a", "w") as file:
+            file.write("x")
+            if number % 2:
+                raise ValueError
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_a_link_stays_one(tmp_path: Path) -> None:

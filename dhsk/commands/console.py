@@ -3,15 +3,17 @@
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any, Final
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from dhsk.costs import Cost, costs_told, tell_cost
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -80,6 +82,21 @@ def hint_next(commands: Iterable[str]) -> None:
     """Print the commands that come next, at most two, which quiet commands leave out."""
     for word, command in zip(("next:  ", "or:    "), commands, strict=False):
         hint(f"{word} {command}")
+
+
+def say_cost(cost: Cost) -> None:
+    """Print the line that says what a run will cost, and below it the way out of a long one."""
+    if verbosity() < Verbosity.USUAL:
+        return
+    click.echo(cost.sentence, err=True)
+    if cost.way_out:
+        click.echo(cost.way_out, err=True)
+
+
+def say_cost_of(predict: Callable[[], Cost]) -> None:
+    """Print what a run of this command will cost, unless that cannot be planned."""
+    with costs_told(say_cost):
+        tell_cost(predict)
 
 
 def kernel_words(kernel: Kernel) -> str:

@@ -10,9 +10,17 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import say
+from dhsk.commands.console import hint, say, say_cost
 from dhsk.commands.cv_table import print_result
-from dhsk.commands.earlier_run import PAGE, READING, TABLES, check_earlier, noted, settings_of
+from dhsk.commands.earlier_run import (
+    PAGE,
+    READING,
+    TABLES,
+    answer_in,
+    check_earlier,
+    noted,
+    settings_of,
+)
 from dhsk.commands.inputs import label_source, open_samples_of, refuse_bare_column, say_predict
 from dhsk.commands.options import (
     KERNELS,
@@ -26,6 +34,7 @@ from dhsk.commands.options import (
 )
 from dhsk.commands.parameters import Names, Numbers, NumbersOrAuto, PlaceParameter, Seed
 from dhsk.commands.table_options import TableOptions, table_options
+from dhsk.costs import costs_told
 from dhsk.errors import StoreMismatchError
 from dhsk.gram import GramMatrix, open_gram
 from dhsk.kernels.base import Indefinite
@@ -166,13 +175,15 @@ grid_options = gathered(
 
 @dataclass(frozen=True)
 class FinalOptions:
-    """What to do with the best cell, and with earlier results."""
+    """What to do with the best cell, with earlier results, and with the products."""
 
     model: bool
     test: str | None
     test_labels: str | None
     overwrite: bool
     eigenvalues: bool | None
+    store: Place | None
+    disk: str | None
 
     def held_out(
         self, table: TableOptions, vectorizer: AnyVectorizer | None
@@ -204,6 +215,17 @@ final_options = gathered(
         default=None,
         help="Eigenvalues of the best kernel in the report. [default: up to 1,000 samples]",
     ),
+    click.option(
+        "--store",
+        type=PlaceParameter(),
+        help="Folder to keep the inner products in, for other runs. [default: in --out while it "
+        "runs]",
+    ),
+    click.option(
+        "--disk",
+        help="Most disk for the inner products, such as 10GB; if they take more, they are computed "
+        "whenever they are needed. [default: half of what is free]",
+    ),
 )
 
 
@@ -233,8 +255,10 @@ def cv(
     Without kernels and times it looks for the best heat kernel, tries the cosine and linear ones
     beside it, and says which is the simplest within one standard error of the best.
 
-    Rows of finished kernels are in results.csv while the grid runs. After an interrupt, the same
-    command continues; another one replaces the results only with --overwrite.
+    Rows of finished kernels are in results.csv while the grid runs. The inner products, in
+    fits/gram of --out, are removed at the end, unless --store asks for them. After an interrupt,
+    the same command continues; after the end it prints the results again. Another one replaces
+    them only with --overwrite.
     """
     low_rank = grid.low_rank
     opened = _open_source(source, labels, table)
@@ -248,13 +272,21 @@ def cv(
         folds=grid.folds, seed=grid.seed, labels=y, groups=groups,
         **({} if held_out is None else {"test_labels": held_out[1]}),
     )  # fmt: skip
-    check_earlier(
+    same = check_earlier(
         out, settings, lambda: _fingerprint(opened), table.words, overwrite=final.overwrite
     )
+    if same and final.test is None and final.store is None:
+        answer = answer_in(out, model=final.model, eigenvalues=bool(final.eigenvalues))
+        if answer is not None:
+            hint(f"{out} has the results of this run: nothing is computed again (or: --overwrite)")
+            print_result(answer)
+            _print_files(out, answer, source, labels, table)
+            return
     run = partial(
         _cross_validate, opened, y, **kernels, **grid.rest, cv=grid.folds, random_state=grid.seed,
         low_rank=LowRank(**low_rank) if low_rank else None, groups=groups, refit=final.model,
-        test=held_out, memory=cluster.memory, out=out, eigenvalues=final.eigenvalues,
+        test=held_out, memory=cluster.memory, store=final.store, disk=final.disk, out=out,
+        eigenvalues=final.eigenvalues,
     )  # fmt: skip
     with made_folder(out):
         check_writable(out)
@@ -263,6 +295,7 @@ def cv(
             connected_if_asked(cluster, needed=not low_rank) as client,
             _telling_of(out / TABLES[1]),
             show_progress() as progress,
+            costs_told(say_cost),
             wrong_out(),
         ):
             run = partial(run, client=client, progress=progress)
@@ -289,7 +322,7 @@ def _fingerprint(opened: GramMatrix | Samples) -> str:
 
 def _run(run: Callable[[], "CvResult"], source: str, out: Place, *, overwrite: bool) -> "CvResult":
     """Run; with `overwrite`, remove stores of other samples, kernels or maps and run again."""
-    stores = out / "gram"
+    stores = out / "fits" / "gram"
     try:
         return run()
     except StoreMismatchError:

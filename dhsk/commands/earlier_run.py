@@ -3,8 +3,10 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import blake2b
-from typing import Any, Final
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
 
 from numpy.typing import NDArray
 
@@ -12,6 +14,9 @@ from dhsk.errors import InputError
 from dhsk.files import parse_json
 from dhsk.kernels import Kernel
 from dhsk.objects.places import Place, entries_of, made_folder, written
+
+if TYPE_CHECKING:
+    from dhsk.validation.result import CvResult
 
 TABLES: Final = ("results.json", "results.csv", "predictions.csv")
 """Files of results that the page links to."""
@@ -54,15 +59,17 @@ def check_earlier(
     options: str,
     *,
     overwrite: bool,
-) -> None:
-    """Raise InputError if the folder has results of other samples, other or unknown settings.
+) -> bool:
+    """Whether the folder has the results of this very run.
+
+    Raises InputError if it has those of other samples, other or unknown settings.
 
     Settings that the earlier run did not know do not count. `fingerprint` reads the samples; it is
     called only if the settings agree; `options` are those on reading them. `overwrite` allows the
     replacement; the files stay until this run has results.
     """
     if overwrite or not any((out / name).exists() for name in RESULTS):
-        return
+        return False
     results = _read(out / RESULTS[0])
     earlier = results.get("settings") or _read(out.joinpath(*_NOTE))
     way_out = "give another --out, or --overwrite to replace them"
@@ -82,6 +89,20 @@ def check_earlier(
             differ = [reading, *(name for name in differ if name not in ("kernels", "samples"))]
         listed = ", ".join(name.replace("_", " ") for name in differ)
         raise InputError(f"{out} holds the results of a run with other {listed}: {way_out}")
+    return samples is not None and settings.keys() <= earlier.keys()
+
+
+def answer_in(out: Place, *, model: bool, eigenvalues: bool) -> "CvResult | None":
+    """Results of this very run, finished by this version; None if they lack what is asked for."""
+    from dhsk.models.files import load_model
+    from dhsk.validation.result import CvResult
+
+    if not entries_of(out).issuperset((*TABLES, PAGE, *(["model.dhsk"] if model else []))):
+        return None
+    found = CvResult.from_json(out / TABLES[0])
+    if found.version != version("dhsk") or (eigenvalues and not found.eigenvalues):
+        return None
+    return replace(found, model_=load_model(out / "model.dhsk") if model else None)
 
 
 def _other_options(reading: Any, options: str) -> str:

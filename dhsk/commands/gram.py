@@ -8,7 +8,7 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import hint_next, kernel_words, say
+from dhsk.commands.console import hint_next, kernel_words, say, say_cost, say_cost_of
 from dhsk.commands.graph_options import GraphOptions, graph_options
 from dhsk.commands.inputs import label_words, open_samples_of
 from dhsk.commands.options import (
@@ -25,9 +25,14 @@ from dhsk.commands.options import (
 )
 from dhsk.commands.outcome import Outcome
 from dhsk.commands.table_options import TableOptions, table_options
+from dhsk.costs import costs_told
+from dhsk.execution.lock import is_occupied
 from dhsk.execution.workers import resources_of
 from dhsk.gram import GramMatrix, compute_gram, graph_gram
 from dhsk.gram.prepare import check_kernels
+from dhsk.gram.storage.parts import is_begun
+from dhsk.gram.storage.store import GramStore
+from dhsk.objects.places import Place
 from dhsk.units import counted, human_seconds, parse_bytes
 
 
@@ -62,7 +67,12 @@ def gram(
     chosen = check_kernels([made], [opened], mapping.sphere_map, tiles.product_dtype)
     outcome = Outcome(made, tiles.product_dtype, local=cluster.cluster == "local")
     connection = connected_if_asked(cluster, needed=target.part is None)
+    limit = None if cluster.memory is None else parse_bytes(cluster.memory)
     with connection as client, show_progress() as progress, wrong_out():
+        complete = target.part is None and _is_complete(target.out)
+        resources = resources_of(client, limit)
+        own = target.out, resources, target.part, asdict(tiles)
+        say_cost_of(lambda: outcome.cost(opened, *own))
         with outcome.watched(progress) as watched:
             G = compute_gram(
                 opened,
@@ -76,7 +86,8 @@ def gram(
                 **asdict(tiles),
                 progress=watched,
             )
-        resources = resources_of(client, parse_bytes(cluster.memory) if cluster.memory else None)
+        if complete:
+            _check(target.out)
     _say_gram(G, outcome, target)
     if target.part is None:
         outcome.show(G, opened, resources)
@@ -100,10 +111,13 @@ def _of_nodes(
     """Compute the matrix of the nodes of an edge list."""
     begin, own = perf_counter(), {"dtype": tiles.dtype, "tile": tiles.tile, **nodes.given}
     connection = connected_if_asked(cluster, needed=True)
-    with connection as client, show_progress() as progress, wrong_out():
+    with connection as client, show_progress() as progress, costs_told(say_cost), wrong_out():
+        complete = _is_complete(target.out)
         G = graph_gram(
             edges, store=target.out, memory=cluster.memory, client=client, progress=progress, **own
         )
+        if complete:
+            _check(target.out)
     n, m = G.shape
     seconds = human_seconds(perf_counter() - begin)
     say(f"{n:,} x {m:,} {G.dtype} of {G.kernel.label}, {G.tiling.n_tiles} tiles, {seconds}")
@@ -112,6 +126,17 @@ def _of_nodes(
     say(f"output: {target.out}")
     allowed = "" if G.kernel.positive_semidefinite else " --indefinite allow"
     hint_next([f"dhsk cv {quote(str(target.out))} --labels LABELS --C 0.1,1,10{allowed} --out DIR"])
+
+
+def _is_complete(place: Place) -> bool:
+    """Whether all tiles are there, so that nothing will be computed and none be read."""
+    return is_occupied(place) and not is_begun(place) and not GramStore.open(place).missing_tiles()
+
+
+def _check(place: Place) -> None:
+    """Read a store that was complete: a run that computes nothing may not call damage done."""
+    GramStore.open(place).check_sound()
+    say(f"{place} was complete: nothing was computed, and all checksums are right")
 
 
 def _say_gram(G: GramMatrix, outcome: Outcome, target: StoreOptions) -> None:

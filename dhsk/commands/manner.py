@@ -46,8 +46,12 @@ class LazyCommand(click.Command):
         return command
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        """Parse as the command itself, which runs then."""
-        return self.loaded.make_context(*args, **extra)
+        """Parse as the command itself, which runs then, without what killed ones left."""
+        from dhsk.execution.processes import remove_leftovers
+
+        context = self.loaded.make_context(*args, **extra)
+        remove_leftovers()
+        return context
 
 
 class Commands(click.Group):

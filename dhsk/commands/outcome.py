@@ -1,31 +1,35 @@
 """Measured time, memory and disk of a computation, beside those of its plan."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
-from typing import cast
+from typing import Any, cast
 
 import psutil
 
 from dhsk.commands.console import print_table
-from dhsk.commands.plan import known_rates
+from dhsk.costs import Cost
 from dhsk.execution.limits import core_count
+from dhsk.execution.lock import is_occupied
 from dhsk.execution.resources import Resources
 from dhsk.gram import GramMatrix
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
+from dhsk.gram.storage.parts import is_begun
+from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels import Kernel
-from dhsk.objects.places import bytes_below
+from dhsk.objects.places import Place, bytes_below
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import kernel_seconds
+from dhsk.planning.rates_cache import known_rates
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples
-from dhsk.units import format_bytes, human_seconds
+from dhsk.units import counted, format_bytes, human_seconds
 
 INTERVAL_SECONDS = 0.5
 """Time between two samples of the memory; more if sampling is slow, see `LARGEST_COST`."""
@@ -103,8 +107,41 @@ class Outcome:
         self.total = 0
         """Tiles of the matrix, or of the part of it that is computed."""
         self.staged = True
+        self._overlap: float | None = None
         self._memory = TreeMemory()
         self._begin = perf_counter()
+
+    def cost(
+        self,
+        samples: Samples,
+        store: Place,
+        resources: Resources,
+        part: tuple[int, int] | None,
+        tiles: Mapping[str, Any],
+    ) -> Cost:
+        """What a run into a store will cost: what is missing there, or one part of several."""
+        self._overlap = measured_overlap(samples)[0] if samples.is_sparse else None
+        sides, share, edge = GramSides.of([samples], self._overlap), 1.0, tiles["tile"]
+        found = GramStore.open(store) if is_occupied(store) and not is_begun(store) else None
+        missing = None if found is None else len(found.missing_tiles())
+        if found is not None:
+            edge = found.header.tile
+        plan = make_plan(sides, resources, **{**tiles, "tile": edge})
+        total = plan.tiling.n_tiles
+        todo = total if missing is None else missing
+        share = max(todo, 1) / total / (1 if part is None else part[1])
+        cores = core_count() if self.local else None
+        prediction = Prediction(plan, self.rates, self.kernel, cores=cores, share=share)
+        of_part = "" if part is None else f", part {part[0]} of {part[1]}"
+        n, dim = samples.shape
+        return Cost(
+            what=f"matrix of {n:,} samples of {counted(dim, 'feature')}{of_part}, "
+            f"{todo:,} of {total:,} tiles",
+            seconds=prediction.seconds,
+            memory=plan.peak_bytes,
+            disk=plan.disk_bytes,
+            stays=plan.disk_bytes,
+        )
 
     @contextmanager
     def watched(self, progress: OnProgress) -> Iterator[OnProgress]:
@@ -124,9 +161,8 @@ class Outcome:
     def show(self, G: GramMatrix, samples: Samples, resources: Resources) -> None:
         """Print predicted and measured seconds, bytes and tiles."""
         header = G.header
-        overlap = measured_overlap(samples)[0] if samples.is_sparse else None
         plan = make_plan(
-            GramSides.of([samples], overlap), resources, tile=header.tile, dtype=header.dtype,
+            GramSides.of([samples], self._overlap), resources, tile=header.tile, dtype=header.dtype,
             product_dtype=header.product_dtype, layout=header.layout,
         )  # fmt: skip
         total = plan.tiling.n_tiles

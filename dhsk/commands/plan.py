@@ -2,7 +2,6 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from shlex import quote
 
 import click
 
@@ -23,8 +22,9 @@ from dhsk.commands.options import (
     kernel_options,
     tile_options,
 )
-from dhsk.commands.parameters import PathParameter
+from dhsk.commands.parameters import PathParameter, PlaceParameter
 from dhsk.commands.plan_json import gram_facts, training_facts
+from dhsk.commands.plan_next import Proposals
 from dhsk.commands.plan_training import (
     TrainingOptions,
     plan_training,
@@ -39,16 +39,13 @@ from dhsk.execution.resources import Resources
 from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.gram.sides import GramSides
 from dhsk.models.sources import RowsShape
+from dhsk.objects.places import Place, free_bytes
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates import Rates, kernel_seconds, measure_rates
-from dhsk.planning.rates_cache import cache_file, load_rates, save_rates
-from dhsk.samples.paths import Origin
+from dhsk.planning.rates_cache import cache_file, known_rates, save_rates
 from dhsk.units import parse_bytes
 from dhsk.verbosity import Verbosity, verbosity
-
-QUICK_REPEATS = 2
-"""Repeats of each product if no rates are kept: a quarter of a second in all."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +73,7 @@ class MachineOptions:
     passes: int
     measure: bool
     place: Path
+    out: Place | None
     as_json: bool
 
     @property
@@ -113,7 +111,12 @@ machine_options = gathered(
         "--place",
         type=PathParameter(exists=True, file_okay=False),
         default=".",
-        help="Folder on the disk that --measure measures, and where stores would be.",
+        help="Folder on the disk that --measure measures.",
+    ),
+    click.option(
+        "--out",
+        type=PlaceParameter(),
+        help="Where the store would be: whether its disk has the room. [default: this folder]",
     ),
     click.option("--json", "as_json", is_flag=True, help="Print one object of JSON, for programs."),
 )
@@ -162,37 +165,35 @@ def plan(
     gram = make_plan(sides, machine.resources, **asdict(tiles))
     plans = plan_training(rows, made, training, labels, gram, allowed)
     seconds = kernel_seconds(made, gram.product_dtype)
-    prediction = Prediction(gram, rates or known_rates(), seconds)
-    following = _following(samples, table, training, machine)
+    free = free_bytes(machine.out or Path())
+    prediction = Prediction(gram, rates or known_rates(), seconds, free=free)
+    own = (samples, training.labels, machine.memory)
+    after = Proposals.of(opened, own, table, made, prediction, plans)
     if not machine.as_json:
         title = f"Gram matrix of {samples or 'samples to come'}, kernel {kernel_words(made)}"
-        _say_gram(title, prediction, machine.passes, None if overlap is None else overlap[1])
+        _say_gram(title, prediction, machine.passes, None if overlap is None else overlap[1], after)
     timed = time_training(plans, opened, training)
     if machine.as_json:
         facts = {"gram": gram_facts(prediction, machine.passes), **training_facts(plans, timed)}
-        say_json({"samples": samples, "kernel": made.to_spec(), **facts, "next": following})
+        say_json(
+            {
+                "samples": samples,
+                "kernel": made.to_spec(),
+                **facts,
+                "refused": after.refused,
+                "next": after.commands(),
+            }
+        )
     else:
         say_training(plans, timed, training)
-    gram.check()
     if not machine.as_json:
-        hint_next(following)
+        hint_next(after.commands())
+    gram.check(free if machine.out is not None else None)
 
 
-def _following(
-    samples: str | None, table: TableOptions, training: TrainingOptions, machine: MachineOptions
-) -> list[str]:
-    """Commands that come next: the matrix, or a classifier of samples whose labels are known."""
-    own = f"{quote(samples or 'SAMPLES')}{table.words}"
-    memory = f" --memory {machine.memory}" if machine.memory else ""
-    commands = [f"dhsk gram {own} --out STORE{memory}"]
-    if samples is not None:
-        labels = f" --labels {quote(training.labels)}" if training.labels else ""
-        if labels or Origin.of(samples).is_text_folder:
-            commands.insert(0, f"dhsk cv {own}{labels} --out DIR{memory}")
-    return commands
-
-
-def _say_gram(title: str, prediction: Prediction, passes: int, read: int | None) -> None:
+def _say_gram(
+    title: str, prediction: Prediction, passes: int, read: int | None, after: Proposals
+) -> None:
     """Print what the Gram matrix would cost."""
     planned: GramPlan = prediction.plan
     rows = [*planned.table(), *prediction.table(passes)]
@@ -201,15 +202,13 @@ def _say_gram(title: str, prediction: Prediction, passes: int, read: int | None)
         rows += [*counted_on, *prediction.speeds(), *prediction.limits()]
     else:
         rows += prediction.binding() or [("limits", "none is near (--verbose lists them)")]
+    rows += after.instead()
+    if after.refused:
+        rows.append(("refused", after.refused))
     print_pairs(title, rows)
     count, cores = planned.resources.workers, core_count()
     if count > cores:
         say(f"({count} workers on paper: each as fast as one of the {cores} cores here, one disk)")
-
-
-def known_rates() -> Rates:
-    """Rates kept by `dhsk plan --measure`; else processor measured now, disk assumed."""
-    return load_rates() or measure_rates(None, repeats=QUICK_REPEATS)
 
 
 def _measure(place: Path, *, quiet: bool) -> Rates:

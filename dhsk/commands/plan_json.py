@@ -31,6 +31,8 @@ def gram_facts(prediction: Prediction, passes: int) -> dict[str, Any]:
         "worker_bytes": plan.worker_bytes,
         "allowed_bytes": r.memory,
         "fits": plan.fits,
+        "free_disk_bytes": prediction.free,
+        "fits_disk": prediction.fits_disk,
         "workers": r.workers or 1,
         "threads": r.threads,
         "seconds": prediction.seconds,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import ROWS, Rows
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked
-from dhsk.commands.console import say
+from dhsk.commands.console import say, say_cost_of
 from dhsk.commands.inputs import check_out, open_samples_of, own_label_column
 from dhsk.commands.options import (
     ClusterOptions,
@@ -20,9 +20,11 @@ from dhsk.commands.options import (
     gathered,
 )
 from dhsk.commands.parameters import PlaceParameter
+from dhsk.commands.run_costs import prediction_cost
 from dhsk.commands.table_options import TableOptions, table_options
 from dhsk.errors import InputError
 from dhsk.execution.options import RunOptions
+from dhsk.models.sources import RowsShape
 from dhsk.objects.places import Place, written
 from dhsk.samples import Samples, Vectorizer, read_labels
 from dhsk.samples.names import in_order
@@ -106,9 +108,12 @@ def predict(
         )
     truth = None if labels is None else _comparable(labels, opened.shape[0], loaded, table)
     memory = None if cluster.memory is None else parse_bytes(cluster.memory)
+    shown = _Table(loaded, columns)
+    fitted, width = RowsShape.of(loaded.rows), loaded.width
+    say_cost_of(lambda: prediction_cost(opened, fitted, width, len(shown.header), memory))
     with connected_if_asked(cluster, needed=False) as client, show_progress() as progress:
         options = RunOptions(memory, client, report=progress)
-        right = _write_predictions(_Table(loaded, columns), opened, out, truth, options)
+        right = _write_predictions(shown, opened, out, truth, options)
     if truth is not None:
         say(f"accuracy {right / len(truth):.4f}: {right:,} of {len(truth):,} labels are right")
     say(f"output: {out}")

@@ -3,6 +3,7 @@
 import os
 import warnings
 from dataclasses import asdict, dataclass
+from math import ceil
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +11,14 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import kernel_words, map_words, print_table, say, say_wrapped
+from dhsk.commands.console import (
+    kernel_words,
+    map_words,
+    print_table,
+    say,
+    say_cost_of,
+    say_wrapped,
+)
 from dhsk.commands.inputs import check_out, label_source, open_samples_of, say_predict
 from dhsk.commands.options import (
     ClusterOptions,
@@ -25,12 +33,18 @@ from dhsk.commands.options import (
 )
 from dhsk.commands.outcome import TreeMemory, peak_resident
 from dhsk.commands.parameters import PlaceParameter, Seed
+from dhsk.commands.run_costs import exact_cost, low_rank_cost
 from dhsk.commands.table_options import TableOptions, table_options
+from dhsk.costs import Cost
+from dhsk.kernels import HeatKernel, Kernel
+from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
 from dhsk.samples import Samples, read_labels
-from dhsk.units import format_bytes, human_seconds
+from dhsk.units import format_bytes, human_seconds, parse_bytes
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from dhsk.estimators import HeatSVC, NystromSVC
     from dhsk.models.exact import SvcModel
     from dhsk.models.low_rank import LowRankModel
@@ -122,6 +136,8 @@ def train(
     )
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
     with TreeMemory() as tree, connected_if_asked(cluster, needed=fit.store is not None) as client:
+        limit = None if cluster.memory is None else parse_bytes(cluster.memory)
+        say_cost_of(lambda: _cost(opened, y, chosen, low_rank, fit, limit, client))
         _fit(estimator.set_params(client=client), opened, y, journal)
     estimator.save(out)
     for prefix in (NEWTON, LANDMARKS, EXACT):
@@ -138,6 +154,26 @@ def train(
         say(f"memory: {format_bytes(peak)} at the peak, {format_bytes(planned)} predicted")
     say(f"output: {out}")
     say_predict("next:   ", out, samples, labels, table)
+
+
+def _cost(
+    samples: Samples,
+    y: Any,
+    kernel: Kernel | str,
+    low_rank: RankOptions,
+    fit: FitOptions,
+    limit: int | None,
+    client: "Client | None",
+) -> Cost:
+    """What the fit will cost; `limit` is the allowed memory."""
+    if low_rank.rank is None:
+        dtype = fit.dtype or "float64"
+        return exact_cost(samples, y, dtype, limit, client, store=fit.store is not None)
+    n = samples.shape[0]
+    landmarks = min(n, ceil(low_rank.rank * (low_rank.oversampling or 1.0)))
+    shaped = HeatKernel.at_scale(samples.shape[1], 1.0) if isinstance(kernel, str) else kernel
+    dtype = fit.dtype or usual_dtype(shaped, n, landmarks)
+    return low_rank_cost(samples, y, dtype, landmarks, limit, client)
 
 
 def _check_rank(low_rank: RankOptions, fit: FitOptions) -> None:

@@ -53,10 +53,13 @@ def verify(store: Place, repair: str | None, table: TableOptions, cluster: Clust
     else:
         graph, kept = opened.header.graph is not None, _kept_vectorizer(opened, table)
         samples = repair if graph else open_samples_of(repair, table, vectorizer=kept)
+        others = opened.other_damage()
         with connected(cluster) as client, show_progress() as progress:
             made = repair_gram(
                 store, samples, memory=cluster.memory, client=client, progress=progress
             )
+        for damage in others:
+            say(f"{damage}: written again")
         say(
             f"{len(made)} damaged or missing tiles computed again{': ' if made else ''}"
             + ", ".join(map(str, made))

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dhsk.execution.lock import WITHOUT_LOCKS, is_at, machine, sign
+from dhsk.execution.lock import WITHOUT_LOCKS, machine, sign
+from dhsk.files import is_at
 
 PREFIX: Final = "dhsk-"
 

@@ -17,7 +17,7 @@ from time import sleep
 from typing import Final
 
 from dhsk.errors import StoreError
-from dhsk.files import not_writable
+from dhsk.files import is_at, not_writable
 from dhsk.objects.places import Place, entries_of
 
 LOCK_NAME: Final = ".lock"
@@ -168,14 +168,6 @@ def _has_locked(descriptor: int, mode: int) -> bool:
             return False
         raise
     return True
-
-
-def is_at(descriptor: int, file: Path) -> bool:
-    """Whether a descriptor's open file is still the one at this path; links are not followed."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), file.lstat())
-    except FileNotFoundError:
-        return False
 
 
 def machine() -> dict[str, str]:

@@ -4,12 +4,13 @@ import errno
 import multiprocessing
 import os
 import sys
+import tempfile
 from contextlib import suppress
 from multiprocessing import process
 from pathlib import Path
 from typing import Final
 
-from dhsk.execution.leftovers import Claim
+from dhsk.execution.leftovers import Claim, remove_folder, sweep
 
 SEMAPHORES: Final = Path("/dev/shm")
 """Linux's folder of named semaphores: NAME is the file sem.NAME."""
@@ -123,6 +124,12 @@ def name_semaphores() -> None:
         _Semaphores.owner = os.getpid()
         # Child processes inherit it.
         process.current_process()._config["semprefix"] = f"/{_Semaphores.claim.name}"  # type: ignore[attr-defined]
+
+
+def remove_leftovers() -> None:
+    """Remove what killed processes of this user left in temporary folders and shared memory."""
+    sweep(Path(tempfile.gettempdir()), remove_folder)
+    sweep(SEMAPHORES, _remove_semaphores)
 
 
 def _remove_semaphores(folder: Path, name: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from distributed import Client
 
 from dhsk.bars import Show, shown
+from dhsk.costs import tell_cost
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.folder import temporary_place
 from dhsk.execution.folder_check import shared_by_workers
@@ -147,6 +148,7 @@ def graph_gram(
             GramStore.open(path)  # raises before anything else is locked
         else:
             plan.check(disk_free=free_bytes(path))
+        tell_cost(plan.cost)
         with passes_reported(report):
             problem = _problem(graph, kernel, dtype, laplacian=laplacian)
         stack.enter_context(full_disk_is_budget())

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from dhsk.costs import Cost
 from dhsk.errors import BudgetError
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.resources import TASKS_PER_THREAD, Resources
@@ -13,7 +14,7 @@ from dhsk.gram.graph_functions import WIDTH
 from dhsk.gram.memory import CHUNK_BYTES, csr_entry_bytes, upload_bytes
 from dhsk.gram.plan import MANY_FILES, MIN_TILE, SMALL_TILE
 from dhsk.gram.storage.tiling import DtypeName, Tiling
-from dhsk.units import format_bytes
+from dhsk.units import counted, format_bytes
 
 BLOCKS: Final = 6
 """Blocks of columns that a series has in memory: three terms, their sum, and two products."""
@@ -66,6 +67,14 @@ class GraphPlan:
     def window(self) -> int:
         """Most tasks in flight."""
         return TASKS_PER_THREAD * self.resources.threads
+
+    def cost(self) -> Cost:
+        """What a run will cost; its seconds depend on the spectrum of S."""
+        n, disk = self.tiling.n_rows, self.disk_bytes
+        what = (
+            f"matrix of {counted(n, 'node')}, {counted(self.nnz, 'entry', 'entries')} of its graph"
+        )
+        return Cost(what, None, self.need.total, disk, disk)
 
     def check(self, disk_free: int | None = None) -> None:
         """Raise BudgetError if memory, or the disk's free bytes if known, are too small."""

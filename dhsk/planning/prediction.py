@@ -43,6 +43,13 @@ class Prediction:
     """Part of the tiles that remains to be computed, in (0, 1]."""
     staged: bool = False
     """Whether the samples are in the store already."""
+    free: int | None = None
+    """Free bytes of the store's disk; None if it does not say."""
+
+    @property
+    def fits_disk(self) -> bool:
+        """Whether the store fits its disk, as far as is known."""
+        return self.free is None or self.plan.disk_bytes <= self.free
 
     @property
     def at_once(self) -> int:
@@ -171,6 +178,7 @@ class Prediction:
                 f"they read {format_bytes(blocks / busy)}/s of samples",
             ),
             ("files", self._files()),
+            *([] if self.free is None else [("free disk", self._free_disk(self.free))]),
             (
                 "worker memory",
                 f"{format_bytes(p.worker_bytes)} of {format_bytes(allowed)} a worker: "
@@ -192,6 +200,13 @@ class Prediction:
             f"{tasks:,.0f} a second, enough for {counted(most, 'worker')}: {_verdict(load)}"
             + (", take larger tiles (--tile)" if load > FULL_SHARE else "")
         )
+
+    def _free_disk(self, free: int) -> str:
+        need, share = self.plan.disk_bytes, self.plan.disk_bytes / max(free, 1)
+        if not self.fits_disk:
+            return f"the limit, the store takes {format_bytes(need)}, {format_bytes(free)} are free"
+        word = "close to the limit" if share > FULL_SHARE else NO_LIMIT
+        return f"the store takes {format_bytes(need)} of {format_bytes(free)}: {word}"
 
     def _files(self) -> str:
         p = self.plan

@@ -5,13 +5,21 @@ import json
 import platform
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from platformdirs import user_cache_path
 
 from dhsk.execution.limits import core_count
 from dhsk.files import parse_json, written_beside
-from dhsk.planning.rates import Line, Rates
+from dhsk.planning.rates import Line, Rates, measure_rates
+
+QUICK_REPEATS: Final = 2
+"""Repeats of each product if no rates are kept: a quarter of a second in all."""
+
+
+def known_rates() -> Rates:
+    """Rates kept by `dhsk plan --measure`; else processor measured now, disk assumed."""
+    return load_rates() or measure_rates(None, repeats=QUICK_REPEATS)
 
 
 def cache_file() -> Path:

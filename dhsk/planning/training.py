@@ -22,6 +22,10 @@ COLUMNS: Final = "", "one model", "how", "grid search", "how"
 """Heads of the table."""
 
 
+ON_WORKERS: Final = "working sets on workers"
+"""How one model is fitted whose samples do not fit this process, as each fit of a grid is."""
+
+
 @dataclass(frozen=True)
 class GridShape:
     """Sizes of the classes, and numbers of folds, values of C and kernels of a grid."""
@@ -48,7 +52,11 @@ class PlannedFit:
     @property
     def cells(self) -> tuple[str, str]:
         """Bytes and words for people."""
-        words = {"whole matrices": "matrix in memory", "working sets": "columns as needed"}
+        words = {
+            "whole matrices": "matrix in memory",
+            "working sets": "columns as needed",
+            ON_WORKERS: "columns, --workers",
+        }
         return format_bytes(self.need.total), words.get(self.how, self.how)
 
 
@@ -75,18 +83,26 @@ def equal_classes(n: int, classes: int) -> tuple[int, ...]:
 def exact_training(
     rows: RowsShape, shape: GridShape, allowed: Allowance, gram: GramPlan
 ) -> TrainingPlan:
-    """Plan exact classifiers: one in this process, and a cross-validation on samples.
+    """Plan exact classifiers: one, and a cross-validation on samples.
 
-    `gram` is the plan of their matrix, with its workers, which is stored if that of every pair of
-    classes fits in memory; `allowed` is the memory of this process.
+    One is fitted in this process if its samples fit; else, as a grid, on workers that read them
+    from disk, and within the same memory. `gram` is the plan of their matrix, with its workers,
+    which is stored if that of every pair of classes fits in memory; `allowed` is the memory of this
+    process.
     """
     one = FitCounts.of_classes(shape.sizes)
     grid = FitCounts.of_classes(shape.sizes, shape.folds, shape.chain)
 
     def model() -> PlannedFit:
-        plan = plan_exact(rows, one, shape.sizes, allowed)
-        how = "working sets" if one.most > FINE_SAMPLES else "whole matrices"
-        return PlannedFit(plan.need, how, plan.whole)
+        with suppress(BudgetError):
+            here = plan_exact(rows, one, shape.sizes, allowed)
+            how = "working sets" if one.most > FINE_SAMPLES else "whole matrices"
+            return PlannedFit(here.need, how, here.whole)
+        return on_sets(one, 1, ON_WORKERS)
+
+    def on_sets(counts: FitCounts, kernels: int, how: str) -> PlannedFit:
+        plan = plan_fits(counts, np.dtype(np.float64), kernels, gram.resources, on_sets=True)
+        return PlannedFit(plan.need, how, ample=False)
 
     def cells() -> PlannedFit:
         dtype = np.dtype(np.float64)
@@ -96,8 +112,7 @@ def exact_training(
             if plan.whole:
                 need = max(gram.need, plan.need, key=lambda need: need.total)  # one after the other
                 return PlannedFit(need, "whole matrices", ample=True)
-        plan = plan_fits(grid, dtype, shape.kernels, gram.resources, on_sets=True)
-        return PlannedFit(plan.need, "working sets", ample=False)
+        return on_sets(grid, shape.kernels, "working sets")
 
     return TrainingPlan("exact", _if_it_fits(model), _if_it_fits(cells))
 

@@ -12,6 +12,7 @@ import numpy as np
 from distributed import Client
 
 from dhsk.bars import Show, shown
+from dhsk.costs import tell_cost
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryFolder
 from dhsk.execution.workers import computing
@@ -26,6 +27,8 @@ from dhsk.samples import ZeroRule, parse_zero_rule
 from dhsk.samples.weighted import MapName
 from dhsk.units import parse_bytes
 from dhsk.validation.choice import choose
+from dhsk.validation.costs import cost_of
+from dhsk.validation.disk import remove_stores
 from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, TriedKernel
 from dhsk.validation.examined import check_ids, examine
 from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, make_grid
@@ -64,6 +67,7 @@ def cross_validate(
     memory: int | str | None = None,
     client: Client | None = None,
     store: str | Place | None = None,
+    disk: int | str | None = None,
     out: str | Place | None = None,
     random_state: int = 0,
     eigenvalues: bool | None = None,
@@ -159,11 +163,15 @@ def cross_validate(
         Where to compute; None takes dask's current client, or threads of this process.
     store
         Folder or ``s3://`` prefix for the stores of inner products, `cosine` and, if a kernel needs
-        it, `linear`, and one for each kernel that no products determine. None for `out`/gram, or
-        temporary ones if there is no `out`. Only for samples.
+        it, `linear`, and one for each kernel that no products determine. None for some in
+        `out`/fits/gram, or temporary ones, which are removed at the end. Only for samples.
+    disk
+        Most bytes that all stores may take, as a number or like "10GB"; None for half of what is
+        free. Larger ones are not written: without `store` kernel values are then computed on
+        demand, and with it nothing is begun.
     out
         Folder or ``s3://`` prefix for what is finished while the grid runs: the fits in `fits`,
-        from which the same call goes on where it was, and the rows of `CvResult.results_` in
+        from which the same call continues, and the rows of `CvResult.results_` in
         `results.csv`, which is replaced, in one step, after each kernel. One that is there is
         removed once the samples are read.
     eigenvalues
@@ -201,7 +209,7 @@ def cross_validate(
     InputError
         Samples, labels or parameters cannot be used.
     BudgetError
-        The fits do not fit the memory, or the results the disk.
+        The fits do not fit the memory, or the results or products the disk.
 
     Examples
     --------
@@ -218,9 +226,7 @@ def cross_validate(
     if store is not None:
         places["store"] = parse_place("store", store)
     parse_zero_rule(zero_rows)
-    square = open_square(G_or_X, precomputed=_is_precomputed(kernels))
-    if not has_samples(square) and (refit or test is not None):
-        raise InputError(NO_MODEL)
+    square = _square(G_or_X, kernels, model=refit or test is not None)
     low_rank = checked(low_rank, square)
     default = is_default(square, time_scale, kernels)
     look = _is_auto("time_scale", time_scale) or default
@@ -246,12 +252,14 @@ def cross_validate(
         table=places["table"],
         scratch=scratch_in(places["journal"]),
         on_demand=store is None,
+        disk=None if disk is None else parse_bytes(disk, "disk"),
         eigenvalues=eigenvalues,
     )
     with full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on:
         options = replace(options, client=computed_on, report=report)
         make = EngineMaker(zero_rows, low_rank, options, seed)
         runs = make_runs(maps, square, grid, kernels_on, make)
+        tell_cost(partial(cost_of, runs, square, grid, options, low_rank, look=look))
         runs.run(look=look, scale_C=scale_C, table=options.table)
         winner, scores = _scores(grid, runs.tried, simplest=look and not default)
         engine = runs.engine_of(winner)
@@ -264,6 +272,7 @@ def cross_validate(
             own = _parameters(grid_options, scores["best"], low_rank, indefinite)
             on_all["estimator_parameters_"] = own | {"zero_rows": zero_rows}
         prepared = runs.prepared
+        remove_stores(options)
     ended = perf_counter()
     return CvResult(
         **vars(facts), **_of_grid(grid), **scores, **on_all, **runs.search,
@@ -288,9 +297,13 @@ def _is_auto(name: str, value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_precomputed(kernels: Any) -> bool:
-    """Whether a matrix of the user's own was announced."""
-    return isinstance(kernels, str) and kernels == "precomputed"
+def _square(G_or_X: Any, kernels: Any, *, model: bool) -> Square:
+    """Samples or a matrix; InputError for one without samples if a `model` is to be made."""
+    precomputed = isinstance(kernels, str) and kernels == "precomputed"
+    square = open_square(G_or_X, precomputed=precomputed)
+    if model and not has_samples(square):
+        raise InputError(NO_MODEL)
+    return square
 
 
 def _scores(

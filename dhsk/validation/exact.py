@@ -18,7 +18,9 @@ from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import executor_of, resources_of
 from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.plan import make_plan
 from dhsk.gram.row_map import RowMap
+from dhsk.gram.sides import GramSides
 from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.class_blocks import ClassBlocks
@@ -79,6 +81,10 @@ class CvOptions(RunOptions):
     """CSV file for the rows of finished kernels; None for no file."""
     on_demand: bool = False
     """Whether kernel values may be computed on demand, as no store was asked for."""
+    disk: int | None = None
+    """Most bytes that products may take on disk; None for half of what is free."""
+    stores_fit: bool = True
+    """Whether they may, see `dhsk.validation.disk`."""
     eigenvalues: bool | None = None
     """Whether to compute those of the best kernel; None for few samples only."""
 
@@ -95,6 +101,16 @@ class TriedKernel(Protocol):
         """Results of each fold and C."""
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What an engine takes, known before it runs."""
+
+    memory: int
+    """Most bytes of all processes together."""
+    stored: bool
+    """Whether products are stored."""
+
+
 class Engine(Protocol):
     """Fits the cells of a grid, kernel by kernel."""
 
@@ -104,6 +120,9 @@ class Engine(Protocol):
     @property
     def prepared(self) -> float:
         """Seconds spent on Gram matrices, or on landmarks and features."""
+
+    def needs(self, kernels: Sequence[Kernel]) -> Needs:
+        """Memory and products of some kernels."""
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
         """Try some kernels; `scale_C` divides C by the spread of the samples.
@@ -168,13 +187,23 @@ class ExactEngine:
         may_compute = self._options.on_demand and matrices.can_compute
         with suppress(BudgetError) if given or may_compute else nullcontext():
             plan = plan_fits(counts, dtype, n_kernels, self._resources)
-            read = not may_compute or matrices.fit_disk(self._resources)
+            read = not may_compute or self._options.stores_fit
             if read and (plan.whole or not (given or may_compute)):
                 return plan
         self._on_sets = True
         if may_compute:
             matrices.compute_on_demand()
         return plan_fits(counts, dtype, n_kernels, self._resources, on_sets=True)
+
+    def needs(self, kernels: Sequence[Kernel]) -> Needs:
+        """Memory of products or of fits, which come one after the other."""
+        del kernels
+        memory, square = self._plan.need.total, self._matrices.square
+        given = not isinstance(square, Samples)
+        if isinstance(square, Samples):
+            plan = make_plan(GramSides.of([square]), self._resources)
+            memory = max(memory, plan.peak_bytes)
+        return Needs(memory, stored=not (given or (self._on_sets and self._options.on_demand)))
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedMatrix]:
         """Try some kernels, or the precomputed matrix if there is one."""

@@ -14,6 +14,7 @@ from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Allowance
+from dhsk.execution.workers import resources_of
 from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -32,7 +33,7 @@ from dhsk.results.parts import LowRank, RunFacts, SamplesSummary
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
 from dhsk.validation.cells import Cells, names_of
-from dhsk.validation.exact import CvOptions
+from dhsk.validation.exact import CvOptions, Needs
 from dhsk.validation.fold_fits import FoldFits, positives
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
@@ -114,6 +115,16 @@ class LowRankEngine:
         self._plan: list[tuple[str, str]] = []
         check_factors(grid.C, grid.weights)
         self._stale = options.table  # of an earlier grid; it stays if the samples are refused
+
+    def needs(self, kernels: Sequence[Kernel]) -> Needs:
+        """Memory at the largest rank, on workers about that of this process and theirs."""
+        client, memory = self._options.client, self._options.memory
+        allowed = Allowance.now(memory)
+        if client is not None:
+            r = resources_of(client, memory)
+            allowed = Allowance(memory, r.idle_bytes, r.memory - r.idle_bytes, r.threads)
+        plan = self._plan_within(self._row_map(kernels[0]), self._ranks[-1], allowed)
+        return Needs(plan.need.total, stored=False)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[Tried]:
         """Try some kernels, each at every rank."""
@@ -211,12 +222,15 @@ class LowRankEngine:
         """Memory of this process; None if the samples are on workers."""
         if self._options.client is not None:
             return None
+        return self._plan_within(row_map, rank, Allowance.now(self._options.memory))
+
+    def _plan_within(self, row_map: RowMap, rank: int, allowed: Allowance) -> LowRankPlan:
         grid, n = self._grid, self._samples.shape[0]
         return plan_low_rank(
             RowsShape.of_samples(self._samples, row_map.dtype),
             self._train_options(rank).count(n),
             len(positives(len(grid.classes))) * len(grid.C),
-            Allowance.now(self._options.memory),
+            allowed,
             len(grid.folds),
         )
 

@@ -14,15 +14,12 @@ import numpy as np
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.lock import is_occupied
 from dhsk.execution.options import RunOptions
-from dhsk.execution.resources import Resources
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.derive import product_kernel
 from dhsk.gram.matrix import GramMatrix
-from dhsk.gram.plan import make_plan
-from dhsk.gram.sides import GramSides
 from dhsk.kernels import Kernel
 from dhsk.models.gram_source import GramSource
-from dhsk.objects.places import entries_of, free_bytes
+from dhsk.objects.places import entries_of
 from dhsk.results.columns import KernelColumns
 from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.solvers.sources import ArraySource, Source
@@ -68,14 +65,6 @@ class KernelMatrices:
         if not isinstance(self.square, Samples) or store is None:
             return False
         return not any(is_occupied(store / name) for name in entries_of(store))
-
-    def fit_disk(self, resources: Resources) -> bool:
-        """Whether a store of products fits the disk."""
-        assert isinstance(self.square, Samples)
-        assert self._options.store is not None
-        plan = make_plan(GramSides.of([self.square]), resources)
-        free = free_bytes(self._options.store)
-        return free is None or plan.disk_bytes <= free
 
     @property
     def made(self) -> GramMatrix | None:

@@ -10,7 +10,7 @@ from dhsk.results.parts import LowRank
 
 _LOW_RANK: Final = ("rank", "selection", "oversampling", "loss")
 
-_PLACES: Final = {"store": "gram", "journal": "fits", "table": "results.csv"}
+_PLACES: Final = {"store": "fits/gram", "journal": "fits", "table": "results.csv"}
 """Where `out` has them."""
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dhsk.errors import InputError
+from dhsk.gram.derive import product_kernel
 from dhsk.kernels import Kernel
 from dhsk.objects.places import Place
 from dhsk.results.columns import TFIDF
@@ -12,6 +13,7 @@ from dhsk.results.parts import LowRank
 from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.samples.weighted import TFIDF as MAP
 from dhsk.samples.weighted import fixed_map, parse_map_name
+from dhsk.validation.disk import DiskNeed, disk_need
 from dhsk.validation.exact import CvOptions, Engine, ExactEngine, TriedKernel
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
@@ -74,6 +76,13 @@ class EngineMaker:
         """Turns decisions into classes."""
         return Decided if self.low_rank is None else DecidedOneVsRest
 
+    def within_disk(self, square: Square, matrices: int) -> tuple["EngineMaker", DiskNeed]:
+        """The same with the decision whether products are stored, and the disk of all of them."""
+        if self.low_rank is not None or not isinstance(square, Samples):
+            return self, DiskNeed(0, 0, fits=True)
+        need = disk_need(square, matrices, self.options)
+        return replace(self, options=replace(self.options, stores_fit=need.fits)), need
+
     def make(
         self,
         square: Square,
@@ -101,12 +110,13 @@ def make_runs(
     """Stages under each map, and their kernels; those that are not spherical run once."""
     if not maps.tfidf:
         kernels = kernels_on(square, maps.fixed)
-        engine = maker.make(square, maps.fixed, grid, len(kernels))
-        return Runs([(Stages(engine, square, grid), kernels)])
+        sized, disk = maker.within_disk(square, _products(kernels))
+        engine = sized.make(square, maps.fixed, grid, len(kernels))
+        return Runs([(Stages(engine, square, grid), kernels)], disk)
     assert isinstance(square, Samples)  # `Maps.of` has seen to it
 
     def make(samples: Samples, own: Grid, folder: str) -> Engine:
-        return maker.make(samples, "projective", own, 1, folder)
+        return sized.make(samples, "projective", own, 1, folder)
 
     weighted = WeightedEngine(square, grid, make, maker.rule)
     all_of = kernels_on(weighted.samples, "projective")
@@ -115,12 +125,19 @@ def make_runs(
     if maps.plain:
         plain = kernels_on(square, maps.fixed)
     runs: list[Run] = []
+    each = len(grid.folds) + 1  # and one of all samples, for the model
+    sized, disk = maker.within_disk(square, _products(plain) + each * _products(spherical))
     if plain:
-        engine = maker.make(square, maps.fixed, grid, len(plain))
+        engine = sized.make(square, maps.fixed, grid, len(plain))
         runs.append((Stages(engine, square, grid), plain))
     if spherical:
         runs.append((Stages(weighted, square, grid, TFIDF), spherical))
-    return Runs(runs)
+    return Runs(runs, disk)
+
+
+def _products(kernels: Sequence[Kernel]) -> int:
+    """Number of matrices of products that some kernels are derived from."""
+    return len({product_kernel(kernel) for kernel in kernels})
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +145,8 @@ class Runs:
     """All runs of a grid, one after the other."""
 
     runs: Sequence[Run]
+    disk: DiskNeed
+    """Disk of all products."""
 
     def run(self, *, look: bool, scale_C: bool, table: Place | None) -> None:
         """Try everything; rows of several runs are written to a table together."""

@@ -20,7 +20,7 @@ from dhsk.samples import Samples, scan
 from dhsk.samples.weighted import TFIDF as MAP
 from dhsk.samples.weighted import WeightedSamples, inverse_frequencies
 from dhsk.validation.cells import Cells
-from dhsk.validation.exact import Engine, TriedKernel
+from dhsk.validation.exact import Engine, Needs, TriedKernel
 from dhsk.validation.grid import Grid
 from dhsk.validation.scores import Decided
 
@@ -64,6 +64,11 @@ class WeightedEngine:
     def prepared(self) -> float:
         """Seconds spent on Gram matrices, or on landmarks and features."""
         return sum(engine.prepared for engine in self._engines)
+
+    def needs(self, kernels: Sequence[Kernel]) -> Needs:
+        """What a fold needs: they are fitted one after the other."""
+        self._begin()
+        return self._engines[0].needs(kernels)
 
     def run(
         self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid

@@ -1,6 +1,7 @@
 """How the tests run commands: in this process, or as processes that can be killed."""
 
 import csv
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,9 +16,28 @@ from dhsk.__main__ import main
 from dhsk.planning.rates import Line, Rates
 from dhsk.planning.rates_cache import save_rates
 
+COST = re.compile(r"^.* of disk while it runs, .* stay\n", re.MULTILINE)
+"""Line that says what a run will cost."""
+
 
 @pytest.fixture
-def run(capsys: Any, tmp_path: Path, monkeypatch: Any) -> Callable[..., tuple[int, str, str]]:
+def run(run_and_hear: Any) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in an empty folder; exit code, standard output, standard error without costs.
+
+    These are tested in test_costs.py.
+    """
+
+    def command(*words: Any) -> tuple[int, str, str]:
+        code, out, err = run_and_hear(*words)
+        return code, out, COST.sub("", err)
+
+    return command
+
+
+@pytest.fixture
+def run_and_hear(
+    capsys: Any, tmp_path: Path, monkeypatch: Any
+) -> Callable[..., tuple[int, str, str]]:
     """Run a command in an empty folder; exit code, standard output, standard error."""
     monkeypatch.chdir(tmp_path)
 

@@ -269,6 +269,7 @@ def test_damage_is_found_and_repaired(run: Any, samples: Any) -> None:
     chunk.unlink()
     code, out, _ = run("verify", "g", "--repair", "x.npy")
     assert (code, chunk.read_bytes() == sound) == (DONE, True)
+    assert "the samples (rows) in g are damaged: written again" in out
     Path("g/gram/c/1/2").unlink()
     assert run("verify", "g")[0] == BAD_STORE
     code, out, _ = run("info", "g", cluster=False)
@@ -277,11 +278,48 @@ def test_damage_is_found_and_repaired(run: Any, samples: Any) -> None:
     assert (code, "lacks 1 of 6 tiles" in err) == (BAD_STORE, True)
 
 
+@pytest.mark.parametrize("file", ["gram/zarr.json", "rows/zarr.json", "rows/dense/zarr.json"])
+def test_repair_says_what_it_wrote_again(run: Any, samples: Any, file: str) -> None:
+    """Descriptions too, of which the tiles know nothing."""
+    run("gram", "x.npy", "--out", "g", "--tile", 30)
+    text = Path("g", file).read_text()
+    Path("g", file).write_text(text.replace("node_type", "mode_type", 1))
+    code, _, err = run("verify", "g")
+    assert (code, f"g/{file} is damaged" in err) == (BAD_STORE, True)
+    code, out, _ = run("verify", "g", "--repair", "x.npy")
+    assert (code, f"g/{file} is damaged: written again" in out) == (DONE, True)
+    assert "0 damaged or missing tiles computed again" in out
+    assert Path("g", file).read_text() == text
+    code, out, _ = run("verify", "g")
+    assert (code, "all 6 tiles are sound" in out) == (DONE, True)
+
+
+@pytest.mark.parametrize("kind", ["samples", "nodes"])
+def test_a_complete_store_is_tested_when_it_is_asked_for_again(
+    run: Any, samples: Any, kind: str
+) -> None:
+    """Nothing is computed then, and damage is no success."""
+    words: tuple[Any, ...] = ("gram", "x.npy", "--tile", 30, "--out", "g")
+    if kind == "nodes":
+        edges = (f"n{i}\tn{(i * i + 1) % 70}\n" for i in range(70) if i != (i * i + 1) % 70)
+        Path("edges.tsv").write_text("".join(edges))
+        kernel = ("--graph", "exponential", "--beta", 0.5)
+        words = ("gram", "edges.tsv", *kernel, "--tile", 30, "--out", "g")
+    assert "was complete" not in run(*words)[1]
+    code, out, _ = run(*words)
+    assert (code, "g was complete: nothing was computed, and all checksums" in out) == (DONE, True)
+    chunk = Path("g/gram/c/0/1")
+    sound = chunk.read_bytes()
+    chunk.write_bytes(sound[:-9] + bytes([sound[-9] ^ 1]) + sound[-8:])
+    code, _, err = run(*words)
+    assert (code, "(0, 1)" in err, "dhsk verify --repair" in err) == (BAD_STORE, True, True)
+
+
 @pytest.mark.slow
 def test_store_in_use_is_refused_to_writers(run: Any, samples: Any) -> None:
     """While one process writes to a store, others may look at it: exit code 4 for the rest."""
     run("gram", "x.npy", "--out", "g", "--tile", 30)
-    with sole_writer(Path("g")), sole_writer(Path("o/gram/cosine")):
+    with sole_writer(Path("g")), sole_writer(Path("o/fits/gram/cosine")):
         for words in (
             ("gram", "x.npy", "--out", "g"),
             ("verify", "g", "--repair", "x.npy"),

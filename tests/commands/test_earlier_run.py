@@ -101,17 +101,20 @@ def test_results_are_overwritten_if_asked_for(run: Callable[..., Any], finished:
 @pytest.mark.slow
 def test_a_store_in_the_folder_stays(run: Callable[..., Any], finished: Any) -> None:
     """The products of a run serve another one, and are not removed even if it may overwrite."""
+    assert run("x.npy", *WORDS, "--overwrite", "--store", "o/gram")[0] == DONE
+    gram = {name: content for name, content in contents().items() if "/gram/" in name}
+    assert gram
     code, said = run("o/gram/cosine", *WORDS, "--C", "5", "--overwrite")
     assert code == DONE, said
-    gram = {name: content for name, content in finished.items() if "/gram/" in name}
     assert gram.items() <= contents().items()
 
 
 @pytest.mark.slow
 def test_samples_in_the_folder_stay(run: Callable[..., Any], finished: Any) -> None:
     """Products that would have to go with the samples themselves are not removed."""
-    Path("other.npy").rename("o/gram/other.npy")
-    code, said = run("o/gram/other.npy", *WORDS, "--overwrite")
+    dhsk.compute_gram("x.npy", "cosine", store="o/fits/gram/cosine")  # as a killed run leaves it
+    Path("other.npy").rename("o/fits/gram/other.npy")
+    code, said = run("o/fits/gram/other.npy", *WORDS, "--overwrite")
     assert (code, "made with other samples" in said) == (BAD_INPUT, True), said
     assert finished.items() <= contents().items()
 

@@ -15,6 +15,8 @@ import dhsk
 from dhsk.__main__ import BAD_INPUT, DONE, TOO_BIG
 from dhsk.commands.cli import commands
 from dhsk.commands.console import _plain
+from dhsk.execution.folder import TemporaryFolder
+from dhsk.execution.lock import machine
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -35,6 +37,20 @@ def test_quiet_commands_say_nothing(run: Any, samples: Any, monkeypatch: Any) ->
     assert run("predict", "m", "x.npy", "--out", "p.csv", "-q") == (DONE, "", "")
     code, out, err = run("train", "no.npy", "--labels", "y.txt", "--out", "m", "-q")
     assert (code, out, err) == (BAD_INPUT, "", "dhsk: there is no file no.npy\n")
+
+
+def test_commands_remove_what_killed_ones_left(
+    run: Any, samples: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Each at its start, also one that makes no temporary folder; what is in use stays."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    used = TemporaryFolder()
+    (temporary / "dhsk-left.lock").write_text(json.dumps(machine()))
+    (temporary / "dhsk-left").mkdir()
+    assert run("info", "x.npy")[0] == DONE
+    assert {path.name for path in temporary.iterdir()} == {used.path.name, f"{used.path.name}.lock"}
 
 
 def test_quiet_reports_say_only_what_was_asked(run: Any, samples: Any) -> None:

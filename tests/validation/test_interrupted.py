@@ -124,7 +124,6 @@ def test_rows_of_finished_kernels_are_on_disk(digits: Any, tmp_path: Path) -> No
         "results.csv",
         "whole.csv",
         "fits",
-        "gram",
     }
 
 

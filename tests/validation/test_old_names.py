@@ -45,7 +45,7 @@ def test_journal_and_table_keep_their_paths(tmp_path: Path) -> None:
     ):
         run(journal=tmp_path / "j", table=tmp_path / "t.csv")
     run(out=tmp_path / "out")
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {"fits", "gram", "results.csv"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"fits", "results.csv"}
     assert {p.name for p in (tmp_path / "j").iterdir()} == {
         p.name for p in (tmp_path / "out" / "fits").iterdir()
     }

@@ -13,7 +13,6 @@ from dhsk.models.fit_plan import plan_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.solvers.ball import balls_about_few
-from dhsk.validation.matrices import KernelMatrices
 
 ROOM = 512**2 * 8
 """Memory of a matrix: less than that of a pair, more than that of its support vectors."""
@@ -173,21 +172,18 @@ def stages() -> tuple[list[str], Callable[[dhsk.Progress], None]]:
 
 
 def test_products_are_stored_where_they_are_wanted(
-    mixtures: Any, stages: Any, tmp_path: Path, monkeypatch: Any
+    mixtures: Any, stages: Any, tmp_path: Path
 ) -> None:
     """With memory for whole matrices, unless the disk is too small; and where a store is there."""
     X, y = mixtures
     seen, progress = stages
-    grid = GRID | {"out": tmp_path, "progress": progress}
-    with monkeypatch.context() as patched:
-        patched.setattr(KernelMatrices, "fit_disk", lambda *_: False)
-        found = dhsk.cross_validate(X, y, **grid)
+    grid = GRID | {"progress": progress}
+    found = dhsk.cross_validate(X, y, **grid, disk="1MB")
     assert "tiles" not in seen
     assert "on working sets" in dict(found.plan)["fits"]
     stored = dhsk.cross_validate(X, y, **GRID, store=tmp_path / "gram")
     agree(found, stored)
-    monkeypatch.setattr(KernelMatrices, "fit_disk", lambda *_: False)
-    again = dhsk.cross_validate(X, y, **grid)
+    again = dhsk.cross_validate(X, y, **grid, store=tmp_path / "gram")
     assert "tiles" in seen  # of the store, all of which are there
     assert without_seconds(again) == without_seconds(stored)
 

@@ -301,9 +301,8 @@ class GramStore:
         """
         missing = self.missing_tiles()
         damaged = [tile for tile in self.damaged_tiles() if tile not in set(missing)]
-        sides, files = self.damaged_sides(), self.damaged_descriptions()
-        sound_names = self.has_sound_names()
-        if not (damaged or sides or files) and sound_names:
+        others = self.other_damage()
+        if not (damaged or others):
             self.check_complete()
             return
         total, parts = self.header.tiling.n_tiles, []
@@ -312,12 +311,18 @@ class GramStore:
             parts.append(f"{len(damaged)} of {total} tiles of {self.path} are damaged: {named}")
         if missing:
             parts.append(f"{len(missing)} of {total} tiles of {self.path} are missing")
-        parts += [f"the samples ({side}) in {self.path} are damaged" for side in sides]
-        parts += [f"{file} is damaged" for file in files]
-        parts += [] if sound_names else [f"{self.path / NAMES_FILE} is damaged"]
         raise CorruptTileError(
-            f"{', and '.join(parts)}; recompute them with dhsk verify --repair SAMPLES"
+            f"{', and '.join([*parts, *others])}; recompute them with dhsk verify --repair SAMPLES"
         )
+
+    def other_damage(self) -> list[str]:
+        """Read what is beside the tiles; damaged samples, descriptions and names, in words."""
+        parts = [
+            f"the samples ({side}) in {self.path} are damaged" for side in self.damaged_sides()
+        ]
+        files = [*self.damaged_descriptions()]
+        files += [] if self.has_sound_names() else [self.path / NAMES_FILE]
+        return parts + [f"{file} is damaged" for file in files]
 
     def _is_sound(self, tile: tuple[int, int]) -> bool:
         try:

@@ -1,0 +1,122 @@
+"""What `dhsk plan` proposes: nothing that it has refused, and what fits where a store does not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from shlex import quote
+
+from dhsk.commands.inputs import label_words
+from dhsk.commands.plan_training import TrainingPlans
+from dhsk.commands.table_options import TableOptions
+from dhsk.errors import InputError
+from dhsk.gram.plan import GramPlan
+from dhsk.kernels import Kernel
+from dhsk.planning.prediction import Prediction
+from dhsk.samples import Samples, ZeroRows
+from dhsk.samples.maps import SphereMap, check_rows, parse_sphere_map
+from dhsk.samples.scan import rows_within
+from dhsk.units import format_bytes, human_seconds
+
+_BLOCK_BYTES, _MOST_BYTES = 2**24, 2**26
+"""Bytes of samples that are read at a time, and in all, to see whether a kernel takes them."""
+
+
+def refusal_of(samples: Samples | None, sphere_map: SphereMap, *, whole: bool) -> str:
+    """Why samples cannot be mapped; empty if they can, or the first ones unless `whole`."""
+    if samples is None:
+        return ""
+    rows, first = rows_within(samples, _BLOCK_BYTES), 0
+    try:
+        for block in samples.blocks(rows):
+            check_rows(sphere_map, block, first, ZeroRows())
+            first += block.shape[0]
+            if not whole and first * _BLOCK_BYTES >= rows * _MOST_BYTES:
+                break
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """What comes after a plan."""
+
+    samples: str | None
+    labels: str | None
+    table: TableOptions
+    memory: str | None
+    prediction: Prediction
+    plans: TrainingPlans
+    refused: str
+    """Why the kernel of the plan does not take the samples; empty if it does."""
+    others: bool
+    """Whether kernels of unmapped samples do."""
+
+    @classmethod
+    def of(
+        cls,
+        opened: Samples | None,
+        words: tuple[str | None, str | None, str | None],
+        table: TableOptions,
+        kernel: Kernel,
+        prediction: Prediction,
+        plans: TrainingPlans,
+    ) -> "Proposals":
+        """Look at the samples, all of them if pilot fits read them too.
+
+        `words` are those of samples, labels and memory.
+        """
+        whole = words[1] is not None
+        refused = refusal_of(opened, parse_sphere_map(kernel.default_map), whole=whole)
+        others = not refused or not refusal_of(opened, "identity", whole=whole)
+        return cls(words[0], words[1], table, words[2], prediction, plans, refused, others)
+
+    @property
+    def rank(self) -> int | None:
+        """Largest rank of the plan whose grid fits the memory; None if none does."""
+        ways = self.plans.ways.items()
+        return max((rank for rank, way in ways if rank and way.grid is not None), default=None)
+
+    def instead(self) -> list[tuple[str, str]]:
+        """Row (what, value) of what fits where the store does not fit its disk."""
+        return [] if self.prediction.fits_disk else [("what fits", "; ".join(self._ways()))]
+
+    def _ways(self) -> Iterator[str]:
+        exact, rank = self.plans.ways[None], self.rank
+        if rank is not None:
+            grid = self.plans.ways[rank].grid
+            assert grid is not None
+            yield f"rank {rank:,} in {format_bytes(grid.need.total)} of memory (--rank {rank})"
+        plan: GramPlan = self.prediction.plan
+        mapped = plan.disk_bytes - plan.tile_bytes
+        free = self.prediction.free
+        if free is not None and mapped > free:
+            yield f"nothing that stages the samples, {format_bytes(mapped)}"
+            return
+        staged = f"with {format_bytes(mapped)} of samples on disk"
+        if exact.grid is not None:
+            yield f"exact SVMs from the columns that they need, {staged} (cv stores no products)"
+        yield (
+            f"nothing stored, {human_seconds(self.prediction.compute)} a pass over the matrix, "
+            f"{staged} (store=None in Python)"
+        )
+
+    def commands(self) -> list[str]:
+        """The matrix, or a classifier of samples whose labels are known; none that was refused."""
+        if not self.others or not self.prediction.plan.fits:
+            return []
+        own = f"{quote(self.samples or 'SAMPLES')}{self.table.words}"
+        memory = f" --memory {self.memory}" if self.memory else ""
+        kernel = " --kernel gaussian" if self.refused else ""
+        found = []
+        labels = f" --labels {quote(self.labels or '')}"
+        if self.labels is None:
+            labels = label_words(self.samples, None) if self.samples else " --labels LABELS"
+        if "LABELS" not in labels or not self.prediction.fits_disk:
+            several = " --kernel gaussian,linear" if self.refused else ""
+            exact = self.plans.ways[None].grid is not None
+            rank = "" if exact or self.rank is None else f" --rank {self.rank}"
+            if exact or rank:
+                found.append(f"dhsk cv {own}{labels}{several}{rank} --out DIR{memory}")
+        if self.prediction.fits_disk:
+            found.append(f"dhsk gram {own}{kernel} --out STORE{memory}")
+        return found

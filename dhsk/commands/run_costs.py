@@ -1,0 +1,97 @@
+"""Costs of training and of predictions, by the plans of the computations themselves."""
+
+from typing import Any
+
+import numpy as np
+from distributed import Client
+
+from dhsk.costs import Cost
+from dhsk.execution.limits import core_count
+from dhsk.execution.memory import Allowance
+from dhsk.execution.workers import resources_of
+from dhsk.gram.plan import make_plan
+from dhsk.gram.sides import GramSides
+from dhsk.models.exact_plan import plan_exact
+from dhsk.models.fit_plan import FitCounts, plan_fits
+from dhsk.models.low_rank_plan import plan_low_rank
+from dhsk.models.predict_plan import BlockNeed, plan_prediction
+from dhsk.models.sources import RowsShape
+from dhsk.planning.fits import FLOPS, exact_seconds, low_rank_seconds
+from dhsk.samples import Samples
+from dhsk.units import counted
+
+LABEL_BYTES, NUMBER_BYTES = 8, 20
+"""Bytes of a label and of a number in a table of predictions, about."""
+
+
+def exact_cost(
+    samples: Samples, y: Any, dtype: str, memory: int | None, client: Client | None, *, store: bool
+) -> Cost:
+    """Cost of an exact SVM, in this process or on workers."""
+    rows, sizes = RowsShape.of_samples(samples, dtype), np.unique(y, return_counts=True)[1].tolist()
+    counts, resources = FitCounts.of_classes(sizes), resources_of(client, memory)
+    gram = make_plan(GramSides.of([samples]), resources, layout="triangle" if store else "none")
+    products = 0
+    if client is None and not store:
+        peak = plan_exact(rows, counts, sizes, Allowance.now(memory)).need.total
+    else:
+        products = gram.disk_bytes
+        fits = plan_fits(counts, np.dtype(dtype), 1, resources, on_sets=not store)
+        peak = max(fits.need.total, gram.peak_bytes)
+    entry = 2 * gram.multiply_adds / FLOPS
+    model = rows.nbytes + 8 * rows.n * (len(sizes) - 1)  # if all are support vectors
+    return Cost(
+        what=f"exact SVM of {_words(samples)}, {counted(len(sizes), 'class', 'classes')}",
+        seconds=exact_seconds(sizes, 1, 1, core_count(), entry),
+        memory=peak,
+        disk=products + model,
+        stays=(products if store else 0) + model,
+        sooner="this will be long. Sooner: a sample of the rows first, or --rank 1000",
+    )
+
+
+def low_rank_cost(
+    samples: Samples, y: Any, dtype: str, landmarks: int, memory: int | None, client: Client | None
+) -> Cost:
+    """Cost of a linear classifier on Nyström features, in this process or on workers."""
+    rows, classes = RowsShape.of_samples(samples, dtype), len(np.unique(y))
+    columns = 1 if classes == 2 else classes
+    resources = resources_of(client, memory)
+    allowed, r = Allowance.now(memory), resources
+    if client is not None:
+        allowed = Allowance(memory, r.idle_bytes, r.memory - r.idle_bytes, r.threads)
+    peak = plan_low_rank(rows, landmarks, columns, allowed).need.total
+    plan = make_plan(GramSides.of([samples]), resources, layout="none")
+    model = landmarks * (rows.nbytes // rows.n + 8 * columns)
+    return Cost(
+        what=f"linear SVM on {landmarks:,} Nyström features: {_words(samples)}, {classes} classes",
+        seconds=low_rank_seconds(
+            rows.n, plan.multiply_adds, landmarks, columns, 1, resources.threads
+        ),
+        memory=peak,
+        disk=model if client is None else model + plan.disk_bytes,
+        stays=model,
+    )
+
+
+def prediction_cost(
+    samples: Samples, fitted: RowsShape, width: int, columns: int, memory: int | None
+) -> Cost:
+    """Cost of predictions, of which a table has some columns, a label and numbers."""
+    allowed = Allowance.now(memory)
+    need = plan_prediction(BlockNeed(samples, fitted, width), 0, allowed).need
+    n = samples.shape[0]
+    table = n * (LABEL_BYTES + NUMBER_BYTES * (columns - 1))
+    multiply_adds = fitted.dim if fitted.nnz is None else fitted.nnz / max(fitted.n, 1)
+    return Cost(
+        what=f"predictions of {_words(samples)} by {fitted.n:,} fitted samples",
+        seconds=2 * n * fitted.n * (multiply_adds + width) / (FLOPS * allowed.cores),
+        memory=need.total,
+        disk=table,
+        stays=table,
+    )
+
+
+def _words(samples: Samples) -> str:
+    n, dim = samples.shape
+    return f"{n:,} samples of {counted(dim, 'feature')}"

@@ -1,0 +1,93 @@
+"""What a run will cost: known before it runs, and told to whoever asked for it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+from dhsk.errors import BudgetError
+from dhsk.units import format_bytes
+
+BRIEF_SECONDS: Final = 5.0
+"""Seconds below which no number is said."""
+
+LONG_SECONDS: Final = 600.0
+"""Seconds from which a run says how to have an answer sooner."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Predicted cost of a run, in seconds and bytes."""
+
+    what: str
+    """What is computed, in words."""
+    seconds: float | None
+    """Estimate, often off by a factor of two; None if it is not known."""
+    memory: int
+    """Peak of all processes together."""
+    disk: int
+    """Most bytes on disk while it runs."""
+    stays: int
+    """Bytes on disk afterwards."""
+    sooner: str = ""
+    """How to have an answer sooner; for a long run."""
+
+    @property
+    def sentence(self) -> str:
+        """The cost in one line."""
+        time = "" if self.seconds is None else f"{rough_seconds(self.seconds)}, "
+        return (
+            f"{self.what}: {time}{format_bytes(self.memory)} of memory, "
+            f"{format_bytes(self.disk)} of disk while it runs, {format_bytes(self.stays)} stay"
+        )
+
+    @property
+    def way_out(self) -> str:
+        """How to have an answer sooner; empty for a run that is not long."""
+        long = self.seconds is not None and self.seconds >= LONG_SECONDS
+        return self.sooner if long else ""
+
+
+def rough_seconds(seconds: float) -> str:
+    """Write a prediction for people: about 40 s, about 20 min, about 3 h, about 2 days."""
+    if seconds < BRIEF_SECONDS:
+        return "some seconds"
+    for size, unit in ((48 * 3600.0, "days"), (2 * 3600.0, "h"), (90.0, "min")):
+        if seconds >= size:
+            one = {"days": 86400.0, "h": 3600.0, "min": 60.0}[unit]
+            return f"about {_rounded(seconds / one):,} {unit}"
+    return f"about {_rounded(seconds)} s"
+
+
+def _rounded(value: float) -> int:
+    """The nearest number that a person would say: to one digit and a half above 20."""
+    step = 1 if value < 20 else 10 ** (len(f"{value:.0f}") - 2) * 5
+    return round(value / step) * step
+
+
+def _ignore(_: Cost) -> None:
+    """Tell nobody."""
+
+
+_tell: Final[ContextVar[Callable[[Cost], None]]] = ContextVar("tell_cost", default=_ignore)
+
+
+@contextmanager
+def costs_told(tell: Callable[[Cost], None]) -> Iterator[None]:
+    """Have the costs of runs in a ``with`` block told, each before its run begins."""
+    token = _tell.set(tell)
+    try:
+        yield
+    finally:
+        _tell.reset(token)
+
+
+def tell_cost(predict: Callable[[], Cost]) -> None:
+    """Tell what the run that begins now will cost; `predict` is called if anyone asked.
+
+    What it cannot plan within the memory is not told: the run itself says so.
+    """
+    if _tell.get() is not _ignore:
+        with suppress(BudgetError):
+            _tell.get()(predict())

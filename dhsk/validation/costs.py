@@ -1,0 +1,128 @@
+"""What a cross-validation will cost, from its grid, before the first kernel."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from dhsk.costs import Cost
+from dhsk.execution.workers import resources_of
+from dhsk.gram.plan import make_plan
+from dhsk.gram.sides import GramSides
+from dhsk.kernels import Kernel
+from dhsk.objects.places import entries_of
+from dhsk.planning.fits import SUPPORT, exact_seconds, low_rank_seconds
+from dhsk.planning.prediction import Prediction
+from dhsk.planning.rates_cache import known_rates
+from dhsk.results.parts import LowRank
+from dhsk.samples import Samples
+from dhsk.units import counted
+from dhsk.validation.cells import MOST_BYTES
+from dhsk.validation.exact import CvOptions
+from dhsk.validation.grid import Grid
+from dhsk.validation.input import Square
+from dhsk.validation.runs import Runs
+
+SEARCHED: Final = 5
+"""Kernels that a search tries after its first ones, as seen: three to six."""
+
+KERNEL_SECONDS: Final = 2e-9
+"""Seconds to evaluate a kernel at an inner product: 1 to 3 ns."""
+
+ROW_BYTES: Final = 1200
+"""Bytes of a row of results, in three files."""
+
+SOONER: Final = (
+    "this will be long. Sooner: a sample of some thousand rows first; then only what was best "
+    "there (--kernel heat --time-scale S --C C); or --rank 1000, linear on that many features"
+)
+
+
+def cost_of(
+    runs: Runs, square: Square, grid: Grid, options: CvOptions, low_rank: LowRank | None, *,
+    look: bool,
+) -> Cost:  # fmt: skip
+    """Seconds, memory and disk of all runs; `look` says that they search for more kernels."""
+    first = [kernel for _, kernels in runs.runs for kernel in kernels]
+    needs = [stages.engine.needs(kernels) for stages, kernels in runs.runs]
+    stored = any(need.stored for need in needs)
+    tried = max(1, len(first)) + (SEARCHED * len(runs.runs) if look else 0)
+    values = _Values(square, options, stored=stored)
+    if low_rank is None:
+        solving = exact_seconds(
+            grid.counts.tolist(), grid.columns, tried, values.cores, values.entry
+        )
+    else:
+        assert isinstance(low_rank.rank, tuple)  # `checked` has made it one
+        solving = sum(
+            low_rank_seconds(
+                square.shape[0], values.multiply_adds, rank,
+                grid.columns * len(grid.classes), tried, values.cores,
+            )
+            for rank in low_rank.rank
+        )  # fmt: skip
+    products = runs.disk.stored if stored else runs.disk.samples
+    kept = _kept_bytes(grid, tried)
+    asked = stored and not options.on_demand
+    computed = isinstance(square, Samples) and low_rank is None and not stored
+    how = ", kernel values computed when needed" if computed else ""
+    kept_before = set() if options.journal is None else entries_of(options.journal)
+    if any(name.endswith(".npz") for name in kept_before):
+        how += ", less what an earlier run has finished"
+    matrices = products / max(values.stored_bytes, 1) if stored else 0.0
+    return Cost(
+        what=_words(square, grid, first, look=look, how=how),
+        seconds=matrices * values.gram_seconds + solving,
+        memory=max(need.memory for need in needs),
+        disk=products + kept + _working_bytes(grid),
+        stays=kept + (products if asked else 0),
+        sooner=SOONER,
+    )
+
+
+class _Values:
+    """What kernel values cost: computed once and stored, or whenever they are needed."""
+
+    def __init__(self, square: Square, options: CvOptions, *, stored: bool) -> None:
+        resources = resources_of(options.client, options.memory)
+        self.cores = max(1, resources.threads)
+        self.entry = self.multiply_adds = self.gram_seconds = 0.0
+        self.stored_bytes = 0
+        if not isinstance(square, Samples):
+            return
+        plan = make_plan(GramSides.of([square]), resources)
+        prediction = Prediction(plan, known_rates(), KERNEL_SECONDS)
+        line = prediction.rates.product("float64", sparse=plan.sparse_path)
+        self.multiply_adds = plan.multiply_adds
+        if stored:
+            self.stored_bytes, self.gram_seconds = plan.disk_bytes, prediction.seconds
+        else:
+            self.entry = line(plan.multiply_adds) + KERNEL_SECONDS
+
+
+def _words(square: Square, grid: Grid, kernels: Sequence[Kernel], *, look: bool, how: str) -> str:
+    """What is computed: samples, kernels, values of C and folds."""
+    n, dim = square.shape
+    samples = f"{n:,} samples" + (f" of {dim:,} features" if isinstance(square, Samples) else "")
+    search = ", then a search" if look else ""
+    return (
+        f"{samples}, {len(grid.classes)} classes, {counted(max(1, len(kernels)), 'kernel')} x "
+        f"{len(grid.C)} C x {len(grid.folds)} folds{search}{how}"
+    )
+
+
+PAGE_BYTES: Final = 500_000
+"""Bytes of the page of results, about."""
+
+
+def _kept_bytes(grid: Grid, kernels: int) -> int:
+    """Bytes of results, and of the decisions that checkpoints keep of each kernel."""
+    n, k = len(grid.y) * grid.repeats, len(grid.classes)
+    cell = 4 * n * (1 if k == 2 else k)
+    decisions = max(cell, min(MOST_BYTES, len(grid.C) * cell))
+    predicted = 4 * n * len(grid.C)
+    return PAGE_BYTES + kernels * (decisions + predicted + ROW_BYTES * grid.columns)
+
+
+def _working_bytes(grid: Grid) -> int:
+    """Bytes of the coefficients of a kernel that is being fitted, in checkpoints."""
+    pairs_of_sample = len(grid.classes) - 1
+    return int(16 * SUPPORT * len(grid.y) * pairs_of_sample * grid.columns)
