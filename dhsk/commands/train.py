@@ -195,7 +195,9 @@ def _estimator(low_rank: RankOptions, fit: FitOptions) -> "HeatSVC | NystromSVC"
     usual = ("C", "tol", "dtype")
     own |= {name: getattr(fit, name) for name in usual if getattr(fit, name) is not None}
     if low_rank.rank is None:
-        return HeatSVC(probability=fit.probability, store=fit.store, **own)
+        estimator = HeatSVC(store=fit.store, **own)
+        estimator._with_sigmoids = fit.probability
+        return estimator
     return NystromSVC(low_rank.rank, **own, **low_rank.given)
 
 

@@ -4,14 +4,14 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from types import MethodType
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Rows
@@ -39,6 +39,30 @@ from dhsk.samples.weighted import (
 
 Model = TypeVar("Model", SvcModel, LowRankModel)
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class _WithProbabilities(Generic[Method]):
+    """Method that is there if `_check_probabilities` raises no error.
+
+    As `sklearn.utils.metaestimators.available_if` makes them, whose error says no way out.
+    """
+
+    def __init__(self, method: Method) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, estimator: Any, kind: type[Any]) -> Any:
+        if estimator is None:
+            return self._method
+        estimator._check_probabilities()
+        return MethodType(self._method, estimator)
+
+
+def with_probabilities(method: Method) -> Method:
+    """Decorate a method of classifiers that have probabilities."""
+    return cast("Method", _WithProbabilities(method))
+
 
 class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: ignore[misc]  # see its base
     """Base of classifiers; a fit sets `model_`."""
@@ -50,8 +74,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     """Names of the parameters in a model file."""
     _model_type: ClassVar[Any]
     """Type of `model_`."""
-    _with_probabilities: ClassVar[tuple[str, Any]]
-    """Parameter, and its value, that enable `predict_proba`."""
     model_: Model
 
     @abstractmethod
@@ -134,14 +156,11 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         model = self._fitted
         return self._by_blocks(X, model.scores, 8 * len(model.classes))
 
-    def _has_probabilities(self) -> bool:
-        name, needed = self._with_probabilities
-        given = getattr(self, name)
-        if given != needed:
-            raise AttributeError(f"predict_proba is not available when {name}={given!r}")
-        return True
+    @abstractmethod
+    def _check_probabilities(self) -> None:
+        """Raise AttributeError, with what to do, unless probabilities are there or asked for."""
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
+    @with_probabilities
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities, (N, k), as in `sklearn.svm.SVC` or a one-vs-rest logistic model.
 
@@ -151,12 +170,9 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             Samples by row, (N, dim).
         """
         model = self._fitted
-        if not model.has_probabilities:
-            name, needed = self._with_probabilities
-            raise NotFittedError(f"predict_proba needs a fit with {name}={needed!r}")
         return self._by_blocks(X, model.probabilities, 8 * len(model.classes))
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn's
+    @with_probabilities
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of `predict_proba`, (N, k).
 
@@ -224,6 +240,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         parameters = dict(model.notes.get("parameters", {}))
         spec = parameters.pop("kernel", None)
         weights = parameters.pop("class_weight", None)
+        parameters.pop("probability", None)  # of earlier versions: the model has sigmoids or none
         return cls.of_model(
             model,
             kernel=kernel_from_spec(spec) if isinstance(spec, dict) else spec,

@@ -160,7 +160,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         "tol", "landmark_tol", "class_weight", "dtype",
     )  # fmt: skip
     _model_type = LowRankModel
-    _with_probabilities = ("loss", "logistic")
     _dtypes = ("float32", "float64", None)
 
     def __init__(
@@ -272,6 +271,15 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     def landmarks_(self) -> Rows:
         """Landmarks, mapped to the sphere, (m, dim)."""
         return with_all_entries(self._fitted.rows)
+
+    def _check_probabilities(self) -> None:
+        fitted = getattr(self, "model_", None)
+        if not (self.loss == "logistic" if fitted is None else fitted.has_probabilities):
+            raise AttributeError(
+                f"NystromSVC has no predict_proba with loss={self.loss!r}: fit it with "
+                "loss='logistic', or CalibratedClassifierCV(NystromSVC(...), ensemble=False) of "
+                "sklearn.calibration"
+            )
 
     def _doubt(self, model: LowRankModel, sample_weights: Floats) -> str | None:
         return doubt_of_low_rank(model, len(sample_weights), int(self.n_components))

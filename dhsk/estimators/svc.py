@@ -1,5 +1,6 @@
 """Support vector classifier with the exact heat kernel."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal, Self
@@ -12,6 +13,7 @@ from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.classifier import HeatClassifier
+from dhsk.estimators.renamed import RENAMED
 from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -24,6 +26,7 @@ from dhsk.models.train_exact import train_svc
 from dhsk.objects.places import Place, parse_place
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
+from dhsk.samples.zeros import frames_inside
 
 FOLDS: Final = 5
 """Number of folds of the held-out decisions to which sigmoids are fitted, as in LIBSVM."""
@@ -66,9 +69,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
     class_weight
         Factors of C by label, or "balanced"; None for 1.
     probability
-        Whether to enable `predict_proba`, by Platt's sigmoids of cross-validated decisions. This
-        takes up to five more fits on the same matrix. As in `sklearn.svm.SVC`, the most probable
-        class may differ from that of `predict`.
+        Deprecated, as in `sklearn.svm.SVC`: fit ``CalibratedClassifierCV(HeatSVC(),
+        ensemble=False)`` for probabilities. True enables `predict_proba`, by Platt's sigmoids of
+        cross-validated decisions, which takes up to five more fits on the same matrix.
     dtype
         Type of inner products and kernel values: "float64", or "float32" for spherical, linear and
         Gaussian kernels. For a Gaussian kernel in "float32", samples far from the origin are
@@ -137,13 +140,21 @@ class HeatSVC(HeatClassifier[SvcModel]):
     (0.645, 5.0)
     >>> model.converged_, model.kkt_violation_ <= model.tol
     (True, True)
+
+    Probabilities come from decisions in held-out folds:
+
+    >>> from sklearn.calibration import CalibratedClassifierCV
+    >>> calibrated = CalibratedClassifierCV(dhsk.HeatSVC(), ensemble=False)
+    >>> calibrated.fit(X[:1000], y[:1000]).predict_proba(X[1001:1003]).max(axis=1).round(2)
+    array([0.99, 0.98])
     """
 
     _kept = (
-        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "probability", "dtype",
+        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "dtype",
     )  # fmt: skip
     _model_type = SvcModel
-    _with_probabilities = ("probability", True)
+    _with_sigmoids = False
+    """Whether a fit makes sigmoids for a file of a model, as `dhsk train --probability` asks."""
 
     def __init__(
         self,
@@ -155,7 +166,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         kernel: Kernel | str | None = None,
         tol: float = 1e-3,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        probability: bool = False,
+        probability: bool | str = RENAMED,
         dtype: str = "float64",
         memory: int | str | None = None,
         client: Client | None = None,
@@ -230,7 +241,27 @@ class HeatSVC(HeatClassifier[SvcModel]):
 
     @property
     def _sigmoid_folds(self) -> dict[str, Any]:
-        return {"folds": FOLDS, "random_state": self.random_state} if self.probability else {}
+        wanted = self._with_sigmoids
+        if self.probability != RENAMED:
+            wanted = bool(self.probability)
+            warnings.warn(
+                "probability of HeatSVC is deprecated, as in scikit-learn's SVC, and the next "
+                "release removes it: for probabilities fit "
+                "CalibratedClassifierCV(HeatSVC(), ensemble=False)",
+                FutureWarning,
+                stacklevel=frames_inside(),
+            )
+        return {"folds": FOLDS, "random_state": self.random_state} if wanted else {}
+
+    def _check_probabilities(self) -> None:
+        asked = self.probability is True or self._with_sigmoids
+        fitted = getattr(self, "model_", None)
+        if not (asked if fitted is None else fitted.has_probabilities):
+            raise AttributeError(
+                "HeatSVC has no predict_proba, as its decisions are no probabilities: fit "
+                "CalibratedClassifierCV(HeatSVC(...), ensemble=False) of sklearn.calibration, "
+                "which makes them of decisions in held-out folds"
+            )
 
     @property
     def support_vectors_(self) -> Rows:

@@ -205,5 +205,8 @@ class SvcModel(TrainedModel):
         Raises InputError if the model was trained without them.
         """
         if self.sigmoids is None:
-            raise InputError("the model has no probabilities: train it with probability=True")
+            raise InputError(
+                "the model has no probabilities: train it with --probability, or fit "
+                "CalibratedClassifierCV(HeatSVC(...), ensemble=False)"
+            )
         return class_probabilities(decisions, self.sigmoids, len(self.classes))

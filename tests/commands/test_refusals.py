@@ -203,6 +203,7 @@ def test_connect_refuses_what_is_no_cluster(call: Any, sentence: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 0.5])
+@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
 def test_seeds_that_numpy_does_not_take_are_refused(seed: Any, here: Path) -> None:
     """At the Python doors too, by the name of their parameter."""
     X, y = np.load("x.npy"), np.repeat([0, 1], 20)

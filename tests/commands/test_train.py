@@ -77,6 +77,7 @@ def test_train_then_predict(table: Any, run: Any, samples: Any) -> None:
     assert not list(Path().glob(".*"))
 
 
+@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
 def test_probabilities_by_blocks(table: Any, run: Any, samples: Any, monkeypatch: Any) -> None:
     """A column a class; samples are read in blocks, so that any number of them can be."""
     X, y = samples

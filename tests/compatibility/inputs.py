@@ -49,7 +49,7 @@ def different_samples(n: int = 160) -> tuple[Any, Any]:
 
 def train_in_steps(progress: Any, journal: Path | None) -> dhsk.NystromSVC:
     """Training of many steps, which are kept."""
-    model = dhsk.NystromSVC(60, C=100.0, random_state=0, memory=MEMORY)
+    model = dhsk.NystromSVC(60, C=100.0, time_scale=1.0, random_state=0, memory=MEMORY)
     return model.fit_samples(*samples(KILLED), progress, journal=journal)
 
 

@@ -70,7 +70,7 @@ def test_a_feature_store_is_complete(old: Path, values: Any) -> None:
     """The same features write nothing into it."""
     X, _ = inputs.samples()
     before = {p: p.read_bytes() for p in (old / "features").rglob("*") if p.is_file()}
-    dhsk.NystromFeatures(8, random_state=0).fit(X).write(X, old / "features")
+    dhsk.NystromFeatures(8, time_scale=1.0, random_state=0).fit(X).write(X, old / "features")
     assert {p: p.read_bytes() for p in (old / "features").rglob("*") if p.is_file()} == before
 
 

@@ -37,7 +37,7 @@ ESTIMATORS = {
     "hyperspherical": dhsk.HypersphericalMap(),
     "projective": dhsk.ProjectiveMap(zero_rows="error"),
     "tfidf": dhsk.TfidfMap(),
-    "exact": dhsk.HeatSVC(probability=True, random_state=0),
+    "exact": dhsk.HeatSVC(),
     "low rank": dhsk.NystromSVC(8, random_state=0),
 }
 OURS = [name for name in ESTIMATORS if name not in ("exact", "low rank")]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from distributed import Client
 from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.svm import SVC
 
@@ -129,6 +130,7 @@ def test_float32_is_close() -> None:
 @pytest.mark.slow(beyond=3)
 @pytest.mark.parametrize("where", ["store", "client", "both"])
 @pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
 def test_predictions_do_not_depend_on_where_it_is_fitted(
     where: str, sparse: bool, client: Client, tmp_path: Path
 ) -> None:
@@ -165,7 +167,7 @@ def test_a_fit_that_does_not_fit_memory_goes_in_rounds(monkeypatch: pytest.Monke
 # Probabilities
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # of scikit-learn, on probability=True
+@pytest.mark.filterwarnings("ignore:.*probability:FutureWarning")  # of both
 def test_probabilities_are_near_those_of_scikit_learn() -> None:
     """Other folds, hence not the same: on samples not seen as good as one of LIBSVM's seeds."""
     X, y = digits(3, 200)
@@ -186,6 +188,7 @@ def test_probabilities_are_near_those_of_scikit_learn() -> None:
     np.testing.assert_array_equal(again.predict_proba(test), found)
 
 
+@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
 def test_sigmoids_come_from_samples_held_out() -> None:
     """On random labels they are nearly flat, though the fit itself is nearly perfect."""
     X, _ = digits(10)
@@ -195,18 +198,42 @@ def test_sigmoids_come_from_samples_held_out() -> None:
     assert model.predict_proba(X)[:, 0].std() < 0.2
 
 
-def test_probabilities_are_there_only_if_asked_for() -> None:
-    """Before and after the fit; and a fit without them does not give them."""
+@pytest.mark.parametrize(
+    ("estimator", "way"),
+    [
+        (dhsk.HeatSVC(), r"CalibratedClassifierCV\(HeatSVC\(...\), ensemble=False\)"),
+        (dhsk.NystromSVC(5), r"loss='logistic', or CalibratedClassifierCV"),
+    ],
+)
+def test_without_probabilities_the_way_to_them_is_said(estimator: Any, way: str) -> None:
+    """Before and after the fit, by the error itself and not by its cause."""
     X, y = digits(2, 60)
-    model = heat().fit(X, y)
-    assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError, match="no attribute 'predict_proba'"):
-        model.predict_proba(X)
-    with pytest.raises(NotFittedError, match="a fit with probability=True"):
-        model.set_params(probability=True).predict_proba(X)
+    for model in (clone(estimator), clone(estimator).fit(X, y)):
+        for name in ("predict_proba", "predict_log_proba"):
+            assert not hasattr(model, name)
+            with pytest.raises(AttributeError, match=way):
+                getattr(model, name)
+
+
+def test_the_parameter_of_probabilities_is_deprecated() -> None:
+    """As scikit-learn's is: it works, warns at the line of the user, and names what follows it."""
+    X, y = digits(2, 60)
+    with pytest.warns(FutureWarning, match=r"CalibratedClassifierCV\(HeatSVC\(\)") as caught:
+        model = heat(probability=True).fit(X, y)
+    assert [one.filename for one in caught] == [__file__]
+    assert model.predict_proba(X).shape == (60, 2)
+
+
+def test_calibrated_classifiers_have_probabilities() -> None:
+    """From decisions in held-out folds, on samples not seen about as good as Platt's own."""
+    X, y = digits(3)
+    test, true = load_digits(n_class=3, return_X_y=True)
+    calibrated = CalibratedClassifierCV(heat(), ensemble=False).fit(X, y)
+    assert log_loss(true, calibrated.predict_proba(test)) < 0.1
 
 
 @pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
 def test_a_class_of_one_sample_has_probabilities(classes: int) -> None:
     """Held out, it is decided against, as LIBSVM does; most probable it is where its sample is."""
     X, y = digits(classes)

@@ -77,6 +77,7 @@ def test_a_pickle_predicts_the_same() -> None:
 
 
 @pytest.mark.parametrize("kernel", [None, dhsk.PolynomialKernel(3, 0.5)])
+@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
 def test_a_file_predicts_the_same(kernel: Any, tmp_path: Path) -> None:
     """To the last bit, with parameters and feature names."""
     X, y = digits(3, 150)
@@ -86,7 +87,7 @@ def test_a_file_predicts_the_same(kernel: Any, tmp_path: Path) -> None:
     found = dhsk.HeatSVC.load(tmp_path / "model")
     for method in ("decision_function", "predict", "predict_proba"):
         np.testing.assert_array_equal(getattr(found, method)(frame), getattr(model, method)(frame))
-    expected = model.get_params() | {"random_state": None}
+    expected = model.get_params() | {"random_state": None, "probability": "deprecated"}
     assert found.get_params() == expected
     assert list(found.feature_names_in_) == list(frame.columns)
     np.testing.assert_array_equal(found.dual_coef_, model.dual_coef_)
@@ -101,6 +102,7 @@ def test_an_estimator_that_is_not_fitted_says_so(tmp_path: Path) -> None:
         dhsk.HeatSVC().save(tmp_path / "m")
 
 
+@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
 def test_samples_of_a_file_are_fitted_the_same(tmp_path: Path) -> None:
     """`fit_samples` reads what `open_samples` takes, and reports progress."""
     X, y = digits(3)

@@ -59,7 +59,9 @@ def sound(folder: Path) -> None:
     np.save(folder / "y.npy", y)
     np.savez(folder / "y.npz", y=y)
     (folder / "y.csv").write_text("kind,n\n" + "\n".join(f"{label},1" for label in y) + "\n")
-    dhsk.HeatSVC(probability=True).fit(X, y).save(folder / "exact.dhsk")
+    exact = dhsk.HeatSVC()
+    exact._with_sigmoids = True
+    exact.fit(X, y).save(folder / "exact.dhsk")
     dhsk.NystromSVC(4, random_state=0).fit(X, y).save(folder / "rank.dhsk")
     dhsk.compute_gram(X, "heat", store=folder / "store", tile=10)
     dhsk.compute_gram(X, "cosine", store=folder / "cosines", tile=10)

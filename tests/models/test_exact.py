@@ -290,5 +290,5 @@ def test_every_byte_of_the_arrays_is_under_a_checksum(three: SvcModel, tmp_path:
 
 def test_probabilities_need_sigmoids(three: SvcModel, rows: Any) -> None:
     """A model without them says how to get them."""
-    with pytest.raises(InputError, match="train it with probability=True"):
+    with pytest.raises(InputError, match="train it with --probability"):
         replace(three, sigmoids=None).probabilities(rows)

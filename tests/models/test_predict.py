@@ -99,6 +99,7 @@ def test_values_are_the_same_bits_on_any_number_of_cores(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:probability of HeatSVC:FutureWarning")
 def test_processes_give_the_same_bits() -> None:
     """Estimators with a client predict on its workers, all of them."""
     X, y = samples_of(700), np.arange(700) % 3
