@@ -74,7 +74,7 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
         X = self._checked(X, reset=False)
         if self._name == "hyperspherical":
             samples = ClippedSamples(from_memory(X))
-            X = next(samples.blocks(X.shape[0]))
+            (X,) = samples.blocks(X.shape[0])
             samples.warn()
         rows, zero_rows = self._map(X)
         zero_rows.warn("X", rows.shape[0])

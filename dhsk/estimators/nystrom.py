@@ -220,7 +220,8 @@ class NystromFeatures(
         -------
         NDArray or da.Array
             Z, (M, `n_components_`), of `dtype`. For a Dask array it is lazy, with the same chunks
-            of rows: errors are raised when it is computed, without a warning of all-zero samples.
+            of rows: errors are raised when it is computed, without warnings of all-zero
+            samples or values below 0.
 
         Raises
         ------

@@ -274,9 +274,10 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     def _check_probabilities(self) -> None:
         fitted = getattr(self, "model_", None)
-        if not (self.loss == "logistic" if fitted is None else fitted.has_probabilities):
+        loss = self.loss if fitted is None else fitted.certificates.loss
+        if loss != "logistic":
             raise AttributeError(
-                f"NystromSVC has no predict_proba with loss={self.loss!r}: fit it with "
+                f"NystromSVC has no predict_proba with loss={loss!r}: fit it with "
                 "loss='logistic', or CalibratedClassifierCV(NystromSVC(...), ensemble=False) of "
                 "sklearn.calibration"
             )

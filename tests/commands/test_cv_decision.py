@@ -75,7 +75,7 @@ def test_map_auto_and_a_model_with_its_weights(run: Any, samples: Any, address: 
     assert "map tfidf" in out
     assert "map tfidf" in run("info", "m")[1]
     assert run("predict", "m", "x.npz", "--out", "p.csv")[0] == DONE
-    expected = dhsk.HeatSVC(kernel="cosine", sphere_map="tfidf").fit(X, y).predict(X)
+    expected = dhsk.HeatSVC(1.0, kernel="cosine", sphere_map="tfidf").fit(X, y).predict(X)
     found = [line.split(",")[-1] for line in Path("p.csv").read_text().splitlines()[1:]]
     assert found == expected.tolist()
     code, _, err = run("gram", "x.npz", "--out", "g", "--map", "tfidf")

@@ -16,7 +16,10 @@ from sklearn.preprocessing import MinMaxScaler
 import dhsk
 from dhsk.commands.cli import commands
 
-SAID = r"2 of the values of X are below 0, the least -0.5, .* they count as 0"
+SAID = (
+    r"2 of the values of X are below 0, the least -0.5 \(row 2, column 3, counted from 0\), .* "
+    "they count as 0"
+)
 
 FITS = {
     "classifier": (dhsk.HeatSVC(), "decision_function"),
@@ -58,6 +61,29 @@ def test_values_below_zero_count_as_zero(name: str, sparse: bool, samples: Any) 
     assert (found != expected).sum() == 0
     with pytest.raises(dhsk.InputError, match=r"row 2"):
         estimator.fit(new, y[:10])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", FITS)
+def test_z_scores_are_refused(name: str, sparse: bool, samples: Any) -> None:
+    """Where counts were fitted: clipped, they would be other samples."""
+    (estimator, method), (X, y, new, _) = FITS[name], samples
+    wrong = new - new.mean(axis=0)
+    model = estimator.fit(X, y)
+    with pytest.raises(dhsk.InputError, match=r"50% of all values by size: .* z-scores for counts"):
+        getattr(model, method)(csr_array(wrong) if sparse else wrong)
+
+
+def test_z_scores_are_refused_before_features_are_written(samples: Any, tmp_path: Path) -> None:
+    """The folder is not even made; and in the chunks of a Dask array."""
+    X, _, new, _ = samples
+    wrong = new - new.mean(axis=0)
+    model = dhsk.NystromFeatures(10, random_state=0).fit(X)
+    with pytest.raises(dhsk.InputError, match="other features than those of the fit"):
+        model.write(wrong, tmp_path / "features")
+    assert not (tmp_path / "features").exists()
+    with pytest.raises(dhsk.InputError, match="other features than those of the fit"):
+        model.transform(da.from_array(wrong, chunks=(4, 6))).compute()
 
 
 def test_standard_deviations_are_clipped_too(samples: Any) -> None:
