@@ -64,10 +64,12 @@ def connect(cluster: str = "local", **options: Any) -> Client:
     ----------
     cluster
         "local" starts one worker process per core, with a scheduler and a dashboard that listen on
-        localhost only, and stops them when the client is closed; a script needs
-        ``if __name__ == "__main__"`` for that, as the processes import it. Where no process can be
-        started (a program from standard input, a daemonic process), threads of this one take their
-        place, with a warning. "slurm", "pbs", "sge" and "lsf" submit jobs of workers, "kubernetes"
+        localhost only, and stops them when the client is closed. They talk over TLS with a
+        certificate made for them alone, so that other users of the machine are refused;
+        ``protocol="tcp"`` lets everybody on it in. A script needs ``if __name__ == "__main__"``
+        for that, as the processes import it. Where no process can be started (a program from
+        standard input, a daemonic process), threads of this one take their place, with a
+        warning. "slurm", "pbs", "sge" and "lsf" submit jobs of workers, "kubernetes"
         asks the Dask operator for pods; they end with the client too, and lost ones are replaced.
         The path of a file that ends in .toml stands for its ``kind``, one of these words, and its
         options. "tcp://..." or "tls://..." is the address of a scheduler; anything else is the path
@@ -141,6 +143,8 @@ def _local(**options: Any) -> Client:
     if not chosen.get("processes", True):
         return LocalClient(**chosen)
     chosen.setdefault("host", "127.0.0.1")
+    if "protocol" not in chosen:
+        chosen.setdefault("security", True)  # a certificate of this cluster alone, in memory
     chosen.setdefault("memory_limit", memory_limit() // chosen["n_workers"])
     name_semaphores()
     hindrance = obstacle()

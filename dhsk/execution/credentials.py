@@ -6,8 +6,6 @@ from typing import Final
 
 from distributed.security import Security
 
-from dhsk.errors import InputError
-
 AUTHORITY, KEY, CERTIFICATE = "ca.crt", "tls.key", "tls.crt"
 """Names of the files, those of a Kubernetes secret for TLS."""
 
@@ -19,16 +17,8 @@ def temporary_security(folder: Path) -> Security:
 
     The certificate is its own authority: whoever does not have the key is refused, in both
     directions. Scheduler and client hold it in memory; the workers' files have mode 0600.
-
-    Raises InputError if the package cryptography is missing.
     """
-    try:
-        security = Security.temporary()
-    except ImportError as error:
-        raise InputError(
-            "TLS needs the package cryptography: pip install 'dhsk[slurm]', or give tls=False on a "
-            "network that you trust"
-        ) from error
+    security = Security.temporary()
     for name, attribute in (
         (AUTHORITY, "tls_ca_file"),
         (CERTIFICATE, "tls_worker_cert"),

@@ -11,7 +11,15 @@ import dask
 from distributed import Client, LocalCluster
 
 from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.settings import short_logs
+from dhsk.execution.settings import SharedSetting, short_logs
+
+_few_pages = SharedSetting(
+    lambda: dask.config.set(
+        {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    )
+)
+"""Pages ask for no credential, and those that Dask serves by default show logs and calls to every
+user of the machine. What is left is the dashboard, where bokeh is installed."""
 
 
 class OwningClient(Client):  # type: ignore[misc]  # its base is untyped
@@ -84,7 +92,7 @@ class LocalClient(OwningClient):
         place = {"local_directory": str(folder.path)}
         of_scheduler = {"scheduler_kwargs": place | options.pop("scheduler_kwargs", {})}
         options = place | options | of_scheduler
-        with short_logs():
+        with short_logs(), _few_pages():
             cluster = LocalCluster(**options)  # closes itself if it fails
             super().__init__(cluster, folder=folder, **own)
 

@@ -4,6 +4,7 @@ Run as ``python tests/benchmarks/cluster.py [SECTION ...]``; without sections al
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,13 +16,14 @@ from pathlib import Path
 import numpy as np
 import psutil
 from distributed import Client
-from distributed.security import Security
 
 import dhsk
 from dhsk.execution.resources import TASKS_PER_THREAD
 from dhsk.execution.workers import executor_of
 
 N, DIM, TILE = 10_000, 393, 1024
+
+SMALL_TASKS, ROUNDS = 2_000, 5
 
 LIGHT_TASKS, LIGHT_PROCESSES = {2: 2_000, 64: 10_000, 256: 10_000}, 4
 
@@ -38,86 +40,52 @@ asyncio.run(main())
 """Program with many workers in one process: they compute nothing."""
 
 
-def security_in(folder: Path) -> Security:
-    """A certificate that is its own authority, as deploy/slurm makes one."""
-    kind = "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=dhsk"
-    pair = {"cert": str(folder / "certificate.pem"), "key": str(folder / "key.pem")}
-    files = "-keyout", pair["key"], "-out", pair["cert"]
-    command = ["openssl", "req", "-x509", "-nodes", *kind, *files]
-    subprocess.run(command, check=True, capture_output=True)
-    roles = {
-        f"tls_{role}_{what}": path
-        for role in ("scheduler", "worker", "client")
-        for what, path in pair.items()
-    }
-    return Security(tls_ca_file=pair["cert"], require_encryption=True, **roles)
-
-
 @contextmanager
-def scheduler(
-    folder: Path, security: Security | None = None
-) -> Iterator[tuple[str, list[str], int]]:
-    """A scheduler in its own process: its file, options for others, and process id."""
-    file, options = folder / "scheduler.json", ["--no-dashboard"]
-    if security is not None:
-        options += ["--protocol", "tls", "--tls-ca-file", security.tls_ca_file]
-        options += ["--tls-cert", security.tls_worker_cert, "--tls-key", security.tls_worker_key]
+def scheduler(folder: Path) -> Iterator[tuple[str, int]]:
+    """A scheduler in its own process: its file and process id."""
+    file = folder / "scheduler.json"
     place = ["--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "dask", "scheduler", *place, *options],
+        [sys.executable, "-m", "dask", "scheduler", *place, "--no-dashboard"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
         while not file.exists():
             time.sleep(0.1)
-        yield str(file), options, process.pid
+        yield str(file), process.pid
     finally:
         process.terminate()
         process.wait()
 
 
-@contextmanager
-def over_tls(folder: Path) -> Iterator[Client]:
-    """Two worker processes with one thread each, over TLS."""
-    security = security_in(folder)
-    with scheduler(folder, security) as (file, options, _):
-        command = ["dask", "worker", "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1"]
-        workers = [
-            subprocess.Popen(
-                [sys.executable, "-m", *command, "--scheduler-file", file, *options],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            for _ in range(2)
-        ]
-        try:
-            with Client(scheduler_file=file, security=security, set_as_default=False) as client:
-                client.wait_for_workers(2)
-                yield client
-        finally:
-            for worker in workers:
-                worker.terminate()
-                worker.wait()
-
-
 def tls(folder: Path) -> None:
-    """Tile rate of two workers over TLS against two of a local cluster, in turn."""
+    """Starts, small tasks and tiles of a local cluster over TLS, as it is, and over plain TCP."""
     X = np.random.default_rng(0).poisson(1.0, (N, DIM)) + 0.01
     np.save(folder / "X.npy", X)
-    found: dict[str, list[float]] = {"local": [], "tls": []}
-    with dhsk.connect("local", n_workers=2) as local, over_tls(folder) as encrypted:
-        for number in range(8):
-            name, client = (("local", local), ("tls", encrypted))[number % 2]
-            begin, store = time.perf_counter(), folder / f"{number}.gram"
-            G = dhsk.compute_gram(folder / "X.npy", "heat", store=store, tile=TILE, client=client)
-            found[name].append(time.perf_counter() - begin)
-            subprocess.run(["rm", "-r", store], check=True)
-    rates = {name: G.tiling.n_tiles / min(seconds[1:]) for name, seconds in found.items()}
-    print(
-        f"{rates['local']:.1f} tiles/s on a local cluster, {rates['tls']:.1f} over TLS: "
-        f"ratio {rates['tls'] / rates['local']:.2f}, floor 0.9"
-    )
+    kinds: dict[str, dict[str, str]] = {"tls": {}, "tcp": {"protocol": "tcp"}}
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in kinds}
+    for number in range(ROUNDS):
+        for name, options in kinds.items():
+            begin = time.perf_counter()
+            with dhsk.connect("local", n_workers=2, **options) as client:
+                started = time.perf_counter()
+                client.gather(client.map(int, range(SMALL_TASKS), pure=False))
+                called = time.perf_counter()
+                store = folder / f"{name}{number}.gram"
+                dhsk.compute_gram(folder / "X.npy", "heat", store=store, tile=TILE, client=client)
+                ended = time.perf_counter()
+            found[name].append((started - begin, called - started, ended - called))
+            shutil.rmtree(store)
+    least = {name: np.min(seconds, axis=0) for name, seconds in found.items()}
+    for name, seconds in least.items():
+        print(f"{name}: {report_of(seconds)}")
+    print(f"tls / tcp: {report_of(least['tls'] / least['tcp'])}")
+
+
+def report_of(values: np.ndarray) -> str:
+    """Three figures with their names."""
+    return "start {:.2f}, small tasks {:.2f}, Gram matrix {:.2f}".format(*values)
 
 
 @contextmanager
@@ -143,7 +111,7 @@ def light(folder: Path) -> None:
         place = folder / str(count)
         place.mkdir()
         with (
-            scheduler(place) as (file, _, pid),
+            scheduler(place) as (file, pid),
             Client(scheduler_file=file, set_as_default=False) as client,
             light_workers(client.scheduler.address, count),
         ):

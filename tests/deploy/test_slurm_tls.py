@@ -88,6 +88,7 @@ def test_strangers_are_refused(slurm: Slurm, tmp_path: Path) -> None:
     job = slurm.long_job(tmp_path)
     folder = job.credentials()
     assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "scheduler.json").stat().st_mode & 0o777 == 0o600
     assert {file.stat().st_mode & 0o077 for file in folder.glob("*.pem")} == {0}
     assert heard(job) == {"127.0.0.1"}  # the address of both nodes here
 

@@ -10,8 +10,6 @@ from distributed.security import Security
 
 from dhsk.execution.credentials import temporary_security
 
-pytest.importorskip("cryptography", reason="TLS needs cryptography")
-
 
 def test_files_are_for_their_owner(tmp_path: Path) -> None:
     """Nobody else can read key and certificates."""

@@ -77,7 +77,7 @@ def test_unguarded_import_in_other_processes_is_told_so(tmp_path: Path) -> None:
 def test_guarded_script_has_processes(tmp_path: Path) -> None:
     """The usual case, without a word."""
     done = run(script(tmp_path, GUARDED), tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "made 32 tcp\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "made 32 tls\n", "")
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_program_without_a_file_has_processes(tmp_path: Path, arguments: list[st
     """Spawned processes import nothing where the main module has no file."""
     stdin = START + "\n" if "-i" in arguments else ""
     done = run(arguments, tmp_path, stdin)
-    assert "made 32 tcp" in done.stdout
+    assert "made 32 tls" in done.stdout
     assert "Warning" not in done.stderr
 
 
