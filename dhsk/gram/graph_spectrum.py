@@ -68,15 +68,24 @@ def spectrum_of(S: "csr_array[Any, Any]", *, tight: bool) -> NodeSpectrum:
         return proven
     if S.shape[0] <= SMALL:
         values = np.linalg.eigvalsh(S.toarray())
-        slack = S.shape[0] * float(np.finfo(float).eps) * float(np.abs(values).max())
-        return NodeSpectrum(float(values[0]) - slack, float(values[-1]) + slack)
+        return _with_rounding(S, float(values[0]), float(values[-1]))
     lower, upper = _extreme(S, "SA"), _extreme(S, "LA")
     if lower is None or upper is None:
         return proven
     (low, off_low), (high, off_high) = lower, upper
     if not tight and proven.highest - proven.lowest <= _ENOUGH * (high - low):
         return proven
-    return NodeSpectrum(max(proven.lowest, low - off_low), min(proven.highest, high + off_high))
+    found = _with_rounding(S, low - off_low, high + off_high)
+    return NodeSpectrum(max(proven.lowest, found.lowest), min(proven.highest, found.highest))
+
+
+def _with_rounding(S: "csr_array[Any, Any]", lowest: float, highest: float) -> NodeSpectrum:
+    """Interval of computed eigenvalues, wider by what N sums of N terms may be off.
+
+    So 1/rho of any LAPACK is within it, and every machine refuses the same factors of S.
+    """
+    slack = S.shape[0] * float(np.finfo(float).eps) * max(abs(lowest), abs(highest))
+    return NodeSpectrum(lowest - slack, highest + slack)
 
 
 def _extreme(S: "csr_array[Any, Any]", which: Literal["SA", "LA"]) -> tuple[float, float] | None:

@@ -100,8 +100,21 @@ def test_results_open_and_have_a_report(old: Path, name: str) -> None:
     assert "<svg" in (old / "report.html").read_text()
 
 
-CLOSE = 1e-3
-"""Of decisions of models that are solved to a tolerance: with another OpenBLAS 1.2e-4 measured."""
+def assert_as_good(model: Any, whole: Any, X: Any, decided: Any) -> None:
+    """A model minimises what another does, and decides as an older one, to what `tol` leaves open.
+
+    Half the squared gradient bounds what an objective is above the least, and C times the squares
+    of the differences of decisions, over the samples within all margins, are at most that much.
+    """
+    found, other = model.model_.certificates, whole.model_.certificates
+    gaps = 0.5 * np.array([found.gradient_norm, other.gradient_norm]) ** 2
+    np.testing.assert_array_less(np.abs(found.objective - other.objective), gaps.max(axis=0))
+    worst = 0.5 * (found.gradient_norm / found.relative * model.tol) ** 2  # of the older one
+    open_ = np.sqrt(gaps[0] / model.C) + np.sqrt(worst / model.C)
+    own, kept = (np.reshape(f, (len(X), -1)) for f in (model.decision_function(X), decided))
+    within = np.maximum(np.abs(own), np.abs(kept)) < 1
+    assert within.any(axis=0).all()
+    assert (np.abs(own - kept) <= open_)[within].all()
 
 
 def numbers(reports: list[dhsk.Progress], stage: str) -> list[int]:
@@ -115,13 +128,13 @@ def test_a_killed_training_goes_on(old: Path, values: Any, tmp_path: Path) -> No
     inputs.kill(inputs.train_in_steps, tmp_path / "anew", *inputs.AT_STEP)
     same = have_same_arrays(old / "killed", tmp_path / "anew")
     rest: list[dhsk.Progress] = []
-    found = inputs.train_in_steps(rest.append, old / "killed").decision_function(X)
-    np.testing.assert_allclose(found, values["killed"], rtol=0, atol=CLOSE)
-    if not same:
-        pytest.skip("with this processor and BLAS the kept step has other bits")
+    found = inputs.train_in_steps(rest.append, old / "killed")
     every: list[dhsk.Progress] = []
     whole = inputs.train_in_steps(every.append, None)
-    np.testing.assert_array_equal(found, whole.decision_function(X))
+    assert_as_good(found, whole, X, values["killed"])
+    if not same:
+        pytest.skip("with this processor and BLAS the kept step has other bits")
+    np.testing.assert_array_equal(found.decision_function(X), whole.decision_function(X))
     stage, step = inputs.AT_STEP
     assert 1 < step < len(numbers(every, stage))
     # The report that killed it is that of the step that was kept.
@@ -158,9 +171,8 @@ def test_a_killed_choice_of_landmarks_goes_on(old: Path, values: Any, tmp_path: 
     assert numbers(every, stage)[0] == 0
     assert numbers(rest, stage) == numbers(every, stage)[count - 1 :]
     assert numbers(rest, stage)[0] == chosen < len(resumed.landmark_indices_)
-    found = resumed.decision_function(X)
     np.testing.assert_array_equal(resumed.landmark_indices_, values["landmark_indices"])
-    np.testing.assert_allclose(found, values["landmarks"], rtol=0, atol=CLOSE)
+    assert_as_good(resumed, whole, X, values["landmarks"])
     if not same:
         pytest.skip("with this processor and BLAS the kept round has other bits")
-    np.testing.assert_array_equal(found, whole.decision_function(X))
+    np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))

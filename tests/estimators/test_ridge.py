@@ -23,10 +23,11 @@ from dhsk.models import sources
 from dhsk.models.gram_source import GramSource
 from dhsk.solvers.sources import ArraySource
 
-TIGHT = 1e-13
-"""Tolerance at which fits in another order of sums agree to `SAME`."""
+TIGHT = 1e-12
+"""Tolerance at which fits in another order of sums agree to `SAME`. Rounding leaves some eps times
+the condition of K + alpha, 200 here and 1e4 at most: 1e-13 is out of reach of some processors."""
 
-SAME = {"rtol": 0.0, "atol": 1e-10}  # 2 tol |y| sqrt(N) / alpha, 200 samples and alpha 1
+SAME = {"rtol": 0.0, "atol": 1e-9}  # 2 tol |y| sqrt(N) / alpha, 200 samples and alpha 1
 
 
 @pytest.fixture
@@ -381,7 +382,7 @@ def test_answers_are_those_of_scikit_learn_to_eight_digits(data: Any) -> None:
     """Coefficients and predictions to 1e-8 of the largest, from the same kernel matrix."""
     X, y, weights = data
     for alpha, used in ((1.0, None), (0.01, None), (0.01, weights[:180])):
-        model = HeatKernelRidge(alpha, 0.8, tol=1e-13, max_iter=5000)
+        model = HeatKernelRidge(alpha, 0.8, tol=TIGHT, max_iter=5000)
         model.fit(X[:180], y[:180], used)
         exact = oracle(model, X[:180], y[:180], X, used)
         for own, other in zip((model.dual_coef_, model.predict(X)), exact, strict=True):

@@ -108,3 +108,14 @@ def test_the_given_similarity_stays_as_it_is() -> None:
     before = given.nnz
     dhsk.graph_gram(given, beta=0.3)
     assert given.nnz == before
+
+
+@pytest.mark.parametrize("n", [60, 1100])
+@pytest.mark.parametrize("share", [-0.25, 0.0, 0.25])
+def test_the_inverse_of_a_computed_radius_is_refused(n: int, share: float) -> None:
+    """By the same error, however a processor rounds it, for few nodes and for many."""
+    star = sparse.lil_array((n, n))
+    star[0, 1:] = star[1:, [0]] = 1.0
+    radius = np.sqrt(n - 1.0) * (1 + share * n * np.finfo(float).eps)
+    with pytest.raises(dhsk.InputError, match=r"\|beta\| must be below 1/rho"):
+        dhsk.graph_gram(star, "von_neumann", beta=1.0 / radius)
