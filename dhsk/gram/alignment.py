@@ -43,7 +43,8 @@ def target_columns(y: ArrayLike, n_samples: int) -> Floats:
     given = np.asarray(y)
     if given.ndim == 2 or (given.dtype.kind == "f" and np.any(given != np.round(given))):
         return _numbers(given, n_samples)
-    classes, codes = np.unique(check_labels(y, n_samples, "y"), return_inverse=True)
+    labels = check_labels(y, n_samples, "y", numbers="if they are, give them as y[:, None]")
+    classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) > MOST_CLASSES:
         raise InputError(
             f"y has {len(classes)} classes, more than {MOST_CLASSES}: give numbers of a regression "

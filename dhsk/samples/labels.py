@@ -36,6 +36,10 @@ _MANY: Final = 12
 _RARE: Final = 5
 """Classes with fewer samples are rare."""
 
+_NUMBERS: Final = (
+    "name another column if these are no classes; numbers are predicted by dhsk.HeatKernelRidge"
+)
+
 Labels = NDArray[np.int64] | NDArray[np.str_]
 
 
@@ -98,12 +102,18 @@ def read_labels(
 
 
 def check_labels(
-    y: ArrayLike, n_samples: int, source: str = "the labels", *, min_classes: int = 2
+    y: ArrayLike,
+    n_samples: int,
+    source: str = "the labels",
+    *,
+    min_classes: int = 2,
+    numbers: str = _NUMBERS,
 ) -> Labels:
     """Check labels of whole numbers or strings, (n_samples,); return them as int64 or str.
 
     Raises `InputError` if there is not one label per sample, a label is missing or not a class, or
-    there are fewer classes than `min_classes` (1 or 2).
+    there are fewer classes than `min_classes` (1 or 2). Warns of whole numbers that look like
+    counts, and says with `numbers` where numbers go.
     """
     # As objects: numpy would turn the NaN of ["a", nan] into the class "nan".
     array = np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, dtype=object)
@@ -119,11 +129,11 @@ def check_labels(
             f"{source}: all {n_samples} labels are {labels[0]}, but at least two classes are needed"
         )
     if min_classes > 1:
-        _warn_of_counts(labels, source)
+        _warn_of_counts(labels, source, numbers)
     return labels
 
 
-def _warn_of_counts(labels: Labels, source: str) -> None:
+def _warn_of_counts(labels: Labels, source: str, numbers: str) -> None:
     """Warn of many different whole numbers of which some are rare, as those of counts are."""
     if labels.dtype.kind != "i":
         return
@@ -133,8 +143,7 @@ def _warn_of_counts(labels: Labels, source: str) -> None:
         warnings.warn(
             f"{source}: {len(found)} different whole numbers from {found[0]} to {found[-1]} are "
             f"taken for classes, and {rare} of them have fewer than {_RARE} samples, like counts "
-            "or measurements: name another column if these are no classes; numbers are predicted "
-            "by dhsk.HeatKernelRidge",
+            f"or measurements: {numbers}",
             InputWarning,
             stacklevel=frames_inside(),
         )

@@ -26,7 +26,7 @@ UNDECIDED: Final = 0.02
 samples, of which few are free, an intercept moves by some of that."""
 
 
-def expected(X: Any, kernel: str) -> Any:
+def expected(X: Any, kernel: str, time: float | None = None) -> Any:
     """Gram matrix of dense samples, (N, N), for a kernel with the parameters that its name has."""
     X = np.asarray(X, np.longdouble).reshape(len(X), -1)
     if kernel in MAPPED:
@@ -43,7 +43,7 @@ def expected(X: Any, kernel: str) -> Any:
             return np.exp(-np.maximum(squares[:, None] + squares - 2 * products, 0) / 2)
         case "cosine":
             return products
-    time, cosines = math.log(dim) / dim, np.clip(products, -1, 1)
+    time, cosines = time or math.log(dim) / dim, np.clip(products, -1, 1)
     if kernel == "parametrix":
         return np.exp(-(np.arccos(cosines) ** 2) / (4 * time))
     return _heat(cosines, dim, time)
@@ -119,9 +119,11 @@ Decide = Callable[[Any, Any], tuple[Any, Any]]
 """Classes of all samples after a fit to the labels of some, and whether each is beyond doubt."""
 
 
-def _peer(X: Any, y: Any, kernel: str, landmarks: Any = None) -> Decide:
+def _peer(
+    X: Any, y: Any, kernel: str, landmarks: Any = None, time: float | None = None, C: float = 1.0
+) -> Decide:
     """What scikit-learn decides on the same samples, or on features of the same landmarks."""
-    K = expected(X, kernel).astype(np.float64)
+    K = expected(X, kernel, time).astype(np.float64)
     if landmarks is not None:
         values, vectors = np.linalg.eigh(K[np.ix_(landmarks, landmarks)])
         kept = values > 1e-6 * values[-1]  # equal landmarks leave rounding
@@ -129,11 +131,11 @@ def _peer(X: Any, y: Any, kernel: str, landmarks: Any = None) -> Decide:
 
     def decide(train: Any, which: Any) -> tuple[Any, Any]:
         if landmarks is not None:
-            linear = LinearSVC(dual=False, tol=1e-9, max_iter=100_000).fit(X[train], y[train])
+            linear = LinearSVC(C=C, dual=False, tol=1e-9, max_iter=100_000).fit(X[train], y[train])
             found = linear.decision_function(X[which]).reshape(len(which), -1)
             two = np.sort(np.hstack([-found, found]) if found.shape[1] == 1 else found)[:, -2:]
             return linear.predict(X[which]), two[:, 1] - two[:, 0] > UNDECIDED
-        svm = SVC(kernel="precomputed", tol=1e-6, decision_function_shape="ovo")
+        svm = SVC(C=C, kernel="precomputed", tol=1e-6, decision_function_shape="ovo")
         svm.fit(K[np.ix_(train, train)], y[train])
         outer = K[np.ix_(which, train)]
         found = svm.decision_function(outer).reshape(len(which), -1)
@@ -150,7 +152,8 @@ def _check_model(source: str, given: dict[str, str]) -> None:
     model = kind.load(given["--out"])
     landmarks = model.landmark_indices_ if "--rank" in given else None
     all_samples = np.arange(len(X))
-    right, clear = _peer(X, y, "heat", landmarks)(all_samples, all_samples)
+    peer = _peer(X, y, "heat", landmarks, model.kernel_.time, model.C_)
+    right, clear = peer(all_samples, all_samples)
     found = model.predict(X)
     assert (found == right)[clear].all(), (found, right, clear)
 

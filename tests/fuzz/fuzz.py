@@ -13,6 +13,7 @@ import argparse
 import io
 import logging
 import os
+import re
 import resource
 import shutil
 import signal
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 
 class Switch(io.TextIOBase):
@@ -55,6 +56,10 @@ SECONDS = 60
 
 BYTES = 12 * 2**30
 """Most address space: what asks for more gets a MemoryError."""
+
+
+PROGRESS: Final = re.compile(r" %\), | of disk while it runs, ")
+"""Lines of progress, and the one that says what a run will cost."""
 
 
 class TooLong(BaseException):
@@ -104,8 +109,10 @@ def command_fault(words: list[str], before: dict[str, int]) -> str | None:
     if code not in (2, 3, 4):
         return f"exit code {code}: {said}"
     lines = [line for line in said.splitlines() if line and not line.startswith(("Usage:", "Try "))]
-    # What is warned of comes before the sentence, and so does progress.
-    others = [line for line in lines[:-1] if not (line.startswith("dhsk: ") or " %), " in line)]
+    # What is warned of comes before the sentence, and so do progress and the line of costs.
+    others = [
+        line for line in lines[:-1] if not (line.startswith("dhsk: ") or PROGRESS.search(line))
+    ]
     if others or not lines[-1].startswith(("dhsk: ", "Error: ")):
         return f"exit code {code}, in {len(lines)} lines\n{said}"
     left = {name: size for name, size in tree(Path()).items() if before.get(name) != size}

@@ -252,7 +252,7 @@ def test_the_command_ends_with_one_sentence_and_code_4(tmp_path: Path, counts: A
         cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 4, done.stderr
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("dashboard")]
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("dhsk: x.npy changed while it was read: row 0 (counted from 0)")
+    cost, line = [line for line in done.stderr.splitlines() if not line.startswith("dashboard")]
+    assert cost.endswith(" stay")
+    assert line.startswith("dhsk: x.npy changed while it was read: row 0 (counted from 0)")
     assert not (tmp_path / "g").exists()

@@ -262,7 +262,15 @@ def test_what_cannot_be_aligned_is_refused(counts: Any) -> None:
             G.alignment(y)
     for same in (np.ones((N, DIM)), np.full((N, 1000), 0.1)):  # with rounding
         with pytest.raises(dhsk.InputError, match="the kernel is constant on these samples"):
-            made(same).alignment(np.arange(N))
+            made(same).alignment(np.arange(N) % 7)
+
+
+def test_whole_numbers_like_counts_are_classes_with_a_warning(counts: Any) -> None:
+    """The warning says how to give them as numbers."""
+    G, y = made(counts(N, DIM)), np.arange(N)
+    with pytest.warns(dhsk.InputWarning, match=r"53 different .* give them as y\[:, None\]"):
+        as_classes = G.alignment(y)
+    assert as_classes == G.alignment(y.astype(str)) != G.alignment(y[:, None])
 
 
 def test_rectangular_matrices_are_refused(counts: Any) -> None:
@@ -302,7 +310,7 @@ def test_each_takes_one_pass(counts: Any, monkeypatch: Any) -> None:
         monkeypatch.setattr(f"dhsk.gram.{module}.over_groups", counted)
     G = made(counts(N, DIM))
     G.neighbors(3)
-    G.alignment(np.arange(N))
+    G.alignment(np.arange(N) % 7)
     dhsk.maximum_mean_discrepancy(G, np.arange(N) % 2, permutations=300)
     assert passes == ["_nearest_of_group", "_of_group", "_of_group"]
 
