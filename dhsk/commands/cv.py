@@ -182,6 +182,7 @@ class FinalOptions:
     test_labels: str | None
     overwrite: bool
     eigenvalues: bool | None
+    baselines: bool | None
     store: Place | None
     disk: str | None
 
@@ -214,6 +215,12 @@ final_options = gathered(
         "--eigenvalues/--no-eigenvalues",
         default=None,
         help="Eigenvalues of the best kernel in the report. [default: up to 1,000 samples]",
+    ),
+    click.option(
+        "--baselines/--no-baselines",
+        default=None,
+        help="Score common methods of scikit-learn on the same folds: LinearSVC on tf-idf, of a "
+        "table SVC and trees. [default: in a search, where they add less than a fifth]",
     ),
     click.option(
         "--store",
@@ -255,10 +262,9 @@ def cv(
     Without kernels and times it looks for the best heat kernel, tries the cosine and linear ones
     beside it, and says which is the simplest within one standard error of the best.
 
-    Rows of finished kernels are in results.csv while the grid runs. The inner products, in
-    fits/gram of --out, are removed at the end, unless --store asks for them. After an interrupt,
-    the same command continues; after the end it prints the results again. Another one replaces
-    them only with --overwrite.
+    Rows of finished kernels are in results.csv while the grid runs. Inner products are removed at
+    the end, unless --store asks for them. After an interrupt, the same command continues; after the
+    end it prints the results again. Another one replaces them only with --overwrite.
     """
     low_rank = grid.low_rank
     opened = _open_source(source, labels, table)
@@ -276,7 +282,7 @@ def cv(
         out, settings, lambda: _fingerprint(opened), table.words, overwrite=final.overwrite
     )
     if same and final.test is None and final.store is None:
-        answer = answer_in(out, model=final.model, eigenvalues=bool(final.eigenvalues))
+        answer = answer_in(out, final.model, final.eigenvalues, final.baselines)
         if answer is not None:
             hint(f"{out} has the results of this run: nothing is computed again (or: --overwrite)")
             print_result(answer)
@@ -286,7 +292,7 @@ def cv(
         _cross_validate, opened, y, **kernels, **grid.rest, cv=grid.folds, random_state=grid.seed,
         low_rank=LowRank(**low_rank) if low_rank else None, groups=groups, refit=final.model,
         test=held_out, memory=cluster.memory, store=final.store, disk=final.disk, out=out,
-        eigenvalues=final.eigenvalues,
+        eigenvalues=final.eigenvalues, baselines=final.baselines,
     )  # fmt: skip
     with made_folder(out):
         check_writable(out)

@@ -2,8 +2,10 @@
 
 from dhsk.commands.console import print_table, say, say_wrapped
 from dhsk.report.words import listed, named
+from dhsk.results.baselines import Baseline, Baselines
 from dhsk.results.columns import Cell
 from dhsk.results.parts import Results, SearchStage
+from dhsk.units import human_seconds
 
 LOW_RANK_WORDS = (
     "trace error: share of the kernel matrix's trace that the features miss; gradient norm: as a "
@@ -27,8 +29,8 @@ def print_result(result: Results) -> None:
     _print_choice(result)
     decision = result.decision
     of_another = result.refit is not None and decision.simplest.cell != result.best
-    if len(decision.compared) > 1 or of_another:
-        say_wrapped("decide: ", decision.sentence)
+    if len(decision.compared) > 1 or of_another or result.baselines.tried:
+        say_wrapped("decide: ", result.advice)
     unfinished = result.unfinished(*result.summary)
     if unfinished:
         say(f"beware: {unfinished} fits did not reach the tolerance of {result.tol:g}")
@@ -91,13 +93,36 @@ def _print_cells(result: Results, word: str) -> None:
         head = ["kernel", "rank", "C", *scores, "trace error", "gradient norm"]
     else:
         head = ["kernel", "C", *scores, "support vectors", "tol reached"]
-    print_table(head, [_line(cell) for cell in shown])
+    lines = [(cell.mean, _line(cell)) for cell in shown]
+    beside = result.baselines.best_of_each
+    lines += [(one.mean, _baseline_line(one, low_rank=low_rank)) for one in beside]
+    print_table(head, [line for _, line in sorted(lines, key=lambda line: -line[0])])
     if len(ranked) > len(shown):
         each = f"the best candidate of each kernel{' and rank' if low_rank else ''}"
         which = each if several else "the ten best candidates"
         say(f"({which}; all {len(ranked)} in results.csv)")
     if low_rank:
         say_wrapped("(", LOW_RANK_WORDS)
+    _print_baselines(result.baselines)
+
+
+def _print_baselines(baselines: Baselines) -> None:
+    """Print where the lines of common methods are from, and which were left out."""
+    if baselines.tried:
+        names = ", ".join(one.method for one in baselines.best_of_each)
+        seconds = sum(one.seconds for one in baselines.tried)
+        tried = f"{len(baselines.tried)} candidates, {human_seconds(seconds)}"
+        say_wrapped("(", f"of scikit-learn, on the same folds: {names}; {tried})")
+    if baselines.left_out:
+        why = "; ".join(baselines.left_out)
+        say_wrapped("(", f"common methods left out: {why}; --baselines tries all that can be)")
+
+
+def _baseline_line(one: Baseline, *, low_rank: bool) -> tuple[str, ...]:
+    """Texts of the line of a common method, which has no certificate."""
+    rank = ("–",) if low_rank else ()
+    C = "–" if one.C is None else f"{one.C:g}"
+    return (one.method, *rank, C, f"{one.mean:.4f}", f"{one.std:.4f}", "–", "–")
 
 
 def _line(cell: Cell) -> tuple[str, ...]:

@@ -92,7 +92,9 @@ def check_earlier(
     return samples is not None and settings.keys() <= earlier.keys()
 
 
-def answer_in(out: Place, *, model: bool, eigenvalues: bool) -> "CvResult | None":
+def answer_in(
+    out: Place, model: bool, eigenvalues: bool | None, baselines: bool | None
+) -> "CvResult | None":
     """Results of this very run, finished by this version; None if they lack what is asked for."""
     from dhsk.models.files import load_model
     from dhsk.validation.result import CvResult
@@ -101,6 +103,9 @@ def answer_in(out: Place, *, model: bool, eigenvalues: bool) -> "CvResult | None
         return None
     found = CvResult.from_json(out / TABLES[0])
     if found.version != version("dhsk") or (eigenvalues and not found.eigenvalues):
+        return None
+    beside = found.baselines
+    if baselines and (beside.left_out or not beside.tried):
         return None
     return replace(found, model_=load_model(out / "model.dhsk") if model else None)
 

@@ -29,9 +29,9 @@ def header(title: str, results: Results) -> Html:
 
 def _decision(results: Results) -> Html:
     """Say which kernel is the simplest that is about as good; nothing of one kernel alone."""
-    if len(results.decision.compared) == 1:
+    if len(results.decision.compared) == 1 and not results.baselines.tried:
         return Html()
-    sentence = results.decision.sentence
+    sentence = results.advice
     for sign in (" ± ", " = "):
         sentence = sentence.replace(sign, unbroken(sign))
     return tag("p", f"Decision: {sentence}.", class_="decision")

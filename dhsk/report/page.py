@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dhsk.objects.places import Place
 from dhsk.report import choice, classes, fits, low_rank, samples
+from dhsk.report.common import common
 from dhsk.report.curve_figure import Points
 from dhsk.report.document import contents, document, target_of, write_page
 from dhsk.report.header import header, prepared
@@ -51,6 +52,7 @@ def _page(results: Results, beside: Sequence[str], curve: Points) -> str:
         low_rank.features(results),
         choice.search(results),
         choice.folds(results),
+        common(results),
         reproduce(results),
         classes.held_out(results),
         classes.classes(results),

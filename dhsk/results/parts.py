@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dhsk.caching import cached_value
+from dhsk.results.baselines import NO_BASELINES, Baselines, Beside
 from dhsk.results.columns import Cell, Certificate, GridPoint, Row
 from dhsk.results.decision import Decision, decide
 from dhsk.results.examined import Examined
+from dhsk.results.paired import paired_difference
 
 HIGHEST: Final = "highest mean"
 SIMPLEST: Final = "one standard error"
@@ -179,6 +181,8 @@ class Results(RunFacts):
     """Classes that some folds lack in training."""
     repeats: int = 1
     """Number of times that the samples were divided; `folds` counts those of all."""
+    baselines: Baselines = NO_BASELINES
+    """Common methods of scikit-learn on the same folds."""
     settings: Mapping[str, Any] | None = None
     """Options of the command line; None for results of `cross_validate`."""
 
@@ -200,6 +204,27 @@ class Results(RunFacts):
     def decision(self) -> Decision:
         """The simplest cell within one standard error of the best, paired over the folds."""
         return decide(self.summary, self.rows_of, self.repeats)
+
+    @property
+    def advice(self) -> str:
+        """What to take: the decision between kernels, and how a common method compares."""
+        beside = self.beside
+        if beside is None:
+            return self.decision.sentence
+        if not beside.ahead:
+            return f"{self.decision.sentence}; {beside.words}"
+        return f"{beside.words}. Of the kernels: {self.decision.sentence}"
+
+    @cached_value
+    def beside(self) -> Beside | None:
+        """The best common method beside the best cell; None without any."""
+        found, cell = self.baselines.best, self.decision.best
+        if found is None:
+            return None
+        kernel = [row.score for row in self.rows_of[cell.point]]
+        each = max(self.folds.n // self.repeats, 2)
+        below = paired_difference(kernel, found.scores, n_train=each - 1, n_test=1)
+        return Beside(found, cell.brief, below)
 
     def unfinished(self, *cells: Cell) -> int:
         """Count the fits of some cells that did not converge."""

@@ -68,6 +68,8 @@ def _check(results: Results) -> None:
             raise wrong("rows", f"one row or more of {cell.label!r}, C = {cell.C:g}", "lacking")
     if len({tuple(row.fold for row in results.rows_of[c.point]) for c in results.summary}) > 1:
         raise wrong("rows", "one row of each cell for each fold", "lacking")
+    if any(len(one.scores) != results.folds.n for one in results.baselines.tried):
+        raise wrong("baselines", f"{results.folds.n} scores of each, one per fold", "other numbers")
     if results.best not in results.summary:
         raise wrong("best", "a cell of 'summary'", results.best.label)
 

@@ -26,6 +26,7 @@ from dhsk.results.parts import FewSamples, LowRank, Splitting, Timings
 from dhsk.samples import ZeroRule, parse_zero_rule
 from dhsk.samples.weighted import MapName
 from dhsk.units import parse_bytes
+from dhsk.validation.baselines import asked_for, baselines_of
 from dhsk.validation.choice import choose
 from dhsk.validation.costs import cost_of
 from dhsk.validation.disk import remove_stores
@@ -72,6 +73,7 @@ def cross_validate(
     random_state: int = 0,
     eigenvalues: bool | None = None,
     indefinite: Indefinite = "error",
+    baselines: bool | None = None,
     progress: Show = None,
     **old_names: Any,
 ) -> CvResult:
@@ -184,6 +186,11 @@ def cross_validate(
         "allow", where fits may end at points that are no maxima.
     random_state
         Seed of the shuffled folds, and of the landmarks.
+    baselines
+        Whether to score common methods of scikit-learn on the same folds: of sparse counts
+        `LinearSVC` on tf-idf and on square roots of proportions, of dense samples `SVC` on scaled
+        columns and boosted trees. None for those that take less than a fifth of the seconds of the
+        kernels, if no kernel was asked for.
     progress
         Function that is called with a `Progress` after every tile and every task; True for bars.
     **old_names
@@ -243,6 +250,7 @@ def cross_validate(
     kernels_on = partial(kernels_of, time_scale=time_scale, kernels=kernels, **rules)
     held_out = None if test is None else open_held_out(square, test, grid)
     check_ids(square)
+    asked = asked_for(baselines, square, default=default)
     temporary = TemporaryFolder()
     options = CvOptions(
         memory=None if memory is None else parse_bytes(memory),
@@ -264,6 +272,7 @@ def cross_validate(
         winner, scores = _scores(grid, runs.tried, simplest=look and not default)
         engine = runs.engine_of(winner)
         fitted = perf_counter()
+        beside = baselines_of(square, grid, options, scores["rows"], asked, fitted - begin)
         facts = engine.facts(winner)
         examined = _examined(engine, winner, scores, square)
         on_all = {}
@@ -271,14 +280,12 @@ def cross_validate(
             on_all = _refit(engine, winner, scores["best"].C, grid, held_out, options)
             own = _parameters(grid_options, scores["best"], low_rank, indefinite)
             on_all["estimator_parameters_"] = own | {"zero_rows": zero_rows}
-        prepared = runs.prepared
         remove_stores(options)
-    ended = perf_counter()
     return CvResult(
         **vars(facts), **_of_grid(grid), **scores, **on_all, **runs.search,
         version=version("dhsk"), created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        low_rank=low_rank, examined=examined,
-        seconds=Timings(gram=prepared, fits=fitted - begin - prepared, total=ended - begin),
+        low_rank=low_rank, examined=examined, baselines=beside,
+        seconds=_timings(runs.prepared, begin, fitted),
     )  # fmt: skip
 
 
@@ -288,6 +295,11 @@ def _examined(
     """What the report shows of single samples, as the best cell saw them."""
     seen = scores["held_out_"].of(scores["best"].point)
     return examine(seen, partial(engine.among, winner), square)
+
+
+def _timings(prepared: float, begin: float, fitted: float) -> Timings:
+    """Seconds of a run that began and had fitted its kernels at some times, and ends now."""
+    return Timings(prepared, fitted - begin - prepared, perf_counter() - begin)
 
 
 def _is_auto(name: str, value: Any) -> bool:

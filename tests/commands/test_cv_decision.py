@@ -31,11 +31,11 @@ def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any) -> 
     assert "tried:  time scales " in out
     (line,) = [line for line in out.splitlines() if line.startswith("decide: take ")]
     result = dhsk.CvResult.from_json("o/results.json")
-    assert " ".join(out.split()).count(result.decision.sentence) == 1
-    assert line.startswith(f"decide: {result.decision.sentence}"[:40])
+    assert " ".join(out.split()).count(result.advice) == 1
+    assert line.startswith(f"decide: {result.advice}"[:40])
     assert {cell.kernel for cell in result.summary} == {"heat", "cosine", "linear"}
     page = Path("o/report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
-    assert f"Decision: {result.decision.sentence}." in page
+    assert f"Decision: {result.advice}." in page
     assert run(*words)[0] == DONE
 
 

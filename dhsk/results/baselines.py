@@ -1,0 +1,115 @@
+"""Common methods of scikit-learn beside the kernels, on the same folds."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dhsk.arrays import Floats
+from dhsk.results.paired import PairedDifference
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A common method with one setting, as it scored on the folds of a grid.
+
+    Attributes
+    ----------
+    method
+        What is usually done, such as "LinearSVC on tf-idf".
+    C
+        Its C; None if it has none.
+    code
+        Expression of Python that makes the estimator; weights of samples and classes go to its fit.
+    scores
+        Scores, fold by fold.
+    seconds
+        Time of its fits and predictions on all folds.
+    """
+
+    method: str
+    C: float | None
+    code: str
+    scores: tuple[float, ...]
+    seconds: float
+
+    @property
+    def mean(self) -> float:
+        """Mean score over the folds."""
+        return float(np.mean(self.scores))
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the scores over the folds."""
+        return float(np.std(self.scores))
+
+    @property
+    def brief(self) -> str:
+        """Method and C: LinearSVC on tf-idf, C = 1."""
+        return self.method if self.C is None else f"{self.method}, C = {self.C:g}"
+
+    @property
+    def by_fold(self) -> Floats:
+        """Scores as an array, (folds,)."""
+        return np.array(self.scores)
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """All common methods that were tried, each setting a candidate like a kernel at one C.
+
+    Attributes
+    ----------
+    tried
+        Every method at every setting.
+    left_out
+        Methods that were not tried, with the reason, in words.
+    """
+
+    tried: tuple[Baseline, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> Baseline | None:
+        """The candidate with the highest mean, of equals the first; None without any."""
+        return max(self.tried, key=lambda one: one.mean, default=None)
+
+    @property
+    def best_of_each(self) -> tuple[Baseline, ...]:
+        """The best candidate of each method, the highest mean first."""
+        found: dict[str, Baseline] = {}
+        for one in sorted(self.tried, key=lambda one: -one.mean):
+            found.setdefault(one.method, one)
+        return tuple(found.values())
+
+
+NO_BASELINES: Final = Baselines()
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The best common method beside the best kernel, on the same folds."""
+
+    baseline: Baseline
+    kernel: str
+    """The best kernel and its C."""
+    below: PairedDifference
+    """Score of the kernel less that of the method."""
+
+    @property
+    def ahead(self) -> bool:
+        """Whether no kernel has a higher mean."""
+        return self.below.difference <= 0
+
+    @property
+    def words(self) -> str:
+        """What that means for who has to choose."""
+        error = f"± {self.below.standard_error:.4f}"
+        if self.ahead:
+            return (
+                f"take {self.baseline.brief}, of scikit-learn: no kernel here is better "
+                f"({self.kernel} is {abs(self.below.difference):.4f} {error} below it)"
+            )
+        name = f"{self.baseline.brief}, of scikit-learn, is"
+        close = " within one standard error of the best:" if self.below.within else ""
+        return f"{name}{close} {self.below.words} below"

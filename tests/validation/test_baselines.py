@@ -1,0 +1,233 @@
+"""Common methods of scikit-learn beside the kernels, on the same folds."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Timer
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.class_weight import compute_sample_weight
+
+import dhsk
+from dhsk.errors import InputError
+from dhsk.results.baselines import Baseline, Beside
+from dhsk.results.paired import PairedDifference
+from dhsk.validation import baselines
+
+NAMES = {
+    one.__name__: one
+    for one in (
+        HistGradientBoostingClassifier, TfidfTransformer, make_pipeline, FunctionTransformer,
+        Normalizer, StandardScaler, SVC, LinearSVC,
+    )
+} | {"np": np}  # fmt: skip
+"""What the code of a method needs."""
+
+ONE = {"time_scale": 1.0, "C": 1.0, "cv": 3}
+"""A grid of one cell."""
+
+
+def counts(n: int = 90, dim: int = 30, seed: int = 0) -> tuple[Any, NDArray[Any]]:
+    """Sparse counts of three classes that differ in some features, with overlap."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    means = rng.random((3, dim)) + 0.3
+    X = rng.poisson(means[y])
+    X[:, 0] += 1  # no sample of zeros
+    return csr_array(X.astype(float)), np.array(["a", "b", "c"])[y]
+
+
+@pytest.fixture(autouse=True)
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boosting takes a second for all folds otherwise."""
+    slow = baselines.OF_TABLES[-1]
+    quick = baselines._Method(
+        slow.name,
+        lambda _: (HistGradientBoostingClassifier(max_iter=3, random_state=0),),
+        "HistGradientBoostingClassifier(max_iter=3, random_state=0)",
+        C=(None,),
+        probabilities=True,
+    )
+    monkeypatch.setattr(baselines, "OF_TABLES", (*baselines.OF_TABLES[:-1], quick))
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("scoring", ["accuracy", "f1_macro"])
+def test_scores_are_those_of_the_code_in_scikit_learn(sparse: bool, scoring: str) -> None:
+    """Each candidate's code, run by scikit-learn on the same folds, gives the same scores."""
+    X, y = counts()
+    X = X if sparse else X.toarray()
+    found = dhsk.cross_validate(X, y, baselines=True, scoring=scoring, **ONE).baselines
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    methods = baselines.OF_COUNTS if sparse else baselines.OF_TABLES
+    assert [one.method for one in found.tried] == [m.name for m in methods for _ in m.C]
+    for one in found.tried:
+        model = eval(one.code, dict(NAMES))
+        expected = cross_val_score(model, X, y, cv=folds, scoring=scoring)
+        np.testing.assert_array_equal(one.scores, expected)
+    assert len({one.scores for one in found.tried}) > 1
+    assert found.left_out == ()
+
+
+def test_class_weights_are_weights_of_samples() -> None:
+    """Both sides of each class are weighed; LinearSVC's own class_weight leaves the rest at 1."""
+    X, y = counts()
+    kept = np.flatnonzero((y != "c") | (np.arange(len(y)) % 9 == 2))
+    X, y = X[kept], y[kept]
+    found = dhsk.cross_validate(X, y, baselines=True, class_weight="balanced", **ONE)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    expected = []
+    for train, test in folds.split(X, y):
+        model = make_pipeline(TfidfTransformer(), LinearSVC(C=0.1, random_state=0))
+        weights = compute_sample_weight("balanced", y[train])
+        model.fit(X[train], y[train], linearsvc__sample_weight=weights)
+        expected.append(model.score(X[test], y[test]))
+    plain = dhsk.cross_validate(X, y, baselines=True, **ONE).baselines.tried[0]
+    assert found.baselines.tried[0].scores == tuple(expected) != plain.scores
+
+
+@pytest.mark.parametrize(("share", "tried"), [(1e9, True), (0.0, False)])
+def test_a_search_tries_what_takes_little(
+    monkeypatch: pytest.MonkeyPatch, share: float, tried: bool
+) -> None:
+    """Without options methods are tried within their part of the time; others say why not."""
+    monkeypatch.setattr(baselines, "SHARE", share)
+    X, y = counts()
+    found = dhsk.cross_validate(X, y, cv=2).baselines
+    names = [method.name for method in baselines.OF_COUNTS]
+    assert [one.method for one in found.best_of_each if tried] == [
+        one.method for one in found.best_of_each
+    ]
+    assert sorted({one.method for one in found.tried}) == (sorted(names) if tried else [])
+    assert len(found.left_out) == (0 if tried else 2)
+    assert all("more than a fifth of this run" in said for said in found.left_out)
+
+
+def test_a_method_that_turns_out_long_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small fit that was quicker than all others does not hold up the run."""
+    monkeypatch.setattr(baselines._Trial, "_seconds_of_a_fit", lambda _: 0.0)
+    monkeypatch.setattr(baselines._Trial, "_fitted", lambda *_: (1.0, 1e9))
+    X, y = counts()
+    found = dhsk.cross_validate(X, y, cv=2).baselines
+    assert found.tried == ()
+    assert len(found.left_out) == 2
+
+
+def test_a_grid_of_given_kernels_has_none_untold() -> None:
+    """Only the default search looks at them by itself, and it can be told not to."""
+    X, y = counts()
+    assert dhsk.cross_validate(X, y, **ONE).baselines == baselines.Baselines()
+    off = dhsk.cross_validate(X, y, cv=2, baselines=False)
+    assert off.baselines == baselines.Baselines()
+
+
+def test_a_matrix_has_no_samples_for_them() -> None:
+    """It is refused before anything is fitted; a search on it has none."""
+    X, y = counts()
+    G = dhsk.compute_gram(X, "cosine")
+    with pytest.raises(InputError, match="baselines are fitted to samples"):
+        dhsk.cross_validate(G, y, baselines=True)
+    assert dhsk.cross_validate(G, y, cv=2).baselines == baselines.Baselines()
+
+
+def test_methods_without_probabilities_are_left_out() -> None:
+    """A scorer of probabilities takes those that have them."""
+    X, y = counts()
+    found = dhsk.cross_validate(
+        X.toarray(), y, baselines=True, scoring="neg_log_loss", **ONE
+    ).baselines
+    assert [one.method for one in found.tried] == ["HistGradientBoostingClassifier"]
+    assert found.left_out == ("SVC(rbf) on scaled columns has no probabilities",)
+
+
+def test_fits_of_a_killed_run_are_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an interrupt in the middle the same call fits only what is missing."""
+    X, y = counts()
+    options = {"baselines": True, "out": tmp_path / "run", **ONE}
+    whole = dhsk.cross_validate(X, y, **options | {"out": tmp_path / "whole"}).baselines
+    fitted: Callable[..., Any] = baselines._Trial._fitted
+    fits = []
+
+    def interrupted(self: Any, C: Any, fold: int) -> Any:
+        fits.append((self.method.name, C, fold))
+        if len(fits) == 6:
+            raise KeyboardInterrupt
+        return fitted(self, C, fold)
+
+    monkeypatch.setattr(baselines._Trial, "_fitted", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dhsk.cross_validate(X, y, **options)
+    resumed = dhsk.cross_validate(X, y, **options).baselines
+    n = sum(len(method.C) for method in baselines.OF_COUNTS) * 3
+    assert len(fits) == n + 1
+    assert len(set(fits)) == n
+    assert [one.scores for one in resumed.tried] == [one.scores for one in whole.tried]
+    again = dhsk.cross_validate(X, y, **options).baselines
+    assert len(fits) == n + 1
+    assert again == resumed
+    dhsk.cross_validate(X, np.roll(y, 1), **options | {"cv": 2})
+    assert len(fits) > n + 1  # other labels and folds are other fits
+
+
+def test_an_interrupt_does_not_wait_for_a_fit() -> None:
+    """The thread that waits for scikit-learn is interrupted at once."""
+    ended = Event()
+    timer = Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        baselines._in_background(lambda: ended.wait(60))
+    assert not ended.is_set()
+    ended.set()
+    with pytest.raises(ZeroDivisionError):
+        baselines._in_background(lambda: 1 // 0)
+
+
+METHOD = Baseline("LinearSVC on tf-idf", 1.0, "code", (0.9, 0.8), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("below", "words"),
+    [
+        (PairedDifference(-0.015, 0.004), "take LinearSVC on tf-idf, C = 1, of scikit-learn: no "
+         "kernel here is better (heat s=1, C = 1 is 0.0150 ± 0.0040 below it)"),
+        (PairedDifference(0.0, 0.0), "take LinearSVC on tf-idf, C = 1, of scikit-learn: no kernel "
+         "here is better (heat s=1, C = 1 is 0.0000 ± 0.0000 below it)"),
+        (PairedDifference(0.002, 0.004), "LinearSVC on tf-idf, C = 1, of scikit-learn, is within "
+         "one standard error of the best: 0.0020 ± 0.0040 below"),
+        (PairedDifference(0.02, 0.004),
+         "LinearSVC on tf-idf, C = 1, of scikit-learn, is 0.0200 ± 0.0040 below"),
+    ],
+)  # fmt: skip
+def test_words_say_what_to_take(below: PairedDifference, words: str) -> None:
+    """A method that no kernel exceeds is what to take."""
+    beside = Beside(METHOD, "heat s=1, C = 1", below)
+    assert beside.words == words
+
+
+def test_results_are_written_and_read(tmp_path: Path) -> None:
+    """JSON has all of it; scores that are not one a fold are refused."""
+    X, y = counts()
+    result = dhsk.cross_validate(X, y, baselines=True, **ONE)
+    assert result.beside is not None
+    assert result.beside.words in result.advice
+    result.to_json(tmp_path / "r.json")
+    assert dhsk.CvResult.from_json(tmp_path / "r.json").baselines == result.baselines
+    content = json.loads((tmp_path / "r.json").read_text())
+    content["baselines"]["tried"][0]["scores"].pop()
+    (tmp_path / "r.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="baselines"):
+        dhsk.CvResult.from_json(tmp_path / "r.json")
