@@ -1,6 +1,7 @@
 """The command `dhsk gram`: a Gram matrix to a store."""
 
 from dataclasses import asdict
+from functools import partial
 from shlex import quote
 from time import perf_counter
 
@@ -72,8 +73,8 @@ def gram(
         complete = target.part is None and _is_complete(target.out)
         resources = resources_of(client, limit)
         own = target.out, resources, target.part, asdict(tiles)
-        say_cost_of(lambda: outcome.cost(opened, *own))
-        with outcome.watched(progress) as watched:
+        tell = partial(say_cost_of, lambda: outcome.cost(opened, *own))
+        with outcome.watched(progress, tell) as watched:
             G = compute_gram(
                 opened,
                 made,

@@ -1,7 +1,7 @@
 """Measured time, memory and disk of a computation, beside those of its plan."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -144,10 +144,18 @@ class Outcome:
         )
 
     @contextmanager
-    def watched(self, progress: OnProgress) -> Iterator[OnProgress]:
-        """Measure while the context lasts; yield the receiver of progress for the computation."""
+    def watched(self, progress: OnProgress, begins: Callable[[], None]) -> Iterator[OnProgress]:
+        """Measure while the context lasts; yield the receiver of progress for the computation.
+
+        `begins` is called at its first event: no place or plan was refused.
+        """
+        begun = False
 
         def note(event: Progress) -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                begins()
             if event.stage == "staging":
                 self.staged = False
             if event.stage == "tiles" and self.found is None:
