@@ -1,5 +1,6 @@
 """HTML in which escaping is the default: whatever is not `Html` is text, and is escaped."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
@@ -67,7 +68,13 @@ def section(title: str, note: object, *content: object, anchor: str = "") -> Htm
 
 def figure_row(svgs: Iterable[Html]) -> Html:
     """Return figures side by side, as far as there is room."""
-    return tag("div", *(tag("figure", svg) for svg in svgs), class_="figures")
+    return tag("div", *(tag("figure", svg, **_least(svg)) for svg in svgs), class_="figures")
+
+
+def _least(svg: Html) -> dict[str, str]:
+    """The least width of a picture as a variable of its figure, which says that it scrolls."""
+    width = re.search(r"min-width: (\d+pt)", svg.partition(">")[0])
+    return {"style": f"--least: {width[1]}"} if width else {}
 
 
 def colour_scale(colours: list[str], low: str, high: str) -> Html:

@@ -52,6 +52,14 @@ Array.from(document.querySelectorAll("main :is(p, h1, h2, li, dd, td, th)"))
 """Elements whose text is wider than they are."""
 
 
+HINTS = r"""
+Array.from(document.querySelectorAll(".figures figure"), (one) => [
+  one.scrollWidth > one.clientWidth, parseFloat(getComputedStyle(one, "::before").maxHeight) > 0
+])
+"""
+"""Whether each figure is cut at the right, and whether it says so."""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One for all tests here."""
@@ -99,6 +107,17 @@ def test_a_page_is_readable_at_every_width(
     assert browser.value(BROKEN_NUMBERS) == []
     assert browser.value(NARROW) == []
     assert browser.value(OUTSIDE) == []
+
+
+@pytest.mark.parametrize(("width", "cut"), [(PHONE, True), (390, True), (1280, False)])
+def test_figures_that_are_cut_say_that_they_scroll(
+    browser: Browser, pages: dict[str, Path], width: int, cut: bool
+) -> None:
+    """Phones show no scroll bars; figures that fit say nothing."""
+    browser.open(pages["search"], width)
+    found = browser.value(HINTS)
+    assert [wide for wide, _ in found] == [said for _, said in found]
+    assert any(wide for wide, _ in found) == cut
 
 
 def test_dark_and_paper_are_sound_too(browser: Browser, pages: dict[str, Path]) -> None:
