@@ -14,7 +14,11 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
     *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md") if p.name != "README.md"),
-    *(str(p.relative_to(ROOT)) for p in ROOT.glob("*/**/README.md")),
+    *(
+        str(p.relative_to(ROOT))
+        for p in ROOT.glob("*/**/README.md")
+        if "site-packages" not in p.parts  # of an environment in the clone, whatever its name
+    ),
 ]
 
 

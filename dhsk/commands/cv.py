@@ -10,7 +10,7 @@ import click
 
 from dhsk.bars import show_progress
 from dhsk.commands.connecting import connected_if_asked, wrong_out
-from dhsk.commands.console import hint, say, say_cost
+from dhsk.commands.console import hint, say_cost
 from dhsk.commands.cv_table import print_result
 from dhsk.commands.earlier_run import (
     PAGE,
@@ -386,14 +386,14 @@ def _print_files(
     """Print the files of the results, and the next commands."""
     model = result.model_ is not None
     files = [*TABLES, PAGE, *(["model.dhsk"] if model else [])]
-    say(f"output: {out / files[0]}, {', '.join(files[1:])}")
+    hint(f"output: {out / files[0]}, {', '.join(files[1:])}")
     taken = result.decision.simplest.cell
     if model and taken != result.best:
         command = train_command(result, taken, str(out / "simplest.dhsk"))
         by = ", which this trains:" if command else ""
-        say(f"model:  of the best candidate, not of {taken.brief}{by}")
+        hint(f"model:  of the best candidate, not of {taken.brief}{by}")
         if command:
-            say(f"        {command}")
-    say(f"next:   open {out / PAGE} in a browser")
+            hint(f"        {command}")
+    hint(f"next:   open {out / PAGE} in a browser")
     if model:
         say_predict("or:     ", out / "model.dhsk", source, labels, table)

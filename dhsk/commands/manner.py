@@ -13,8 +13,8 @@ from dhsk.caching import cached_value
 from dhsk.execution.heap import loading_libraries
 from dhsk.verbosity import Verbosity, set_verbosity
 
-REPORTS = ("info", "kernel", "plan")
-"""Commands whose output is what was asked for: quiet ones print it without anything else."""
+REPORTS = ("cv", "info", "kernel", "plan")
+"""Commands that answer a question: quiet ones print the answer without anything else."""
 
 SOURCES = ("groups", "labels", "repair", "samples", "source", "test", "test_labels")
 """Parameters that are FILE or FILE:KEY."""

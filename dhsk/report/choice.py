@@ -133,7 +133,9 @@ def search(results: Results) -> Html:
     ]
     head = ("round", "time scales", "C", "best", f"mean {metric(results)}", "what followed")
     ended = f" The search {results.search_ended}." if results.search_ended else ""
-    note = f"The time scale was sought in {count_of(len(rows), 'round')}.{ended}"
+    of_times = sum(bool(trial.time_scales) for trial in results.search)
+    more = f", C in {len(rows) - of_times} more" if len(rows) > of_times else ""
+    note = f"The time scale was sought in {count_of(of_times, 'round')}{more}.{ended}"
     tried = table(head, rows, class_="tried stacked")
     return section("What was tried", note, tried, anchor="search")
 

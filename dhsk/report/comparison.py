@@ -14,12 +14,12 @@ from dhsk.report.words import (
     cell_words,
     count_of,
     duration,
+    give_or_take,
     label,
     metric,
     penalty_text,
     score,
     spread,
-    unbroken,
     whole,
 )
 from dhsk.results.columns import Cell
@@ -137,7 +137,7 @@ def _behind(leader: Results, run: Results) -> object:
     if not same_folds(leader, run):
         return "other folds"
     apart, error = paired(leader, run)
-    return Keyed(unbroken(f"{score(apart)} ± {score(error)}"), apart)
+    return Keyed(give_or_take(apart, error), apart)
 
 
 def _folds(runs: Runs) -> Html:

@@ -34,7 +34,7 @@ from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, TriedKernel
 from dhsk.validation.examined import check_ids, examine
 from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, make_grid
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
-from dhsk.validation.input import Square, has_samples, open_square
+from dhsk.validation.input import Square, has_samples, open_square, samples_first
 from dhsk.validation.low_rank import checked
 from dhsk.validation.old_names import random_state_of, without_old_names
 from dhsk.validation.out_of_fold import HeldOutPredictions
@@ -45,6 +45,7 @@ from dhsk.validation.search import SPREAD_C
 from dhsk.validation.stages import is_default, kernels_of, rows_of
 
 
+@samples_first
 def cross_validate(
     G_or_X: Any,
     y: Any,

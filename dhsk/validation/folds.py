@@ -12,15 +12,13 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check
 
 from dhsk.arrays import Indices
 from dhsk.errors import InputError, InputWarning
+from dhsk.samples.zeros import frames_inside
 
 Fold = tuple[Indices, Indices]
 """Training and test samples."""
 
 _LISTED: Final = 5
 """Classes that a message names."""
-
-_CALLER: Final = 6
-"""Frames between the warning and the call of `cross_validate`."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ def _counted(classes: Classes, folds: int, seed: int, *, grouped: bool) -> Any:
             "out, the fold is trained without it and counts them as wrong; "
             f"min_class={folds} (--min-class {folds}) leaves such classes out",
             InputWarning,
-            stacklevel=_CALLER,
+            stacklevel=frames_inside(),
         )
     kind = StratifiedGroupKFold if grouped else StratifiedKFold
     return kind(folds, shuffle=True, random_state=seed)

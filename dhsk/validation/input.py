@@ -1,7 +1,8 @@
 """Input of a cross-validation: a Gram matrix, a precomputed array, or samples."""
 
-from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,35 @@ ASYMMETRY: Final = 1e-5
 """Largest difference between K_ij and K_ji, in units of the largest entry: rounding of float32."""
 
 _ROWS: Final = 1024
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def samples_first(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Decorate a function of samples and labels that in scikit-learn takes an estimator first."""
+
+    @wraps(function)
+    def called(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+        first: Any = args[0] if args else options.get("estimator")
+        if callable(getattr(first, "fit", None)):
+            raise InputError(_right_calls(function.__name__, first))
+        return function(*args, **options)
+
+    return called
+
+
+def _right_calls(name: str, estimator: Any) -> str:
+    """What to call in place of a function of scikit-learn, with the numbers of the estimator."""
+    kind = estimator if isinstance(estimator, type) else type(estimator)
+    ours = estimator is not kind and kind.__module__.startswith("dhsk.")
+    given = {key: getattr(estimator, key, None) for key in ("time_scale", "C") if ours}
+    numbers = [f", {key}={n!r}" for key, n in given.items() if isinstance(n, int | float)]
+    return (
+        f"{name} of dhsk takes samples and labels and fits SVMs itself, but it got an estimator, "
+        f"{kind.__name__}: call dhsk.{name}(X, y{''.join(numbers)}); or, for the scores of any "
+        f"estimator, sklearn.model_selection.{name}(estimator, X, y)"
+    )
 
 
 def open_square(G_or_X: Any, *, precomputed: bool) -> Square:

@@ -19,7 +19,7 @@ from dhsk.samples import check_labels
 from dhsk.validation.cross_validate import cross_validate
 from dhsk.validation.folds import Classes, Fold, split_repeatedly
 from dhsk.validation.grid import check_seed
-from dhsk.validation.input import open_square
+from dhsk.validation.input import open_square, samples_first
 from dhsk.validation.result import CvResult
 
 SIZES: Final = (0.1, 0.325, 0.55, 0.775, 1.0)
@@ -149,6 +149,7 @@ class LearningCurve:
         return joined([tag("p", repr(self)), table(head, rows)])
 
 
+@samples_first
 def learning_curve(
     G_or_X: Any,
     y: Any,

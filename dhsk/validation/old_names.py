@@ -7,6 +7,7 @@ from typing import Any, Final
 from dhsk.errors import InputError
 from dhsk.objects.places import Place, parse_place
 from dhsk.results.parts import LowRank
+from dhsk.samples.zeros import frames_inside
 
 _LOW_RANK: Final = ("rank", "selection", "oversampling", "loss")
 
@@ -58,5 +59,5 @@ def _warn(names: Any, instead: str, *, given: object) -> None:
     warnings.warn(
         f"{listed} of cross_validate will go in the next release: give {instead}",
         FutureWarning,
-        stacklevel=4,
+        stacklevel=frames_inside(),
     )

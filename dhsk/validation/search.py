@@ -108,7 +108,7 @@ def next_scales(
     best = max(scales, key=lambda s: tried[s])  # of equals the smallest
     place = scales.index(best)
     if stage >= MOST_STAGES:
-        return [], f"ended after {stage} rounds"
+        return [], f"ended after {stage} rounds of time scales"
     if place == 0:
         smaller = [scale for scale in _rounded(best / 2**0.5, best / 2) if scale >= least]
         if not smaller:

@@ -64,6 +64,20 @@ def test_quiet_reports_say_only_what_was_asked(run: Any, samples: Any) -> None:
     assert "next:" not in run("plan", "x.npy", "-q")[1]
 
 
+def test_quiet_cross_validations_keep_the_table_and_the_decision(
+    run: Any, samples: Any, address: str
+) -> None:
+    """Also of results that are there; without files, bars, costs and the next command."""
+    words = ("cv", "x.npy", "--labels", "y.txt", "--kernel", "cosine,linear")
+    words += ("--C", "1", "--folds", "3", "--cluster", address, "--out", "o")
+    usual = run(*words)[1]
+    result = usual.partition("output:")[0]
+    assert "mean accuracy" in result
+    assert "decide: take" in result
+    for again in ((), ("--overwrite",)):
+        assert run(*words, *again, "-q") == (DONE, result, "")
+
+
 def test_verbose_commands_say_versions_stages_and_where(run: Any, samples: Any) -> None:
     """What a report of a bug needs; without the option, an error is one sentence."""
     code, _, err = run("train", "x.npy", "--labels", "y.txt", "--out", "m", "-v")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dhsk.report.words import brief, duration, score
+from dhsk.report.words import brief, duration, give_or_take, score
 from dhsk.results.parts import Results
 from dhsk.results.schema import read_results
 
@@ -21,6 +21,8 @@ STAGES = [
      "why": "Look closer about 1.", "best": {"label": "heat s=1", "mean": 0.912}},
     {"time_scales": [0.7, 1.4], "C": [10.0], "C_scaled": [],
      "why": "Nothing better was found.", "best": {"label": "heat s=0.7", "mean": 0.907}},
+    {"time_scales": [], "C": [100.0], "C_scaled": [],
+     "why": "The largest C was best.", "best": {"label": "heat s=0.7", "mean": 0.901}},
 ]  # fmt: skip
 
 
@@ -240,7 +242,7 @@ def test_the_refit_has_its_certificate(full: Any) -> None:
 def test_the_search_is_told_round_by_round(full: Any) -> None:
     """What was tried, the best of it and what followed, in the order of the search."""
     text = full.text.split("What was tried")[1]
-    assert "sought in 2 rounds" in text
+    assert "sought in 2 rounds, C in 1 more." in text
     first = "1 0.25, 1, 4 1, 10 heat s=1, C = 10 0.912 Look closer about 1."
     assert f"{first} 2 0.7, 1.4 10 heat s=0.7, C = 10 0.907 Nothing better was found." in text
 
@@ -302,6 +304,14 @@ def scaled_results(results: Any) -> Any:
              "C_scaled": [0.5, 1.5, 5.0], "best": highest, "why": "why"}  # fmt: skip
     ended = "ended: from 2 on the kernel is linear, and larger times change nothing"
     return data | {"best": best, "choice": choice, "search": [trial], "search_ended": ended}
+
+
+@pytest.mark.parametrize(
+    ("deviation", "shown"), [(0.006, "0.006"), (0.0005, "0.001"), (0.0004, "0.0004"), (0, "0.000")]
+)
+def test_deviations_that_are_not_zero_are_not_shown_as_zero(deviation: float, shown: str) -> None:
+    """With one digit, where three decimals have none."""
+    assert give_or_take(0.999, deviation) == f"0.999\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{shown}"
 
 
 def test_grid_of_a_search_is_a_rectangle(results: Any, page_of: Any) -> None:

@@ -1,9 +1,11 @@
 """What a cross-validation takes: a Gram matrix, a matrix of the user's own, or samples."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 import dhsk
 from dhsk.samples import Samples
@@ -91,3 +93,28 @@ def test_rounding_is_no_asymmetry(K: Any, row: int, column: int) -> None:
         match=rf"not symmetric: row {first}, column {second} differs from its mirror by 1.1e-05",
     ):
         open_square(K, precomputed=True)
+
+
+@pytest.mark.parametrize("name", ["cross_validate", "learning_curve"])
+@pytest.mark.parametrize(
+    ("estimator", "given"),
+    [
+        (dhsk.HeatSVC(2.0, 0.5), ", time_scale=0.5, C=2.0"),
+        (dhsk.NystromSVC(C=3), ", C=3"),
+        (SVC(C=3.0), ""),
+        (dhsk.HeatSVC, ""),
+    ],
+)
+def test_an_estimator_first_names_the_right_call(name: str, estimator: Any, given: str) -> None:
+    """As scikit-learn's functions of these names take it; its own numbers are in the call."""
+    X, y = np.ones((6, 2)), [0, 1] * 3
+    function = getattr(dhsk, name)
+    said = f"call dhsk.{name}(X, y{given}); or, .* sklearn.model_selection.{name}(estimator, X, y)"
+    match = re.escape(said).replace(r"\.\*", ".*")
+    for call in (
+        lambda: function(estimator, X, y),
+        lambda: function(estimator, X, y=y),
+        lambda: function(estimator=estimator, X=X, y=y),
+    ):
+        with pytest.raises(dhsk.InputError, match=match):
+            call()

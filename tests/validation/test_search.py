@@ -40,7 +40,7 @@ def hill(top: float, scales: Any = FIRST) -> dict[float, float]:
         (1.0, 1, [0.84, 1.2], "between 1 and its neighbours"),
         (0.5, 1, [0.25, 0.35], "0.5 was the smallest: now smaller ones"),
         (2.0, 1, [2.8, 4.0], "2 was the largest: now larger ones"),
-        (1.0, 4, [], "ended after 4 rounds"),
+        (1.0, 4, [], "ended after 4 rounds of time scales"),
     ],
 )
 def test_where_to_look_next(top: float, stage: int, expected: list[float], why: str) -> None:
