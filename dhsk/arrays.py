@@ -1,7 +1,7 @@
 """The few array types that cross the borders between rooms, and how rows are cut into blocks."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias, Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,3 +59,25 @@ def union(groups: Sequence[Indices], n: int) -> Indices:
     for group in groups:
         found[group] = True
     return np.flatnonzero(found)
+
+
+def arrays_of_rows(name: str, rows: Rows) -> dict[str, NDArray[Any]]:
+    """Arrays of rows, dense or CSR, in a file."""
+    if isinstance(rows, np.ndarray):
+        return {name: rows}
+    return {
+        f"{name}_data": rows.data,
+        f"{name}_indices": rows.indices,
+        f"{name}_indptr": rows.indptr,
+        f"{name}_shape": np.array(rows.shape),
+    }
+
+
+def rows_of_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Rows:
+    """Rows of `arrays_of_rows`; KeyError or ValueError if they are damaged."""
+    if name in arrays:
+        return arrays[name]
+    parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+    rows = csr_array(parts, shape=tuple(arrays[f"{name}_shape"].tolist()))
+    rows.check_format(full_check=True)
+    return rows

@@ -1,6 +1,7 @@
 """Nyström features of a kernel, as a transformer."""
 
 import os
+import warnings
 from typing import Any, Self
 
 import dask.array as da
@@ -240,6 +241,11 @@ class NystromFeatures(
         finished array is the same to the last bit. ``transform(X).to_zarr()`` of a Dask array
         writes on Dask workers, but does not resume.
 
+        A model that was fitted again on another processor has the same landmarks, and another
+        `normalization_` by rounding, which may turn the features. An array that the first one began
+        holds its landmarks and normalization: it goes on with these, and this model takes them,
+        with a warning.
+
         Parameters
         ----------
         X
@@ -273,9 +279,22 @@ class NystromFeatures(
         samples = features.row_map.to_predict(self._opened(X))
         with in_scikit_words(self), shown(progress) as report:
             room = own_room(self._bytes())
-            stored = store_features(samples, features, place, room, report)
+            stored, held = store_features(samples, features, place, room, report)
         features.row_map.warn(samples)
+        self._take(held, features, place)
         return stored
+
+    def _take(self, held: FeatureMap, own: FeatureMap, place: Place) -> None:
+        """Have the landmarks and the normalization of a store, and warn if they were others."""
+        if not np.array_equal(held.root, own.root):
+            warnings.warn(
+                f"{place} was begun on another machine, whose rounding gave another normalization_ "
+                "with the same landmarks: the array goes on with that one, and so does this model; "
+                "transform again what it transformed before",
+                UserWarning,
+                stacklevel=3,
+            )
+        self._landmarks, self.normalization_ = held.landmarks, held.root
 
     @property
     def landmarks_(self) -> Rows:

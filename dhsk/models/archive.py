@@ -9,9 +9,7 @@ from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-from dhsk.arrays import Rows
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.limits import own_room
 from dhsk.files import parse_json
@@ -65,28 +63,6 @@ def was_written_here(path: Place) -> bool:
     with opened(path) as file:
         begin = file.read(64)
     return begin.startswith(b"PK") and b"header.npy" in begin
-
-
-def arrays_of_rows(name: str, rows: Rows) -> Arrays:
-    """Arrays of rows, dense or CSR, in a file."""
-    if isinstance(rows, np.ndarray):
-        return {name: rows}
-    return {
-        f"{name}_data": rows.data,
-        f"{name}_indices": rows.indices,
-        f"{name}_indptr": rows.indptr,
-        f"{name}_shape": np.array(rows.shape),
-    }
-
-
-def rows_of_arrays(name: str, arrays: Arrays) -> Rows:
-    """Rows of `arrays_of_rows`; KeyError or ValueError if they are damaged."""
-    if name in arrays:
-        return arrays[name]
-    parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-    rows = csr_array(parts, shape=tuple(arrays[f"{name}_shape"].tolist()))
-    rows.check_format(full_check=True)
-    return rows
 
 
 def names_of_header(header: Mapping[str, Any], dim: int) -> tuple[str, ...] | None:

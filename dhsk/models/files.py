@@ -5,13 +5,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.arrays import arrays_of_rows, rows_of_arrays
 from dhsk.errors import InputError
 from dhsk.kernels import kernel_from_spec
 from dhsk.models.archive import (
-    arrays_of_rows,
     names_of_header,
     read_archive,
-    rows_of_arrays,
     write_archive,
 )
 from dhsk.models.base import Arrays, TrainedModel, require_shapes

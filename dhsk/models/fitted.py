@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dhsk.arrays import Rows
+from dhsk.arrays import Rows, arrays_of_rows, rows_of_arrays
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, kernel_from_spec
-from dhsk.models.archive import arrays_of_rows, names_of_header, rows_of_arrays, write_archive
+from dhsk.models.archive import names_of_header, write_archive
 from dhsk.models.base import Arrays
 from dhsk.objects.places import Place
 from dhsk.samples import ZeroRows, parse_sphere_map, parse_zero_rule

@@ -18,6 +18,7 @@ from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import BLOCK_BYTES
 from dhsk.nystrom.feature_store import FeatureStore
 from dhsk.nystrom.features import FeatureMap
+from dhsk.nystrom.held_map import drop_beside, held_beside, hold_beside
 from dhsk.nystrom.landmarks import require_room
 from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, counter, ignore
@@ -43,11 +44,12 @@ def store_features(
     path: Place,
     room: int,
     report: OnProgress = ignore,
-) -> "da.Array":
+) -> "tuple[da.Array, FeatureMap]":
     """Write the missing blocks of features to a zarr array in a folder or on a server.
 
     Samples are read twice, first to check and fingerprint all rows. The room is the memory of this
-    process in bytes. The result is read from the store as needed.
+    process in bytes. The first result is read from the store as needed. The second are the features
+    that it holds: where another machine began it, landmarks and root are those of that machine.
 
     Raises
     ------
@@ -73,19 +75,24 @@ def store_features(
         store.check_disk()
         row_map = features.row_map
         found = scan_side(samples, [row_map.kernel], row_map.sphere_map, report, row_map.zero_rows)
+        held = held_beside(store.path, features)
+        features = held or features
         described = {"samples": found.fingerprint, **features.described()}
         if found.zero_rows:
             described["zero_rows"] = found.zero_rows
         new = not is_occupied(store.path)
         store.take_up(described, features.feature_names)
+        if held is None and store.missing():
+            hold_beside(store.path, features)
         try:
             _write_missing(samples, features, store, threads, report)
         except SamplesChangedError:
             if new:
+                drop_beside(store.path)
                 store.remove()
             raise
         store.record()
-    return _read_lazily(store)
+    return _read_lazily(store), features
 
 
 def _read_lazily(store: FeatureStore) -> "da.Array":

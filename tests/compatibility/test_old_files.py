@@ -3,11 +3,14 @@
 import importlib.util
 import json
 import shutil
+import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 
 import dhsk
 from dhsk import NystromSVC
@@ -66,12 +69,39 @@ def test_models_decide_as_they_did(old: Path, values: Any) -> None:
         np.testing.assert_allclose(found, values[name], rtol=0, atol=ROUNDING)
 
 
+def files_of(folder: Path) -> dict[Path, bytes]:
+    """All files of a store."""
+    return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
 def test_a_feature_store_is_complete(old: Path, values: Any) -> None:
-    """The same features write nothing into it."""
+    """The same features write nothing into it; those of another processor are refused.
+
+    It does not hold its landmarks, so that nobody can tell what these would have been there.
+    """
     X, _ = inputs.samples()
-    before = {p: p.read_bytes() for p in (old / "features").rglob("*") if p.is_file()}
-    dhsk.NystromFeatures(8, time_scale=1.0, random_state=0).fit(X).write(X, old / "features")
-    assert {p: p.read_bytes() for p in (old / "features").rglob("*") if p.is_file()} == before
+    before = files_of(old / "features")
+    Z = zarr.open_array(str(old / "features"), mode="r")
+    np.testing.assert_array_equal(Z[:], values["features"])
+    model = dhsk.NystromFeatures(8, time_scale=1.0, random_state=0).fit(X)
+    kept, found = Z.attrs["dhsk_features"]["landmarks"], model._features.described()["landmarks"]
+    same = nullcontext() if kept == found else pytest.raises(dhsk.StoreMismatchError)
+    with same:
+        model.write(X, old / "features")
+    assert files_of(old / "features") == before
+
+
+def test_a_feature_store_goes_on_on_another_processor(old: Path) -> None:
+    """To the features of its own landmarks and normalization, which the model takes."""
+    X, _ = inputs.samples()
+    expected = np.load(old / "features-begun.npy")
+    model = dhsk.NystromFeatures(8, time_scale=1.0, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* was begun on another machine")
+        Z = model.write(X, old / "features-begun").compute()
+    off = ROUNDING * np.abs(model.normalization_).sum(axis=0).max()
+    np.testing.assert_allclose(Z, expected, rtol=0, atol=off)
+    np.testing.assert_allclose(model.transform(X), expected, rtol=0, atol=off)
 
 
 @pytest.mark.parametrize(("name", "options"), [("cv", "GRID"), ("cv-rank", "LOW_RANK")])

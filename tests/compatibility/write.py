@@ -4,8 +4,9 @@
 
 The folder `2026-11` was written by the first version whose formats are kept: a Gram store, a
 feature store, both models, the journal and results of both cross-validations, two low-rank
-trainings that were killed, one between its steps and one as it chose landmarks, and what
-was computed from all of them. What that version called otherwise was called so for it.
+trainings that were killed, one between its steps and one as it chose landmarks, and what was
+computed from all of them. A feature store that was begun is of the first version whose stores hold
+their landmarks. What that version called otherwise was called so for it.
 """
 
 import argparse
@@ -40,6 +41,9 @@ def write(folder: Path) -> None:
     low_rank.save(folder / "low-rank.dhsk")
     features = dhsk.NystromFeatures(8, time_scale=1.0, random_state=0).fit(X)
     features.write(X, folder / "features")
+    shutil.copytree(folder / "features", folder / "features-begun")
+    (folder / "features-begun" / "c" / "0" / "0").unlink()
+    np.save(folder / "features-begun.npy", features.transform(X))
     for name, options in (("cv", GRID), ("cv-rank", LOW_RANK)):
         dhsk.cross_validate(X, y, **options, out=folder / "out").to_json(folder / f"{name}.json")
         (folder / "out" / "fits").rename(folder / f"{name}-journal")

@@ -244,6 +244,46 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
     assert not computed
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_another_machine_goes_on_with_the_features_of_the_first(
+    X: Any,
+    small_blocks: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: str,
+    sparse: bool,
+) -> None:
+    """Its normalization has other last bits and turned columns; its model takes the store's."""
+    given = csr_array(X) if sparse else X
+    first = NystromFeatures(20, dtype=dtype, random_state=0).fit(given[:100])
+    first.write(given, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        sabotage(patch, 4)
+        with pytest.raises(KeyboardInterrupt):
+            first.write(given, tmp_path / "z")
+    second = NystromFeatures(20, dtype=dtype, random_state=0).fit(given[:100])
+    signs = np.where(np.arange(20) % 3, 1.0, -1.0)
+    second.normalization_ = second.normalization_ * signs * (1 + np.finfo(dtype).eps)
+    with pytest.warns(UserWarning, match="begun on another machine, whose rounding gave another"):
+        second.write(given, tmp_path / "z")
+    assert contents(tmp_path / "z") == contents(tmp_path / "whole")
+    np.testing.assert_array_equal(second.normalization_, first.normalization_)
+    np.testing.assert_array_equal(second.transform(X[:9]), first.transform(X[:9]))
+    second.write(given, tmp_path / "z")  # now without a warning
+
+
+def test_other_components_of_the_same_landmarks_are_refused(
+    model: NystromFeatures, X: Any, small_blocks: None, tmp_path: Path
+) -> None:
+    """They are other features, not those of another machine."""
+    model.write(X, tmp_path / "z")
+    model.normalization_ = model.normalization_.copy()
+    model.normalization_[:, 0] *= 1.001
+    with pytest.raises(StoreMismatchError, match=r"of other landmarks \(.*, now .*delete it"):
+        model.write(X, tmp_path / "z")
+
+
 def test_half_a_block_is_made_again(
     model: NystromFeatures, X: Any, small_blocks: None, computed: list[int], tmp_path: Path
 ) -> None:
