@@ -7,6 +7,7 @@ from shlex import quote
 from dhsk.commands.inputs import label_words
 from dhsk.commands.plan_training import TrainingPlans
 from dhsk.commands.table_options import TableOptions
+from dhsk.costs import LONG_SECONDS, rough_seconds
 from dhsk.errors import InputError
 from dhsk.gram.plan import GramPlan
 from dhsk.kernels import Kernel
@@ -85,7 +86,10 @@ class Proposals:
         if rank is not None:
             grid = self.plans.ways[rank].grid
             assert grid is not None
-            yield f"rank {rank:,} in {format_bytes(grid.need.total)} of memory (--rank {rank})"
+            yield (
+                f"rank {rank:,} in {format_bytes(grid.need.total)} of memory, {self._time(rank)} "
+                f"(--rank {rank})"
+            )
         plan: GramPlan = self.prediction.plan
         mapped = plan.disk_bytes - plan.tile_bytes
         free = self.prediction.free
@@ -94,11 +98,27 @@ class Proposals:
             return
         staged = f"with {format_bytes(mapped)} of samples on disk"
         if exact.grid is not None:
-            yield f"exact SVMs from the columns that they need, {staged} (cv stores no products)"
+            yield (
+                f"exact SVMs from the columns that they need, {self._time(None)}, "
+                f"{staged} (cv stores no products)"
+            )
         yield (
             f"nothing stored, {human_seconds(self.prediction.compute)} a pass over the matrix, "
             f"{staged} (store=None in Python)"
         )
+
+    def _time(self, rank: int | None) -> str:
+        """Rough time of the grid of the plan, in words."""
+        shape = self.plans.grid
+        return f"{rough_seconds(self.prediction.seconds_of_grid(shape, rank))} for {shape.words}"
+
+    @property
+    def _rank_option(self) -> str:
+        """A rank where exact classifiers do not fit, or would take long without a store."""
+        exact = self.plans.ways[None].grid is not None
+        if exact and not self.prediction.fits_disk:
+            exact = self.prediction.seconds_of_grid(self.plans.grid, None) < LONG_SECONDS
+        return "" if exact or self.rank is None else f" --rank {self.rank}"
 
     def commands(self) -> list[str]:
         """The matrix, or a classifier of samples whose labels are known; none that was refused."""
@@ -113,9 +133,8 @@ class Proposals:
             labels = label_words(self.samples, None) if self.samples else " --labels LABELS"
         if "LABELS" not in labels or not self.prediction.fits_disk:
             several = " --kernel gaussian,linear" if self.refused else ""
-            exact = self.plans.ways[None].grid is not None
-            rank = "" if exact or self.rank is None else f" --rank {self.rank}"
-            if exact or rank:
+            rank = self._rank_option
+            if rank or self.plans.ways[None].grid is not None:
                 found.append(f"dhsk cv {own}{labels}{several}{rank} --out DIR{memory}")
         if self.prediction.fits_disk:
             found.append(f"dhsk gram {own}{kernel} --out STORE{memory}")

@@ -171,10 +171,7 @@ def say_training(
 ) -> None:
     """Print the memory of classifiers, and their seconds if there are labels."""
     grid = plans.grid
-    say(
-        f"Memory of SVMs, {len(grid.sizes)} classes: one model, and a grid search of "
-        f"{grid.folds} folds x {grid.chain} C x {grid.kernels} kernels"
-    )
+    say(f"Memory of SVMs, {len(grid.sizes)} classes: one model, and a grid search of {grid.words}")
     print_table(COLUMNS, [way.row() for way in plans.ways.values()])
     if verbosity() >= Verbosity.VERBOSE:
         for way in (plans.ways[rank] for rank in (None, *options.named(sum(grid.sizes)))):

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from dhsk.gram.plan import MANY_FILES, GramPlan
 from dhsk.gram.storage.staged import CSR_CHUNK, DENSE_CHUNK_BYTES
+from dhsk.planning.fits import exact_seconds, low_rank_seconds
 from dhsk.planning.rates import Rates
+from dhsk.planning.training import GridShape
 from dhsk.units import counted, format_bytes, human_seconds
 
 START_SECONDS = 2.5
@@ -58,12 +60,29 @@ class Prediction:
         return threads if self.cores is None else min(threads, self.cores)
 
     @property
+    def entry(self) -> float:
+        """Seconds of one thread for the product and the kernels of two samples."""
+        line = self.rates.product(self.plan.product_dtype, sparse=self.plan.sparse_path)
+        return line(self.plan.multiply_adds) + self.plan.n_kernels * self.kernel
+
+    @property
     def compute(self) -> float:
         """Seconds of all products and kernels, and of reading their samples."""
-        p = self.plan
-        line = self.rates.product(p.product_dtype, sparse=p.sparse_path)
-        entry = line(p.multiply_adds) + p.n_kernels * self.kernel
-        return self.share * (p.entries * entry + p.tiling.n_tiles * self._samples) / self.at_once
+        p, n = self.plan, self.plan.tiling.n_tiles
+        return self.share * (p.entries * self.entry + n * self._samples) / self.at_once
+
+    def seconds_of_grid(self, shape: GridShape, rank: int | None) -> float:
+        """Seconds of a cross-validation whose kernel values are computed when they are needed.
+
+        With a `rank`, of linear classifiers on as many features.
+        """
+        columns = shape.folds * shape.chain
+        if rank is None:
+            return exact_seconds(shape.sizes, columns, shape.kernels, self.at_once, self.entry)
+        columns *= 1 if len(shape.sizes) == 2 else len(shape.sizes)
+        return low_rank_seconds(
+            self.plan.samples, self.plan.multiply_adds, rank, columns, shape.kernels, self.at_once
+        )
 
     @property
     def _samples(self) -> float:

@@ -36,6 +36,11 @@ class GridShape:
     kernels: int = 3
 
     @property
+    def words(self) -> str:
+        """Folds, values of C and kernels."""
+        return f"{self.folds} folds x {self.chain} C x {self.kernels} kernels"
+
+    @property
     def fits(self) -> int:
         """Models of the grid, and the winner on all samples."""
         return self.folds * self.chain * self.kernels + 1

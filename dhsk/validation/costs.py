@@ -90,12 +90,11 @@ class _Values:
             return
         plan = make_plan(GramSides.of([square]), resources)
         prediction = Prediction(plan, known_rates(), KERNEL_SECONDS)
-        line = prediction.rates.product("float64", sparse=plan.sparse_path)
         self.multiply_adds = plan.multiply_adds
         if stored:
             self.stored_bytes, self.gram_seconds = plan.disk_bytes, prediction.seconds
         else:
-            self.entry = line(plan.multiply_adds) + KERNEL_SECONDS
+            self.entry = prediction.entry
 
 
 def _words(square: Square, grid: Grid, kernels: Sequence[Kernel], *, look: bool, how: str) -> str:

@@ -42,11 +42,15 @@ def test_a_store_larger_than_the_disk_is_its_limit(run: Any, free: Any) -> None:
     assert asked == [Path()]
     assert "free disk the limit, the store takes 3.68 TiB, 29.80 GiB are free" in said
     assert "none is near" not in said
-    assert re.search(r"what fits rank [\d,]+ in [\d.]+ GiB of memory \(--rank \d+\); exact", said)
-    assert "exact SVMs from the columns that they need, with 7.45 GiB of samples on disk" in said
+    each = r"about \d+ (min|h|days) for 5 folds x 3 C x 3 kernels"
+    rank = rf"rank [\d,]+ in [\d.]+ GiB of memory, {each} \(--rank \d+\)"
+    exact = rf"exact SVMs from the columns that they need, {each}, with 7.45 GiB of samples on disk"
+    assert re.search(f"what fits {rank}; {exact}", said), said
     assert "a pass over the matrix, with 7.45 GiB of samples on disk (store=None" in said
     assert "dhsk gram" not in out
-    assert "next:   dhsk cv SAMPLES --labels LABELS --out DIR --memory 16GB" in out
+    assert re.search(
+        r"next:   dhsk cv SAMPLES --labels LABELS --rank \d+ --out DIR --memory 16GB", out
+    )  # exact ones would take days
 
 
 def test_the_disk_of_the_store_is_looked_at(run: Any, free: Any, tmp_path: Path) -> None:
