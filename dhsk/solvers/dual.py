@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, blocks
 from dhsk.caching import cached_value
-from dhsk.solvers.smo import ascend, diagonal_of, rounding_of
+from dhsk.solvers.smo import ascend, diagonal_of, rounding_of, settle
 
 MAX_STEPS: Final = 10_000_000
 """Most steps of a column, or 100 a sample if those are more: LIBSVM's limit."""
@@ -129,7 +129,9 @@ def improve(
         begin = perf_counter()
         if column % dual.chain and not b[column].any():
             _start_from_smaller_box(dual, b, f, column)
-        steps, _ = ascend(K, dual.bounds(column), b[column], f[column], tol, most, diagonal)
+        bounds = dual.bounds(column)
+        steps, _ = ascend(K, bounds, b[column], f[column], tol, most, diagonal)
+        settle(b[column], *bounds)
         work[:, column] = steps, perf_counter() - begin
     return work
 
@@ -141,6 +143,7 @@ def _start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> No
     """
     before, larger = (b[column - 1], f[column - 1]), (b[column], f[column])
     _scale_into_box(dual.sign, dual.boxes[column - 1], dual.boxes[column], before, larger)
+    settle(b[column], *dual.bounds(column))
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)
@@ -187,8 +190,10 @@ def certify(dual: Dual, b: Floats, f: Floats, work: Floats, tol: float) -> list[
     """Certify each column, from coefficients b and recomputed gradients f, (columns, n).
 
     work are steps and seconds, (2, columns). A column has converged if its violation is at most
-    tol.
+    tol. Coefficients within rounding of a bound are set to it, in place.
     """
+    for column in range(dual.shape[0]):
+        settle(b[column], *dual.bounds(column))
     return [_certify(dual, c, b[c], f[c], work[:, c], tol) for c in range(dual.shape[0])]
 
 

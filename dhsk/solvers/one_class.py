@@ -1,7 +1,7 @@
 """One-class SVM on a matrix in memory, certified."""
 
 from dataclasses import dataclass
-from math import log
+from math import fsum, log
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from dhsk.arrays import Floats
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.dual import MAX_STEPS
 from dhsk.solvers.pairs import FINE_TOLERANCE, MORE_STEPS
-from dhsk.solvers.smo import ascend, rounding_of
+from dhsk.solvers.smo import ascend, rounding_of, settle
 from dhsk.solvers.sources import ArraySource
 
 _POLISHES: Final = 3
@@ -73,6 +73,7 @@ def solve_one_class(
     source = ArraySource(K[:, :n])
     lower, steps = np.zeros(n), 0
     b = _starting_point(weights, nu)
+    settle(b, lower, weights)
     product = source.product(b[:, None])[:, 0]
 
     told = _ViolationReport(report, _violation(weights, b, product), tol)
@@ -85,6 +86,7 @@ def solve_one_class(
             more, left = ascend(K, (lower, weights), b, gradient, tol, here)
             done += more
             told(left)
+        settle(b, lower, weights)
         product[:] = source.product(b[:, None])[:, 0]
         return done
 
@@ -130,8 +132,13 @@ class _ViolationReport:
 
 def _starting_point(weights: Floats, nu: float) -> Floats:
     """LIBSVM's initial solution: the first samples at their bounds, as many as the sum allows."""
-    ends = np.cumsum(weights)
-    return np.asarray(np.clip(nu * ends[-1] - (ends - weights), 0.0, weights))
+    total = nu * fsum(weights)
+    full = int(np.searchsorted(np.cumsum(weights), total))
+    b = np.where(np.arange(len(weights)) < full, weights, 0.0)
+    if full < len(b):
+        # Exact sums: where the bounds fill the total, no rounding of many sums is left over.
+        b[full] = np.clip(total - fsum(weights[:full]), 0.0, weights[full])
+    return b
 
 
 def _violation(weights: Floats, b: Floats, product: Floats) -> float:

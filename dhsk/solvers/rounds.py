@@ -24,6 +24,7 @@ from dhsk.solvers.dual import (
     violation_and_intercept,
 )
 from dhsk.solvers.problems import Pair
+from dhsk.solvers.smo import settle
 from dhsk.solvers.sources import Source, products
 
 MAX_PASSES: Final = 5000
@@ -76,6 +77,13 @@ class RoundState:
         """Subproblems in the chosen variables, from the current coefficients."""
         return PartTask(number, source, self.pair, chosen, self.b[:, chosen], self.f[:, chosen])
 
+    def take(self, chosen: Indices, b: Floats) -> None:
+        """Take the solution of the subproblems in the chosen variables."""
+        self.moved |= bool((self.b[:, chosen] != b).any())
+        self.b[:, chosen] = b
+        for column in self.left:
+            settle(self.b[column], *self.pair.dual.bounds(column))
+
     def _violation(self, column: int) -> float:
         return violation_and_intercept(self.pair.dual, column, self.b[column], self.f[column])[0]
 
@@ -122,8 +130,7 @@ def _improve_parts(
         for k, state in states.items()
     ]
     for k, chosen, b, work in executor.run(improve_part, tasks):
-        states[k].moved |= bool((states[k].b[:, chosen] != b).any())
-        states[k].b[:, chosen] = b
+        states[k].take(chosen, b)
         states[k].work += work
 
 
@@ -239,6 +246,7 @@ class _FreeSetCG:
         best = float(d @ self._f) / curvature if curvature > 0 else np.inf
         step = min(best, float(room[first]))
         np.clip(self._b + step * d, self._lower, self._upper, out=self._b)
+        settle(self._b, self._lower, self._upper)
         self._f -= step * product
         if step == best:
             self._stops = 0

@@ -16,6 +16,11 @@ from dhsk.solvers.simd import BLOCK, SMALLEST_CURVATURE, gain_of_block, update_b
 
 _EPS: Final = float(np.finfo(np.float64).eps)
 
+_ROUNDINGS: Final = 16.0
+"""Roundings of the sum of absolute coefficients within which a coefficient is at its bound. Weights
+times C leave 3 of them between the sums of two classes that are equal in exact arithmetic; the rest
+is for the sums of the steps."""
+
 
 def padded(n: int) -> int:
     """Length of the arrays of a problem of n variables: a multiple of `simd.BLOCK`."""
@@ -54,6 +59,21 @@ def rounding_of(gradient: float, entry: float, size: float) -> float:
     sum of the absolute coefficients.
     """
     return _EPS * (4.0 * gradient + entry * size)
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def settle(b: Floats, lower: Floats, upper: Floats) -> None:
+    """Set the coefficients that are within rounding of a bound to this bound, in place.
+
+    The sum of the coefficients is given, and rounded. Where all would be at their bounds it leaves
+    one of them some roundings away, and this one, as if it were free, would decide the intercept.
+    The sum changes by no more than its rounding.
+    """
+    slack = _ROUNDINGS * _EPS * np.abs(b).sum()
+    for i in range(len(b)):
+        below, above = b[i] - lower[i], upper[i] - b[i]
+        if min(below, above) <= slack:
+            b[i] = lower[i] if below <= above else upper[i]
 
 
 def diagonal_of(K: NDArray[Any]) -> Floats:
