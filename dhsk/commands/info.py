@@ -21,7 +21,7 @@ from dhsk.models.fitted import FittedState
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, bytes_below, size_of
-from dhsk.samples import AnyVectorizer, Spectrum, vectorizer_of
+from dhsk.samples import AnyVectorizer, Spectrum, is_gram_store, vectorizer_of
 from dhsk.samples.documents import open_text_folder
 from dhsk.samples.paths import Origin
 from dhsk.units import format_bytes
@@ -88,7 +88,9 @@ def _samples(path: Place) -> Description | None:
         origin = Origin.of(str(path))
     except InputError:
         return None
-    if origin.is_folder or (origin.is_text_folder and not _has_texts(origin)):
+    if (origin.is_folder and is_gram_store(origin.path)) or (
+        origin.is_text_folder and not _has_texts(origin)
+    ):
         return None
     found = samples_file(origin)
     if found is None:

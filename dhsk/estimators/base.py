@@ -33,7 +33,7 @@ from dhsk.samples import (
     parse_sphere_map,
     parse_zero_rule,
 )
-from dhsk.samples.memory import from_memory, refuse_anndata, refuse_gram
+from dhsk.samples.memory import are_texts, from_memory, refuse_anndata, refuse_gram, refuse_texts
 from dhsk.samples.weighted import MapName, fixed_map
 from dhsk.units import parse_bytes
 
@@ -123,6 +123,7 @@ class HeatEstimator(SavedEstimator):
         """Validate X, or X and y, by scikit-learn; the map checks the values."""
         refuse_anndata(X)
         refuse_gram(X)
+        refuse_texts(X, type(self).__name__)
         X = self._in_order(X, reset=options.get("reset", True))
         return validate_data(self, X, accept_sparse="csr", ensure_all_finite=False, **options)
 
@@ -177,15 +178,21 @@ class HeatEstimator(SavedEstimator):
         self, X: Any, fitted: Rows, function: Callable[[Rows], Any], width: int, row_bytes: int
     ) -> NDArray[Any]:
         """Results of a function of samples, see `Predictor`, of row_bytes each."""
-        X = self._validated(X, reset=False)
         row_map = self._fitted_map.anew()
-        samples = row_map.to_predict(open_samples(X))
+        samples = row_map.to_predict(self._new_samples(X))
         options = RunOptions(self._bytes(), self.client, report=passes_of_call().report)
         with in_scikit_words(self):
             predictor = Predictor(row_map, fitted, function, width)
             found = predictor.whole(samples, options, row_bytes)
         row_map.warn(samples)
         return found
+
+    def _new_samples(self, X: Any) -> Samples:
+        """Open samples to predict: texts, if the model knows the words to count, or numbers."""
+        vectorizer = getattr(getattr(self, "model_", None), "vectorizer", None)
+        if vectorizer is not None and are_texts(X):
+            return open_samples(X, vectorizer=vectorizer)
+        return open_samples(self._validated(X, reset=False))
 
     def _sums(self, X: Any, fitted: Rows, coef: Floats, kernel: Kernel | None = None) -> Floats:
         """Products of the kernel matrix of samples and fitted rows with coefficients."""

@@ -13,7 +13,7 @@ from dhsk.estimators.saving import SavedEstimator
 from dhsk.samples import SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.clipped import ClippedSamples
 from dhsk.samples.maps import map_whole
-from dhsk.samples.memory import from_memory, refuse_anndata, refuse_gram
+from dhsk.samples.memory import from_memory, refuse_anndata, refuse_gram, refuse_texts
 from dhsk.samples.weighted import inverse_frequencies, weigh
 
 
@@ -92,6 +92,7 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
     def _checked(self, X: Any, *, reset: bool) -> Any:
         refuse_anndata(X)
         refuse_gram(X)
+        refuse_texts(X, type(self).__name__)
         X = self._in_order(X, reset=reset)
         least = 2 if reset else 1  # one feature maps to one or two points
         return validate_data(self, X, accept_sparse="csr", ensure_min_features=least, reset=reset)

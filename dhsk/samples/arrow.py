@@ -286,6 +286,14 @@ def holds_texts(origin: Origin, vocabulary: Sequence[str] | None) -> bool:
     return TEXT_FIELD in names and not set(vocabulary) <= set(names)
 
 
+def arrow_head(origin: Origin, rows: int) -> tuple[dict[str, list[Any]], int]:
+    """The first values of each column, and the number of rows."""
+    file = _opened(origin)
+    batch = next(file.batches(file.names, rows), None)
+    values = [[] for _ in file.names] if batch is None else [c.to_pylist() for c in batch.columns]
+    return dict(zip(file.names, values, strict=True)), file.n_rows
+
+
 def arrow_labels(origin: Origin) -> NDArray[Any]:
     """Labels in the column of the key, or the only one, as Python objects, (n_samples,)."""
     file = _opened(origin)

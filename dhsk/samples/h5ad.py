@@ -17,26 +17,26 @@ from dhsk.samples.paths import Origin
 
 def open_h5ad(origin: Origin) -> Samples:
     """Open `X`, or the key of `origin`: `layers/NAME`, `raw/X`; dense or CSR."""
-    with _opened(origin) as file:
+    with opened_h5ad(origin) as file:
         key = find_samples(origin, file) or "/"
         names = read_index(origin, file, features_of(key))
-    opener, index = partial(_opened, origin, key), partial(_sample_names, origin)
+    opener, index = partial(opened_h5ad, origin, key), partial(_sample_names, origin)
     return open_chunked(f"{origin.path}:{key}", opener, names, index)
 
 
 def _sample_names(origin: Origin) -> tuple[str, ...] | None:
-    with _opened(origin) as file:
+    with opened_h5ad(origin) as file:
         return read_index(origin, file, "obs")
 
 
 def h5ad_labels(origin: Origin) -> NDArray[Any]:
     """Read the column `obs/COLUMN`."""
-    with _opened(origin) as file:
+    with opened_h5ad(origin) as file:
         return read_column(origin, file)
 
 
 @contextmanager
-def _opened(origin: Origin, key: str = "/") -> Iterator[Any]:
+def opened_h5ad(origin: Origin, key: str = "/") -> Iterator[Any]:
     """Context with an object of an opened file."""
     try:
         import h5py

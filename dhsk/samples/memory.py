@@ -1,6 +1,6 @@
 """Samples in memory: numpy arrays and scipy sparse matrices."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -77,6 +77,25 @@ def refuse_anndata(X: Any) -> None:
         raise InputError(
             "X is an AnnData object, but scikit-learn's estimators take arrays and tables: give "
             "adata.X, or adata.to_df() to keep the names of the features"
+        )
+
+
+def are_texts(source: Any) -> bool:
+    """Whether samples in memory are a sequence of strings; paths and tables are none."""
+    if isinstance(source, str | Mapping) or not hasattr(source, "__len__"):
+        return False
+    if getattr(source, "ndim", 1) != 1 or not hasattr(source, "__iter__"):
+        return False
+    return isinstance(next(iter(source), None), str)
+
+
+def refuse_texts(X: Any, name: str) -> None:
+    """Refuse texts where an estimator takes numbers; scikit-learn would print all of them."""
+    if are_texts(X):
+        raise InputError(
+            f"X is a sequence of texts, but {name} was given no vocabulary to count them by: "
+            "dhsk.cross_validate takes texts, and so does make_pipeline(CountVectorizer(), "
+            f"{name}()) of scikit-learn"
         )
 
 

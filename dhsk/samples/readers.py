@@ -25,7 +25,7 @@ from dhsk.samples.documents import (
 )
 from dhsk.samples.h5ad import open_h5ad
 from dhsk.samples.market import matrix_of_folder, open_market
-from dhsk.samples.memory import from_anndata, from_table, is_anndata, refuse_gram
+from dhsk.samples.memory import are_texts, from_anndata, from_table, is_anndata, refuse_gram
 from dhsk.samples.paths import (
     ARROW,
     FASTA,
@@ -67,7 +67,7 @@ def open_samples(
     source
         An array, (n_samples, ...), whose trailing axes are flattened; a scipy sparse matrix; a
         zarr or Dask array, (n_samples, n_features), read by chunks; `Samples`, returned unchanged;
-        an AnnData object, whose `X` is read; with a `Spectrum`, strings; or a path or
+        an AnnData object, whose `X` is read; texts, a list of strings; or a path or
         ``s3://BUCKET/NAME``, `FILE` or `FILE:KEY`:
 
         - `.npy`: an array;
@@ -146,7 +146,7 @@ def open_samples(
             return from_anndata(source)
         if hasattr(source, "chunks") and hasattr(source, "shape"):
             return open_chunked("X", partial(_lent, source))
-        if isinstance(vectorizer, Spectrum) and _begins_with_string(source):
+        if are_texts(source):
             return _counted(Strings(cast("Iterable[str]", source)), vectorizer)
         return from_table(source, drop_columns, id_column)
     origin = Origin.of(source)
@@ -246,11 +246,6 @@ def _open_text(
             f"{id_column}"
         )
     return _counted(documents, vectorizer)
-
-
-def _begins_with_string(source: Any) -> bool:
-    """Whether the first of several things is a string."""
-    return hasattr(source, "__iter__") and isinstance(next(iter(source), None), str)
 
 
 @contextmanager

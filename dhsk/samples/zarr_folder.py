@@ -35,7 +35,7 @@ def open_zarr(origin: Origin) -> Samples:
             f"{origin.path} is a Gram store or in one, and its values are not samples: give the "
             "samples that it was made from, or read it with dhsk.open_gram"
         )
-    with _opened(origin) as root:
+    with opened_zarr(origin) as root:
         if hasattr(root, "shape"):
             _refuse_key(origin)
             key = None
@@ -43,21 +43,21 @@ def open_zarr(origin: Origin) -> Samples:
             key = find_samples(origin, root)
             names = read_index(origin, root, features_of(key))
     if key is None:
-        return open_chunked(str(origin.path), partial(_opened, origin))
+        return open_chunked(str(origin.path), partial(opened_zarr, origin))
     # Its own origin, which has its own modification time.
     part = Origin.of(origin.path / key)
     index = partial(_sample_names, origin)
-    return open_chunked(f"{origin.path}:{key}", partial(_opened, part), names, index)
+    return open_chunked(f"{origin.path}:{key}", partial(opened_zarr, part), names, index)
 
 
 def _sample_names(origin: Origin) -> tuple[str, ...] | None:
-    with _opened(origin) as root:
+    with opened_zarr(origin) as root:
         return read_index(origin, root, "obs")
 
 
 def zarr_labels(origin: Origin) -> NDArray[Any]:
     """Read a vector, or a column of an AnnData folder, `obs/COLUMN`."""
-    with _opened(origin) as root:
+    with opened_zarr(origin) as root:
         if hasattr(root, "shape"):
             _refuse_key(origin)
         return read_column(origin, root)
@@ -71,7 +71,7 @@ def _refuse_key(origin: Origin) -> None:
 
 
 @contextmanager
-def _opened(origin: Origin) -> Iterator[Any]:
+def opened_zarr(origin: Origin) -> Iterator[Any]:
     """Open the array or group in a folder, whose members are opened when they are used."""
     import zarr
 

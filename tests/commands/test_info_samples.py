@@ -95,3 +95,75 @@ def test_what_is_neither_is_refused_as_before(run: Any, here: None) -> None:
     Path("found", "results.json").write_text("{}")
     assert "found holds the results of dhsk cv: dhsk report found" in run("info", "found")[2]
     assert "nosuch.csv does not exist" in run("info", "nosuch.csv")[2]
+
+
+def test_the_split_of_the_data_is_no_label(run: Any, here: None) -> None:
+    """It is left out of the features; rows are counted, all of them."""
+    lines = [f"{'train' if n % 5 else 'test'},{n % 7},{n % 3},{'uv'[n % 2]}" for n in range(90)]
+    Path("t.csv").write_text("\n".join(["split,ash,acid,vine", *lines]))
+    out = run("info", "t.csv")[1]
+    assert "rows" in out
+    assert " 90\n" in out
+    assert "4: split, ash, acid, vine" in out
+    assert "next:   dhsk cv t.csv --labels t.csv:vine --drop-column split --out found\n" in out
+    code, _, err = run(*shlex.split(out.splitlines()[-1])[2:])
+    assert code == DONE, err
+
+
+def test_arrays_say_their_shapes_and_labels(run: Any, here: None) -> None:
+    """Of an archive each array; columns of Parquet, and the number of its rows."""
+    rng = np.random.default_rng(0)
+    np.savez("a.npz", X=rng.poisson(3.0, (30, 5)), y=np.arange(30) % 2, other=np.ones((2, 2)))
+    out = run("info", "a.npz")[1]
+    assert "30 x 5" in out
+    assert "X 30 x 5 int64, other 2 x 2 float64, y 30 int64" in out
+    assert "next:   dhsk cv a.npz --labels a.npz:y --out found\n" in out
+    np.savez("b.npz", A=np.ones((4, 3)), B=np.ones((4, 2)))
+    assert "dhsk cv b.npz:NAME --labels LABELS" in run("info", "b.npz")[1]
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table = pa.table({"ash": [1.0, 2.0, 3.0], "acid": [2, 3, 1], "vine": ["u", "v", "u"]})
+    pq.write_table(table, "t.parquet")
+    out = run("info", "t.parquet")[1]
+    assert " 3\n" in out
+    assert "dhsk cv t.parquet --labels t.parquet:vine --out found\n" in out
+
+
+@pytest.mark.parametrize("kind", ["cells.h5ad", "cells.zarr"])
+def test_anndata_says_layers_obs_labels_and_what_x_is(run: Any, here: None, kind: str) -> None:
+    """z-scores and logarithms are named, with where the counts are; counts need no words."""
+    h5py = pytest.importorskip("h5py")
+    import zarr
+
+    counts = np.random.default_rng(0).poisson(3.0, (30, 5)) + 1.0
+    logs = np.log1p(1e4 * counts / counts.sum(axis=1, keepdims=True))
+    opened = h5py.File(kind, "w") if kind.endswith("h5ad") else zarr.open_group(kind, mode="w")
+    write = opened.create_dataset if kind.endswith("h5ad") else opened.create_array
+    parts = {"X": (counts - counts.mean(0)) / counts.std(0), "layers/counts": counts, "raw/X": logs}
+    for key, values in parts.items():
+        write(key, data=values)
+    write("obs/kind/codes", data=(np.arange(30) % 2).astype("i1"))
+    write("obs/kind/categories", data=np.array([1, 2]))
+    write("obs/depth", data=counts.sum(axis=1))
+    if kind.endswith("h5ad"):
+        opened.close()
+    out = run("info", kind)[1]
+    for words in ("30 x 5", "layers/counts, raw/X", "depth, kind", "perhaps obs/kind",
+                  "as z-scores are: layers/counts may have counts"):  # fmt: skip
+        assert words in out
+    assert f"next:   dhsk cv {kind} --labels {kind}:obs/kind --out found\n" in out
+    out = run("info", f"{kind}:raw/X")[1]
+    assert "log1p of counts, it seems: layers/counts may have counts" in out
+    assert f"dhsk cv {kind}:raw/X --labels" in out
+    assert "values" not in run("info", f"{kind}:layers/counts")[1]
+
+
+def test_a_column_of_another_unit_is_named(run: Any, here: None) -> None:
+    """In a table of measurements, but not in counts, of which one may rule."""
+    x = np.random.default_rng(0).random((40, 4)) * [1, 2, 3, 900]
+    np.save("x.npy", x)
+    assert "column 3 has 99% of all: scale columns of other units" in run("info", "x.npy")[1]
+    for same in (np.ceil(x), x / x.sum(axis=1, keepdims=True)):
+        np.save("x.npy", same)
+        assert "column" not in run("info", "x.npy")[1]
