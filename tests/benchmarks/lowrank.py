@@ -133,7 +133,7 @@ def train(folder: Path, memory: str) -> None:
     """Train on the samples of a folder, in a process of its own: its memory is watched whole."""
     X = dhsk.open_samples(str(folder / "X.npy"))
     y = np.load(folder / "y.npy")
-    model = dhsk.NystromSVC(1000, 1.0, memory=memory, random_state=0)
+    model = dhsk.NystromSVC(1000, 1.0, time_scale=1.0, memory=memory, random_state=0)
     with TreeMemory() as tree:
         taken = seconds(lambda: model.fit_samples(X, y))
     test, truth = counts(20_000, seed=1)
@@ -198,7 +198,9 @@ def to_liblinear(options: argparse.Namespace) -> None:
 
     X, y = load_digits(return_X_y=True)
     y = np.asarray(y) % 2
-    features = dhsk.NystromFeatures(300, oversampling=1, random_state=0).fit_transform(X)
+    features = dhsk.NystromFeatures(
+        300, time_scale=1.0, oversampling=1, random_state=0
+    ).fit_transform(X)
     n, Z = len(features), FeatureMatrix.in_memory(features, Threads(2))
     weights: Any = np.random.default_rng(0).uniform(0.2, 3.0, n)
     worst = {"coefficients": 0.0, "objective": 0.0}

@@ -84,6 +84,7 @@ def main() -> None:
         begin = time.perf_counter()
         model = dhsk.HeatKernelRidge(
             args.alpha,
+            1.0,
             preconditioner_rank=rank,  # type: ignore[arg-type]
             dtype=args.dtype,
             memory=args.memory,
@@ -102,7 +103,9 @@ def main() -> None:
         )
     for m in args.landmarks:
         begin = time.perf_counter()
-        features = dhsk.NystromFeatures(m, random_state=0, memory=args.memory, dtype=args.dtype)
+        features = dhsk.NystromFeatures(
+            m, time_scale=1.0, random_state=0, memory=args.memory, dtype=args.dtype
+        )
         Z = features.fit_transform(X[train])
         linear = Ridge(args.alpha, fit_intercept=False, solver="cholesky").fit(Z, y[train])
         seconds = time.perf_counter() - begin

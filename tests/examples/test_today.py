@@ -1,5 +1,6 @@
 """The examples for today's users run on a small part of their data, and say what READMEs show."""
 
+import gzip
 import json
 import os
 import re
@@ -93,9 +94,9 @@ def test_newsgroups(texts: Path, tmp_path: Path) -> None:
                    file.read_text()])
         for file in sorted(texts.rglob("*.txt"))
     ]  # fmt: skip
-    (tmp_path / "posts.tsv").write_text("\n".join(lines))
+    (tmp_path / "posts.tsv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     script = EXAMPLES / "newsgroups" / "newsgroups.py"
-    said = run(tmp_path, sys.executable, script, "posts.tsv", "out.png")
+    said = run(tmp_path, sys.executable, script, "posts.tsv.gz", "out.png")
     assert said.startswith("56 posts to train, 24 to test")
     assert set(words_of(said)) <= set(words_of(shown("newsgroups")))
     assert (tmp_path / "out.png").exists()
