@@ -70,7 +70,7 @@ def gram(
     connection = connected_if_asked(cluster, needed=target.part is None)
     limit = None if cluster.memory is None else parse_bytes(cluster.memory)
     with connection as client, show_progress() as progress, wrong_out():
-        complete = target.part is None and _is_complete(target.out)
+        complete = target.part is None and _was_complete(target.out)
         resources = resources_of(client, limit)
         own = target.out, resources, target.part, asdict(tiles)
         tell = partial(say_cost_of, lambda: outcome.cost(opened, *own))
@@ -88,7 +88,7 @@ def gram(
                 progress=watched,
             )
         if complete:
-            _check(target.out)
+            say(f"{target.out} was complete: nothing was computed, and all checksums are right")
     _say_gram(G, outcome, target)
     if target.part is None:
         outcome.show(G, opened, resources)
@@ -113,12 +113,12 @@ def _of_nodes(
     begin, own = perf_counter(), {"dtype": tiles.dtype, "tile": tiles.tile, **nodes.given}
     connection = connected_if_asked(cluster, needed=True)
     with connection as client, show_progress() as progress, costs_told(say_cost), wrong_out():
-        complete = _is_complete(target.out)
+        complete = _was_complete(target.out)
         G = graph_gram(
             edges, store=target.out, memory=cluster.memory, client=client, progress=progress, **own
         )
         if complete:
-            _check(target.out)
+            say(f"{target.out} was complete: nothing was computed, and all checksums are right")
     n, m = G.shape
     seconds = human_seconds(perf_counter() - begin)
     say(f"{n:,} x {m:,} {G.dtype} of {G.kernel.label}, {G.tiling.n_tiles} tiles, {seconds}")
@@ -129,15 +129,16 @@ def _of_nodes(
     hint_next([f"dhsk cv {quote(str(target.out))} --labels LABELS --C 0.1,1,10{allowed} --out DIR"])
 
 
-def _is_complete(place: Place) -> bool:
-    """Whether all tiles are there, so that nothing will be computed and none be read."""
-    return is_occupied(place) and not is_begun(place) and not GramStore.open(place).missing_tiles()
+def _was_complete(place: Place) -> bool:
+    """Whether all tiles are there, so that nothing will be computed.
 
-
-def _check(place: Place) -> None:
-    """Read a store that was complete: a run that computes nothing may not call damage done."""
+    Raises CorruptTileError if anything is damaged: a run that computes nothing may not call it
+    done, and one that goes on would write damaged samples again without a word.
+    """
+    if not is_occupied(place) or is_begun(place) or GramStore.open(place).missing_tiles():
+        return False
     GramStore.open(place).check_sound()
-    say(f"{place} was complete: nothing was computed, and all checksums are right")
+    return True
 
 
 def _say_gram(G: GramMatrix, outcome: Outcome, target: StoreOptions) -> None:

@@ -313,6 +313,13 @@ def test_a_complete_store_is_tested_when_it_is_asked_for_again(
     chunk.write_bytes(sound[:-9] + bytes([sound[-9] ^ 1]) + sound[-8:])
     code, _, err = run(*words)
     assert (code, "(0, 1)" in err, "dhsk verify --repair" in err) == (BAD_STORE, True, True)
+    chunk.write_bytes(sound)
+    description = Path("g/rows/zarr.json")
+    damaged = description.read_text().replace("complete", "komplete")
+    description.write_text(damaged)
+    code, _, err = run(*words)
+    assert (code, "g/rows/zarr.json is damaged" in err) == (BAD_STORE, True)
+    assert description.read_text() == damaged  # not mended without a word
 
 
 @pytest.mark.slow
