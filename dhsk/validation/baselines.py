@@ -204,7 +204,10 @@ def baselines_of(
     left_out: list[str] = []
     for method in methods:
         trial = _Trial(method, X, grid, options, key)
-        reason = trial.run(ends)
+        try:
+            reason = trial.run(ends)
+        except Exception as error:  # noqa: BLE001  # of other people's code: the kernels are done
+            reason = f"failed ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
         tried += trial.found if not reason else []
         left_out += [f"{method.name} {reason}"] if reason else []
     return Baselines(tuple(tried), tuple(left_out))

@@ -104,6 +104,8 @@ def test_a_search_tries_what_takes_little(
 ) -> None:
     """Without options methods are tried within their part of the time; others say why not."""
     monkeypatch.setattr(baselines, "SHARE", share)
+    if not tried:
+        monkeypatch.setattr(baselines._Trial, "_fitted", lambda *_: pytest.fail("fitted"))
     X, y = counts()
     found = dhsk.cross_validate(X, y, cv=2).baselines
     names = [method.name for method in baselines.OF_COUNTS]
@@ -123,6 +125,23 @@ def test_a_method_that_turns_out_long_is_left(monkeypatch: pytest.MonkeyPatch) -
     found = dhsk.cross_validate(X, y, cv=2).baselines
     assert found.tried == ()
     assert len(found.left_out) == 2
+
+
+def test_a_method_that_fails_does_not_lose_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its error is the reason why it was left out."""
+
+    def failing(*_: Any) -> Any:
+        raise ValueError("Only 32-bit\nindices")
+
+    monkeypatch.setattr(baselines._Trial, "_fit", failing)
+    X, y = counts()
+    result = dhsk.cross_validate(X, y, baselines=True, **ONE)
+    assert result.baselines.tried == ()
+    assert result.baselines.left_out[0] == (
+        "LinearSVC on tf-idf failed (ValueError: Only 32-bit indices)"
+    )
+    assert result.beside is None
+    assert result.advice == result.decision.sentence
 
 
 def test_a_grid_of_given_kernels_has_none_untold() -> None:
