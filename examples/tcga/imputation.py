@@ -34,8 +34,8 @@ CLUSTERINGS = 50
 """As in the paper."""
 
 PENALTIES = (0.1, 1, 10, 100)
-PRODUCT_SCALES = (0.7, 0.85, 1, 1.4)
-"""Times of the heat kernel in that product; alone its time is searched."""
+PRODUCT_SCALES = (0.7, 1.4)
+"""Times of the heat kernel in the product with one of totals; alone its time is searched."""
 
 WIDTHS = (0.5, 1, 2)
 """Widths of the Gaussian kernel of log totals that is multiplied with the heat kernel."""
