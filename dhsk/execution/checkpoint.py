@@ -88,9 +88,13 @@ class Checkpoint:
 
 
 def _plain(value: NDArray[Any]) -> Any:
-    """An array as it is, a number as Python's, a string parsed as JSON."""
+    """An array in memory of its own, a number as Python's, a string parsed as JSON.
+
+    numpy reuses temporary arrays that own their memory, which decides the layout of a sum, and so
+    the last bits of what is computed from it: a stored array must not differ from a computed one.
+    """
     if value.ndim:
-        return value
+        return value if value.base is None else value.copy(order="K")
     return parse_json(str(value)) if value.dtype.kind == "U" else value.item()
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dhsk.arrays import Floats
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 
@@ -41,7 +43,7 @@ class CheckpointedProducts:
         found = self._checkpoint.get(name, lambda kept: _of_shape(kept["product"], V))
         if found is None:
             self.passes += 1
-            found = self._multiply(V)
+            found = np.ascontiguousarray(self._multiply(V))  # the layout that an entry keeps
             self._checkpoint.put(name, {"product": found})
         return found
 

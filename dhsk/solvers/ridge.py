@@ -123,7 +123,9 @@ def solve_ridge(
     means = means or Means()
 
     def multiply(V: Floats) -> Floats:
-        return source.product(V) + shift * V
+        # The layout of a plain sum would be that of the temporary array that numpy reuses.
+        product: Floats = np.add(source.product(V), shift * V, order="C")
+        return product
 
     method = BlockConjugateGradients if block else ConjugateGradients
     run = method(multiply, np.ldexp(Y, -exponents), shift, means.preconditioner)

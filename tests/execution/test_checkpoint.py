@@ -25,6 +25,17 @@ def test_what_is_put_is_found(tmp_path: Path) -> None:
     assert Checkpoint(tmp_path / "new", "q-").get("n", dict) is None
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_are_as_if_they_had_been_computed(order: Any, tmp_path: Path) -> None:
+    """Of the same layout, and in memory of their own, which numpy may reuse: else sums differ."""
+    computed = np.ones((300, 200), order=order)
+    Checkpoint(tmp_path).put("n", {"a": computed})
+    found: Any = Checkpoint(tmp_path).get("n", lambda kept: kept["a"])
+    assert found.strides == computed.strides
+    for name in ("OWNDATA", "WRITEABLE", "ALIGNED"):
+        assert found.flags[name] == computed.flags[name]
+
+
 @pytest.mark.parametrize("error", [KeyError, TypeError, ValueError])
 def test_what_cannot_be_made_of_an_entry_is_damage(tmp_path: Path, error: type) -> None:
     """As bytes that cannot be read are: no entry."""
