@@ -30,6 +30,10 @@ PROCESS_BYTES: Final = 60_000_000
 """Memory of a process without workers besides matrices, rows and vectors: compiled code, buffers of
 BLAS, and the allocator's."""
 
+FEW_TASKS: Final = 64
+"""Pairs of classes and kernels below which each fold is a task. No number of workers decides it, so
+that a run that is killed goes on with another number of them."""
+
 SMALLEST_PART: Final = 256
 """Least samples of a subproblem."""
 
@@ -186,7 +190,7 @@ def plan_fits(
             f"give more memory{fewer}"
         )
     tasks = n_kernels * counts.pairs
-    split = not on_sets and tasks < TASKS_PER_THREAD * resources.threads
+    split = not on_sets and tasks < FEW_TASKS
     at_once, _ = share_memory(available, block + vectors + FIT_BASE_BYTES, resources.threads)
     at_once = min(at_once, counts.pairs if on_sets else tasks * counts.folds)
     while True:

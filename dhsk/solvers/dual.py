@@ -171,19 +171,25 @@ def _scale_into_box(
 
 
 def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
-    """Gradients s - K b of all columns, (columns, n), recomputed in float64."""
-    n = dual.shape[1]
+    """Gradients s - K b of all columns, (columns, n), recomputed in float64.
+
+    A BLAS may sum in another order where there are more columns. Each is a product of its own, so
+    that its bits do not hang on the others that a task has.
+    """
     f = np.broadcast_to(dual.sign, b.shape).copy()
-    used = np.flatnonzero(b.any(axis=0))
-    if K.dtype == np.float64 and 2 * len(used) > n:  # a copy of their rows would take longer
-        return np.asarray(f - b @ K[:, :n])
-    buffer = np.empty((min(_ROWS, len(used)), K.shape[1]), K.dtype)
-    for part in blocks(len(used), _ROWS):
-        rows = used[part]
-        # With other modes `out` is buffered.
-        strip = np.take(K, rows, axis=0, out=buffer[: len(rows)], mode="clip")
-        f -= b[:, rows] @ strip[:, :n].astype(np.float64, copy=False)
+    for own, one in zip(f, b, strict=True):
+        _subtract_product(own, K[:, : len(own)], one)
     return f
+
+
+def _subtract_product(f: Floats, K: NDArray[Any], b: Floats) -> None:
+    """Subtract K b, (n,), from f, in float64."""
+    used = np.flatnonzero(b)
+    if K.dtype == np.float64 and 2 * len(used) > len(f):  # a copy of their rows takes longer
+        f -= b @ K
+        return
+    for part in blocks(len(used), _ROWS):
+        f -= b[used[part]] @ K[used[part]].astype(np.float64, copy=False)
 
 
 def certify(dual: Dual, b: Floats, f: Floats, work: Floats, tol: float) -> list[Fit]:

@@ -24,6 +24,8 @@ def test_job_equals_local(slurm: Slurm, tmp_path: Path) -> None:
     state = job.finish()
     assert state == ("COMPLETED", 0), job.log
     assert "2 of 2 workers on 2 node(s)" in job.log
+    assert "forcing job termination" not in job.log
+    assert "Killed" not in job.log
     kernel = dhsk.HeatKernel.at_scale(dim=20, time_scale=1.0)
     local = dhsk.compute_gram(counts, kernel, store=tmp_path / "local.gram", tile=64)
     assert slurm.outcome_of(tmp_path / "slurm.gram") == slurm.outcome_of(tmp_path / "local.gram")

@@ -131,13 +131,13 @@ def test_threads_share_memory_where_pairs_differ_in_size() -> None:
 
 
 def test_folds_are_tasks_of_their_own_where_there_are_few() -> None:
-    """One pair for four threads is split; 45 pairs are not."""
+    """45 pairs of one kernel are split, those of two are not."""
     assert plan(classes=2).split_folds
-    assert plan(classes=2).tasks == 5
-    assert not plan(classes=10).split_folds
-    assert plan(classes=10).tasks == 45
-    assert not plan(classes=2, kernels=8).split_folds
-    assert plan(classes=2, threads=1, kernels=2).tasks == 2
+    assert plan(classes=2, threads=1).tasks == 5
+    assert plan(classes=10).split_folds
+    assert plan(classes=10).tasks == 225
+    assert not plan(classes=10, kernels=2).split_folds
+    assert plan(classes=10, kernels=2).tasks == 90
 
 
 def test_refusal_has_the_numbers_that_help() -> None:
@@ -202,3 +202,10 @@ def test_workers_keep_what_they_loaded_for_fits() -> None:
     assert found.at_once == 1
     used = found.resources.idle_bytes + found.room + FIT_BASE_BYTES + 3 * KEPT_BYTES
     assert used < found.need.total <= 2.5 * GB
+
+
+@pytest.mark.parametrize(("n", "classes"), [(3000, 2), (3000, 6), (3000, 12)])
+def test_the_division_into_tasks_is_that_of_any_number_of_workers(n: int, classes: int) -> None:
+    """Where memory is ample: fits have the same names in checkpoints, and the same certificates."""
+    plans = [plan(n, classes, memory=64 * GB, threads=t, workers=t) for t in (1, 2, 4, 16)]
+    assert len({(p.tasks, p.split_folds, p.whole, p.room) for p in plans}) == 1

@@ -106,8 +106,9 @@ def test_decisions_are_computed_in_the_memory_for_them(
     monkeypatch.setattr("dhsk.solvers.sources._PANEL_ROWS", 7)
     parts = cells(*problem, scoring=scoring)
     assert parts.predicted == whole.predicted
+    # The sigmoids of a log loss are iterated: some 1e4 eps of what their decisions are off.
     np.testing.assert_allclose(
-        [row.score for row in parts.rows], [row.score for row in whole.rows], rtol=1e-13
+        [row.score for row in parts.rows], [row.score for row in whole.rows], rtol=1e-10
     )
 
 
