@@ -52,7 +52,8 @@ def run_commands(text: str) -> list[str]:
         name, *words = shlex.split(line, comments=True)
         assert name == "dhsk", f"only dhsk is run in pages, not {line}"
         result = CliRunner().invoke(commands, words, prog_name="dhsk")
-        missing, more = heads(shown) - heads(result.output), heads(result.output) - heads(shown)
+        # Progress and costs are on standard error: whether they are said depends on the machine.
+        missing, more = heads(shown) - heads(result.output), heads(result.stdout) - heads(shown)
         if result.exit_code or missing or (more and "\n..." not in shown):
             wrong.append(f"$ {line}\nshown:\n{shown}\nsaid:\n{result.output}")
     return wrong
