@@ -48,14 +48,16 @@ from dhsk.objects.places import (
     remove_scratch,
 )
 from dhsk.report import write_report
-from dhsk.report.reproduce import train_command
-from dhsk.results.parts import LowRank
+from dhsk.results.parts import CHOICES, Choose, LowRank
 from dhsk.samples import AnyVectorizer, Samples, ZeroRule, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
 from dhsk.samples.weighted import MapName
 
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
+
+
+CHOOSE = "Take the simplest kernel within one standard error of the best, or the best."
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class CvGridOptions:
     sigma: list[float]
     C: list[float] | Literal["auto"] | None
     folds: int
+    repeats: int
+    choose: Choose
     min_class: int
     groups: str | None
     scoring: str
@@ -108,7 +112,7 @@ class CvGridOptions:
         """Parameters with the same name and meaning in `cross_validate`."""
         names = (
             "C", "min_class", "scoring", "class_weight", "tol", "sphere_map", "zero_rows",
-            "indefinite",
+            "indefinite", "repeats", "choose",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -144,6 +148,8 @@ grid_options = gathered(
         "search]",
     ),
     click.option("--folds", type=click.IntRange(2), default=5),
+    click.option("--repeats", type=click.IntRange(1), default=1, help="Divisions into folds."),
+    click.option("--choose", type=click.Choice(CHOICES), default="simplest", help=CHOOSE),
     click.option(
         "--min-class",
         type=click.IntRange(1),
@@ -204,7 +210,7 @@ final_options = gathered(
     "final",
     FinalOptions,
     click.option(
-        "--model", is_flag=True, help="Fit the best candidate on all samples: model.dhsk."
+        "--model", is_flag=True, help="Fit the candidate to take on all samples: model.dhsk."
     ),
     click.option("--test", metavar="SAMPLES", help="Held-out samples, to score that model."),
     click.option("--test-labels", help="Their labels, FILE or FILE:COLUMN."),
@@ -260,7 +266,7 @@ def cv(
     they run in this process unless --cluster or --workers is given.
 
     Without kernels and times it looks for the best heat kernel, tries the cosine and linear ones
-    beside it, and says which is the simplest within one standard error of the best.
+    beside it, and takes the simplest within one standard error of the best, also for --model.
 
     Rows of finished kernels are in results.csv while the grid runs. Inner products are removed at
     the end, unless --store asks for them. After an interrupt, the same command continues; after the
@@ -387,13 +393,8 @@ def _print_files(
     model = result.model_ is not None
     files = [*TABLES, PAGE, *(["model.dhsk"] if model else [])]
     hint(f"output: {out / files[0]}, {', '.join(files[1:])}")
-    taken = result.decision.simplest.cell
-    if model and taken != result.best:
-        command = train_command(result, taken, str(out / "simplest.dhsk"))
-        by = ", which this trains:" if command else ""
-        hint(f"model:  of the best candidate, not of {taken.brief}{by}")
-        if command:
-            hint(f"        {command}")
+    if model and result.best != result.decision.best:
+        hint(f"model:  of {result.best.brief}, as decided (--choose best: of the highest mean)")
     hint(f"next:   open {out / PAGE} in a browser")
     if model:
         say_predict("or:     ", out / "model.dhsk", source, labels, table)

@@ -17,6 +17,7 @@ LOW_RANK_WORDS = (
 def print_result(result: Results) -> None:
     """Print the best cells, the search, the winner, and warnings about it."""
     word = result.scoring.replace("_", " ")
+    decision, best = result.decision, result.decision.best
     _print_cells(result, word)
     for stage in result.search:
         say_wrapped("tried:  ", f"{_tried(stage, result.search[0])} ({stage.why})")
@@ -24,13 +25,12 @@ def print_result(result: Results) -> None:
         say_wrapped("search: ", result.search_ended)
     say_wrapped(
         "best:   ",
-        f"{named(result.best)}: mean {word} {result.best.mean:.4f} over {result.folds.n} folds",
+        f"{named(best)}: mean {word} {best.mean:.4f} over {result.folds.n} folds",
     )
-    _print_choice(result)
-    decision = result.decision
-    of_another = result.refit is not None and decision.simplest.cell != result.best
-    if len(decision.compared) > 1 or of_another or result.baselines.tried:
+    if len(decision.compared) > 1 or result.best != best or result.baselines.tried:
         say_wrapped("decide: ", result.advice)
+    if decision.unseen:
+        say_wrapped("beware: ", decision.unseen)
     unfinished = result.unfinished(*result.summary)
     if unfinished:
         say(f"beware: {unfinished} fits did not reach the tolerance of {result.tol:g}")
@@ -47,20 +47,6 @@ def _tried(stage: SearchStage, first: SearchStage) -> str:
     if stage.C_scaled != first.C_scaled:
         parts.append(f"C = {listed(stage.C_scaled)} / variance")
     return ", ".join(parts)
-
-
-def _print_choice(result: Results) -> None:
-    """Print why the best cell does not have the highest mean, if so."""
-    choice, best = result.choice, result.best
-    if choice is None or choice.highest == best:
-        return
-    highest, what = choice.highest, "support vectors" if best.rank is None else "features"
-    say_wrapped(
-        " " * 8,
-        f"with {best.size:.0f} {what} the fewest within one standard error "
-        f"({choice.standard_error:.4f}) of the highest mean, {highest.mean:.4f} "
-        f"({named(highest)}, {highest.size:.0f})",
-    )
 
 
 def _print_few_samples(result: Results) -> None:

@@ -17,7 +17,7 @@ def cells_alike(results: Results) -> tuple[Cell, ...]:
     """
     if results.choice is None:
         return ()
-    compared = comparisons(results.summary, results.rows_of, results.repeats)
+    compared = comparisons(results.summary, results.rows_of, results.fold_sizes)
     return tuple(one.cell for one in compared if one.within and one.cell.converged)
 
 

@@ -25,7 +25,7 @@ from dhsk.report.words import (
 )
 from dhsk.results.columns import Cell
 from dhsk.results.decision import Comparison, Decision
-from dhsk.results.parts import HIGHEST, Results
+from dhsk.results.parts import Results
 
 EXACT = (
     "Tol reached is the largest violation of the conditions of optimality, which scikit-learn's "
@@ -78,19 +78,15 @@ def _units(results: Results) -> str:
 
 def _chosen(results: Results) -> str:
     """Say what the outlined candidate is."""
-    choice, best = results.choice, results.best
-    if choice is None or choice.rule == HIGHEST:
+    decision = results.decision
+    highest = f"the highest mean, {score(decision.best.mean)} of {named(decision.best)}"
+    if results.best == decision.best:
         return "the outlined candidate is the best."
-    error = f"one standard error ({choice.standard_error:.2g}, not paired)"
-    highest = choice.highest
-    if highest == best:
-        return (
-            "the outlined candidate has the highest mean, and no other within "
-            f"{error} of it has fewer support vectors."
-        )
+    if results.best != decision.simplest.cell:
+        return f"the outlined candidate was chosen by an earlier rule; {highest}, is another."
     return (
-        f"the outlined candidate has the fewest support vectors of those within {error} of the "
-        f"highest mean, {score(highest.mean)} of {named(highest)}."
+        "the outlined candidate is the one to take, of the simplest kernel within one standard "
+        f"error of {highest}."
     )
 
 
@@ -160,7 +156,8 @@ def folds(results: Results) -> Html:
 PAIRED = (
     "The bands overlap where some folds are harder than others for every kernel, so they do not "
     "say which kernel is better. The decision compares fold by fold: the best less the other on "
-    "the same fold. Here is the mean of these differences, ± its standard error."
+    "the same fold. Here is the mean of these differences, ± its standard error, corrected for "
+    "training sets that overlap."
 )
 
 
@@ -184,8 +181,8 @@ def _paired(results: Results) -> list[Html]:
 def _rivals(decision: Decision) -> list[Comparison]:
     """Return the best cell, then that of each other family, by their means."""
     best = decision.best
-    others = [one for one in decision.compared if one.cell.kernel != best.kernel]
-    return [Comparison(best, 0.0, 0.0), *sorted(others, key=lambda one: one.difference)]
+    others = [one for one in decision.compared if one.cell != best]
+    return [Comparison(0.0, 0.0, cell=best), *sorted(others, key=lambda one: one.difference)]
 
 
 def _below(decision: Decision, one: Comparison) -> object:
@@ -229,8 +226,8 @@ def cells(results: Results) -> Html:
 
 def _order(results: Results) -> str:
     """Say how the table of cells is sorted."""
-    simplest = results.choice is not None and results.choice.rule != HIGHEST
-    return "Best first" if not simplest else "The chosen candidate first, then by mean"
+    best = results.best == results.decision.best
+    return "Best first" if best else "The chosen candidate first, then by mean"
 
 
 def _low_rank_row(results: Results, cell: Cell) -> tuple[object, ...]:

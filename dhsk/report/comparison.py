@@ -1,6 +1,5 @@
 """One page of several cross-validations: which is better, by how much, and what differs."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,6 +22,7 @@ from dhsk.report.words import (
     whole,
 )
 from dhsk.results.columns import Cell
+from dhsk.results.paired import PairedDifference, paired_difference
 from dhsk.results.parts import Results
 
 Runs = Mapping[str, Results]
@@ -87,7 +87,7 @@ def same_folds(one: Results, other: Results) -> bool:
     """
     labels = [(run.settings or {}).get("labels") for run in (one, other)]
     return (
-        one.folds == other.folds
+        (one.folds.n, one.folds.splitter) == (other.folds.n, other.folds.splitter)
         and one.classes == other.classes
         and one.class_counts == other.class_counts
         and one.scoring == other.scoring
@@ -95,13 +95,11 @@ def same_folds(one: Results, other: Results) -> bool:
     )
 
 
-def paired(one: Results, other: Results) -> tuple[float, float]:
-    """Mean of the fold-wise differences of two best cells, and its standard error."""
-    scores = [np.array([row.score for row in r.rows_of[r.best.point]]) for r in (one, other)]
-    apart = scores[0] - scores[1]
-    n = len(apart)
-    error = float(apart.std(ddof=1) / math.sqrt(n)) if n > 1 else 0.0
-    return float(apart.mean()), error
+def paired(one: Results, other: Results) -> PairedDifference:
+    """Mean of the fold-wise differences of two chosen cells, and its standard error."""
+    first, second = ([row.score for row in r.rows_of[r.best.point]] for r in (one, other))
+    sizes = one.fold_sizes
+    return paired_difference(first, second, n_train=sizes.n_train, n_test=sizes.n_test)
 
 
 def _table(runs: Runs, links: Mapping[str, str]) -> Html:
@@ -123,9 +121,10 @@ def _table(runs: Runs, links: Mapping[str, str]) -> Html:
             )
         )  # fmt: skip
     note = (
-        "The best candidate of each run. The difference from the highest mean is paired: a mean of "
-        "differences fold by fold, ± its standard error, where the runs have the same folds. A "
-        "difference within about two standard errors may be chance."
+        "The chosen candidate of each run. The difference from the highest mean is paired: a mean "
+        "of differences fold by fold, ± its standard error, corrected for training sets that "
+        "overlap, where the runs have the same folds. A difference within about two standard "
+        "errors may be chance."
     )
     shown = table(head, rows, class_="numbers runs sortable")
     return section("Best of each run", note, shown, anchor="runs")
@@ -136,8 +135,9 @@ def _behind(leader: Results, run: Results) -> object:
         return "–"
     if not same_folds(leader, run):
         return "other folds"
-    apart, error = paired(leader, run)
-    return Keyed(give_or_take(apart, error), apart)
+    found = paired(leader, run)
+    words = give_or_take(found.difference, found.standard_error)
+    return Keyed(words, found.difference)
 
 
 def _folds(runs: Runs) -> Html:

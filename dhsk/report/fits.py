@@ -61,7 +61,7 @@ def capacity(results: Results) -> Html:
         return Html()
     note = (
         f"{CAPACITY} A mark is a candidate, with the smallest size of all pairs of classes and "
-        f"folds. The best candidate: {_bounds(results.best)}."
+        f"folds. The chosen candidate: {_bounds(results.best)}."
     )
     shown = figure_row([capacity_figure.capacity(results, sizes)])
     return section("Capacity", note, shown, anchor="capacity")
@@ -125,9 +125,9 @@ def refit(results: Results) -> Html:
         *(_exact(results, proof) if results.low_rank is None else low_rank.refit(results, proof)),
         ("time", duration(proof.seconds)),
     ]
-    note = "The best candidate, fitted once more on the samples of all folds together."
+    note = "The chosen candidate, fitted once more on the samples of all folds together."
     shown = table((), facts, class_="facts")
-    return section("Refit of the best candidate", note, shown, anchor="refit")
+    return section("Refit of the chosen candidate", note, shown, anchor="refit")
 
 
 def _exact(results: Results, proof: Certificate) -> list[tuple[str, str]]:

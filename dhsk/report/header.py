@@ -6,6 +6,7 @@ from dhsk.report import low_rank, unfinished
 from dhsk.report.markup import Html, tag
 from dhsk.report.words import (
     brief,
+    capitalised,
     cell_words,
     count_of,
     duration,
@@ -29,9 +30,10 @@ def header(title: str, results: Results) -> Html:
 
 def _decision(results: Results) -> Html:
     """Say which kernel is the simplest that is about as good; nothing of one kernel alone."""
-    if len(results.decision.compared) == 1 and not results.baselines.tried:
+    decision = results.decision
+    if len(decision.compared) == 1 and not results.baselines.tried:
         return Html()
-    sentence = results.advice
+    sentence = ". ".join(filter(None, (results.advice, capitalised(decision.unseen))))
     for sign in (" ± ", " = "):
         sentence = sentence.replace(sign, unbroken(sign))
     return tag("p", f"Decision: {sentence}.", class_="decision")
@@ -39,8 +41,10 @@ def _decision(results: Results) -> Html:
 
 def _lede(results: Results) -> str:
     best = results.best
+    word = "Best" if best == results.decision.best else "Taken"
     said = (
-        f"Best: {cell_words(best)}: mean {metric(results)} {spread(best)} over {folds_of(results)}"
+        f"{word}: {cell_words(best)}: mean {metric(results)} {spread(best)} over "
+        f"{folds_of(results)}"
     )
     if results.test is None:
         return said
@@ -68,7 +72,7 @@ def _exact_tiles(results: Results) -> tuple[Html, ...]:
     best = results.best
     asked = f"how far the worst fit is from its optimum; tolerance {results.tol:g}"
     return (
-        _tile("support vectors", whole(best.n_support or 0), "best candidate, mean over folds"),
+        _tile("support vectors", whole(best.n_support or 0), "chosen candidate, mean over folds"),
         _tile("tol reached", two_digits(best.kkt), asked),
         _tile("mean recall", score(_mean_recall(results)), "every class counts the same"),
     )
@@ -81,7 +85,7 @@ def _low_rank_tiles(results: Results) -> tuple[Html, ...]:
         _tile(
             "features",
             whole(best.rank or 0),
-            f"best candidate, landmarks by {low_rank.chosen(results)}",
+            f"chosen candidate, landmarks by {low_rank.chosen(results)}",
         ),
         _tile(
             "trace error", brief(best.trace_error), "share of the kernel matrix not in the features"
@@ -89,7 +93,7 @@ def _low_rank_tiles(results: Results) -> tuple[Html, ...]:
         _tile(
             "gradient norm",
             two_digits(best.gradient),
-            "relative to that at 0, as tol is; best candidate, worst fold",
+            "relative to that at 0, as tol is; chosen candidate, worst fold",
         ),
     )
 

@@ -23,11 +23,11 @@ def features(results: Results) -> Html:
     note = (
         f"{_classifiers(results, results.low_rank)} The trace error says how much of the kernel "
         "the features miss, as a part of its trace (the sum of its diagonal): "
-        f"{brief(results.best.trace_error)} for the best candidate."
+        f"{brief(results.best.trace_error)} for the chosen candidate."
     )
     if len(results.ranks) == 1:
         return section("What the features miss", note, anchor="features")
-    note += " Below, each kernel at every rank with its best C; the ring is the best candidate."
+    note += " Below, each kernel at every rank with its best C; the ring is the chosen candidate."
     shown = figure_row([rank_figure.by_rank(results)])
     return section("What a larger rank brings", note, shown, anchor="features")
 

@@ -19,7 +19,7 @@ NODES = "graph"
 
 
 def reproduce(results: Results) -> Html:
-    """Return code that trains the best cell on all samples, and that scores it again."""
+    """Return code that trains the cell that was taken, and that scores it again."""
     file = "" if _reading(results) else ", LABELS their file"
     note = (
         f"X and y are your samples and labels{file}; the random seed is that of this run. C is "
@@ -29,7 +29,7 @@ def reproduce(results: Results) -> Html:
     command = _commands(results)
     if command:
         parts += [tag("h3", "On the command line"), code(command)]
-    return section("Code for the best candidate", note, *parts, anchor="reproduce")
+    return section("Code for the chosen candidate", note, *parts, anchor="reproduce")
 
 
 def _python(results: Results) -> str:
@@ -149,7 +149,8 @@ def _commands(results: Results) -> str:
     if not train:
         return ""
     given = train.removeprefix("dhsk train ").removesuffix(" --out best.dhsk")
-    folds = f"--folds {results.folds.n} --seed {_setting(results, 'seed', 0)}"
+    folds = f"--folds {results.folds.n // results.repeats} --seed {_setting(results, 'seed', 0)}"
+    folds += f" --repeats {results.repeats}" if results.repeats > 1 else ""
     scoring = "" if results.scoring == "accuracy" else f" --scoring {results.scoring}"
     return (
         f"{train}\ndhsk predict best.dhsk NEW_SAMPLES --out predicted.csv\n"

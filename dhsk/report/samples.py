@@ -38,7 +38,7 @@ def picture(results: Results) -> Html:
     note = (
         f"Kernel PCA of {which} under the best kernel: the plane in which they differ most, with "
         f"{together} of their variance. The classifier uses all other directions too, so classes "
-        "that overlap here may be apart. Rings are samples that the best candidate took for "
+        "that overlap here may be apart. Rings are samples that the chosen candidate took for "
         "another class while they were held out."
     )
     shown = figure_row([map_figure.sample_map(results, found)])
@@ -66,7 +66,7 @@ def mistakes(results: Results) -> Html:
     some = len(found.wrong) < found.n_wrong
     listed = f", of which {len(found.wrong)} are listed" if some else ""
     note = (
-        f"{count_of(found.n_wrong, 'sample')} that the best candidate took for another "
+        f"{count_of(found.n_wrong, 'sample')} that the chosen candidate took for another "
         f"class{listed}; rows count from 0."
     )
     if sure:

@@ -138,6 +138,14 @@ def summarise(rows: Iterable[Row]) -> tuple[Cell, ...]:
     return tuple(_over_folds(point, own) for point, own in cells.items())
 
 
+def rows_by_point(rows: Iterable[Row]) -> dict[GridPoint, tuple[Row, ...]]:
+    """Rows of each kernel and C, in the order of the folds."""
+    found: dict[GridPoint, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.fold):
+        found.setdefault(row.point, []).append(row)
+    return {point: tuple(own) for point, own in found.items()}
+
+
 def _over_folds(point: GridPoint, rows: Sequence[Row]) -> Cell:
     scores = np.array([row.score for row in rows])
     support = [row.n_support for row in rows if row.n_support is not None]

@@ -1,71 +1,63 @@
-"""Decision between kernels: the simplest cell within one standard error of the best."""
+"""Decision between kernels: the simplest one within one standard error of the best."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
-from dhsk.arrays import Floats
 from dhsk.results.columns import TFIDF, Cell, GridPoint, Row
+from dhsk.results.paired import FoldSizes, PairedDifference, about_equal, paired_difference
 
 _SIMPLEST_FIRST: Final = ("linear", "cosine", "polynomial", "gaussian", "parametrix", "heat")
 """Kernels from simple to complex; all others come after them."""
 
+MORE_REPEATS: Final = 5
+"""Repeats that are proposed where the folds cannot tell kernels apart."""
 
-@dataclass(frozen=True)
-class Comparison:
-    """A cell beside the best one, on the same folds.
+POINT: Final = 0.01
+"""Differences that a decision should see; where it cannot, that is said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(PairedDifference):
+    """A cell beside the best one, on the same folds: the score of the best less that of the cell.
 
     Attributes
     ----------
     cell
         The cell.
-    difference
-        Mean over the folds of the best cell's score less this cell's.
-    standard_error
-        Standard error of that mean: the standard deviation of the differences, with Bessel's
-        correction, over the root of the number of folds (of one repeat, as repeats share their
-        samples); 0 of a single fold.
     """
 
     cell: Cell
-    difference: float
-    standard_error: float
-
-    @property
-    def within(self) -> bool:
-        """Whether the best cell is at most one standard error better."""
-        return self.difference <= self.standard_error
-
-    @property
-    def words(self) -> str:
-        """Difference and standard error: 0.0089 ± 0.0010."""
-        return f"{self.difference:.4f} ± {self.standard_error:.4f}"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The simplest cell within one standard error of the best, and what it was compared with.
+    """The simplest kernel that the folds cannot tell from the best, and what was compared.
 
-    That is the rule of one standard error [1]_, with the standard error of paired differences: all
-    cells see the same folds, so what makes a fold hard for all of them cancels. Simple is, in this
-    order: linear, cosine, polynomial, Gaussian, parametrix, heat, other kernels, each before the
-    same on tf-idf; of one kernel a smaller rank, then a larger time or sigma (at an infinite time
-    the heat kernel is the cosine), then a smaller C, in units of the spread if it was chosen so.
-    Cells whose fits did not converge take no part, unless none converged. The folds share training
-    samples, so the true error is somewhat larger than this one.
+    Each kernel stands with its best cell, at each rank if it is of low rank. Taken is the simplest
+    kernel that is within one standard error of the best [1]_. The standard error is that of paired
+    differences, as all cells see the same folds, corrected for training sets that overlap and for
+    repeats that share their samples, see `paired_difference`: one sample, or one fold, never
+    decides. Simple is, in this order: linear, cosine, polynomial, Gaussian, parametrix, heat, other
+    kernels, each before the same on tf-idf; then a smaller rank. Of one kernel the highest mean
+    counts; of equal means, to nine digits, the larger time or sigma (at an infinite time the heat
+    kernel is the cosine), then the smaller C, in units of the spread if it was chosen so. Cells
+    whose fits did not converge take no part, unless none converged.
 
     Attributes
     ----------
     best
-        The cell with the highest mean score, of equals the first.
+        The cell with the highest mean score, of equals the simplest.
     simplest
-        The simplest cell that is within one standard error of it.
+        The best cell of the simplest kernel within one standard error of it.
     compared
-        The best cell of each kernel, simple kernels first.
+        The best cell of each kernel and rank, simple kernels first.
     n_folds
         Number of folds.
+    taken
+        The cell that was taken: that of `simplest`, or `best` where that was asked for.
+    sizes
+        Folds, repeats and samples that the standard errors are of.
 
     References
     ----------
@@ -82,83 +74,141 @@ class Decision:
     >>> result.decision.simplest.cell.label
     'heat s=0.5'
     >>> print(result.decision.sentence)
-    take heat s=0.5, C = 10: the highest mean, and nothing simpler is within one standard ...
+    take heat s=0.5, C = 10: the highest mean, and no simpler kernel is within one standard ...
     """
 
     best: Cell
     simplest: Comparison
     compared: tuple[Comparison, ...]
     n_folds: int
+    taken: Cell
+    sizes: FoldSizes
 
     @property
     def sentence(self) -> str:
         """The decision in one sentence, with its figures."""
-        cell, best = self.simplest.cell, self.best
+        simpler = [
+            f"{_name(one.cell)} is {one.words} below the best"
+            for one in self.compared
+            if _order(one.cell) < _order(self.simplest.cell)
+        ]
+        if self.simplest.cell == self.best and not simpler:
+            return self._said
+        figures = "; ".join([self._said, *simpler])
+        over = f"{self.n_folds} folds"
+        return f"{figures} (± one standard error, corrected, of differences paired over {over})"
+
+    @property
+    def _said(self) -> str:
+        """What to take, and why."""
+        cell, best, own = self.simplest.cell, self.best, self.simplest.words
         if cell == best:
-            said = f"take {best.brief}: the highest mean, and nothing simpler is within one"
+            said = f"take {best.brief}: the highest mean, and no simpler kernel is within one"
             said += " standard error of it"
+        elif self.taken == best:
+            said = (
+                f"take {best.brief}: the highest mean, as was asked for; {cell.brief} is simpler, "
+                f"and within one standard error of it ({own} below)"
+            )
         else:
             said = (
-                f"take {cell.brief}: the simplest within one standard error of the best "
-                f"({best.brief}, {self.simplest.words} better)"
+                f"take {cell.brief}: the simplest kernel within one standard error of the best "
+                f"({best.brief}, {own} better)"
             )
-        simpler = [
-            f"{one.cell.kernel} is {one.words} below the best"
-            for one in self.compared
-            if _order(one.cell) < _order(cell)
-        ]
-        if cell == best and not simpler:
+        if self.taken not in (cell, best):
+            said += f"; an earlier rule took {self.taken.brief}"
+        return said
+
+    @property
+    def unseen(self) -> str:
+        """What these folds cannot see, in a sentence; empty where they see a point.
+
+        It is said where a simpler kernel than the best is taken, although the best may be better by
+        a point or more.
+        """
+        least = self.simplest.standard_error
+        if self.simplest.cell == self.best or least < POINT:
+            return ""
+        said = (
+            f"with {self.sizes.n_samples:,} samples a difference from the best below {least:.3f} "
+            "cannot be told from chance here"
+        )
+        if self.sizes.repeats >= MORE_REPEATS or not self.sizes.repeatable:
             return said
-        figures = "; ".join([said, *simpler])
-        return f"{figures} (± one standard error, of differences paired over {self.n_folds} folds)"
+        with_more = replace(self.sizes, repeats=MORE_REPEATS)
+        smaller = least * with_more.error_factor / self.sizes.error_factor
+        return f"{said}; --repeats {MORE_REPEATS} makes that about {smaller:.3f}"
 
 
 def decide(
-    summary: Sequence[Cell], rows_of: Mapping[GridPoint, Sequence[Row]], repeats: int = 1
+    summary: Sequence[Cell],
+    rows_of: Mapping[GridPoint, Sequence[Row]],
+    sizes: FoldSizes,
+    taken: Cell | None = None,
 ) -> Decision:
-    """Compare all cells with the best one; `rows_of` has the rows of each, fold by fold."""
-    all_of = comparisons(summary, rows_of, repeats)
-    best = max(all_of, key=lambda one: one.cell.mean).cell
-    within = [one for one in all_of if one.within]
-    families: dict[str, Comparison] = {}
-    for one in sorted(all_of, key=lambda one: (-one.cell.mean, simplicity(one.cell))):
-        families.setdefault(one.cell.kernel, one)
+    """Compare the best cell of each kernel with the best of all.
+
+    `rows_of` has the rows of each cell, fold by fold; `taken` is what was taken, None for the
+    simplest.
+    """
+    families: dict[tuple[str, int | None], list[Cell]] = {}
+    for cell in rivals_in(summary):
+        families.setdefault((cell.kernel, cell.rank), []).append(cell)
+    firsts = sorted(map(highest, families.values()), key=_order)
+    best = highest(firsts)
+    compared = tuple(_compared(best, cell, rows_of, sizes) for cell in firsts)
+    simplest = next(one for one in compared if one.within)
     return Decision(
         best=best,
-        simplest=min(within, key=lambda one: simplicity(one.cell)),
-        compared=tuple(sorted(families.values(), key=lambda one: _order(one.cell))),
+        simplest=simplest,
+        compared=compared,
         n_folds=len(rows_of[best.point]),
+        taken=simplest.cell if taken is None else taken,
+        sizes=sizes,
     )
 
 
 def comparisons(
-    summary: Sequence[Cell], rows_of: Mapping[GridPoint, Sequence[Row]], repeats: int = 1
+    summary: Sequence[Cell], rows_of: Mapping[GridPoint, Sequence[Row]], sizes: FoldSizes
 ) -> list[Comparison]:
     """Compare each cell with the best one, among those that converged if any did."""
-    rivals = [cell for cell in summary if cell.converged] or list(summary)
-    best = max(rivals, key=lambda cell: cell.mean)
-    scores = np.array([row.score for row in rows_of[best.point]])
-    return [_compared(cell, scores, rows_of[cell.point], repeats) for cell in rivals]
+    rivals = rivals_in(summary)
+    best = highest(rivals)
+    return [_compared(best, cell, rows_of, sizes) for cell in rivals]
+
+
+def rivals_in(summary: Sequence[Cell]) -> list[Cell]:
+    """Cells whose fits converged, or all if none did."""
+    return [cell for cell in summary if cell.converged] or list(summary)
+
+
+def highest(cells: Sequence[Cell]) -> Cell:
+    """The converged cell with the highest mean; of equals, up to rounding, the simplest."""
+    rivals = rivals_in(cells)
+    top = max(cell.mean for cell in rivals)
+    return min((cell for cell in rivals if about_equal(cell.mean, top)), key=simplicity)
 
 
 def simplicity(cell: Cell) -> tuple[float, ...]:
     """Sort key, simple cells first: see `Decision`."""
-    return (
-        _order(cell), cell.rank or 0, -(cell.time or 0), -(cell.sigma or 0), cell.penalty,
-        -cell.mean,
-    )  # fmt: skip
+    return (*_order(cell), -(cell.time or 0), -(cell.sigma or 0), cell.penalty)
 
 
-def _order(cell: Cell) -> float:
-    """Place of a kernel among all; on tf-idf, whose weights are learnt, it is a little later."""
+def _order(cell: Cell) -> tuple[float, float]:
+    """Place of a kernel among all; on tf-idf, whose weights are learnt, a little later; rank."""
     name, names = cell.kernel.removeprefix(TFIDF), _SIMPLEST_FIRST
     place = names.index(name) if name in names else len(names)
-    return place if name == cell.kernel else place + 0.5
+    return (place if name == cell.kernel else place + 0.5, cell.rank or 0)
 
 
-def _compared(cell: Cell, best: Floats, rows: Sequence[Row], repeats: int) -> Comparison:
-    """Compare a cell with the scores of the best one, (folds,)."""
-    differences = best - np.array([row.score for row in rows])
-    n = len(differences)
-    error = float(differences.std(ddof=1) / np.sqrt(n / repeats)) if n > 1 else 0.0
-    return Comparison(cell, float(differences.mean()), error)
+def _name(cell: Cell) -> str:
+    return cell.kernel if cell.rank is None else f"{cell.kernel} of rank {cell.rank}"
+
+
+def _compared(
+    best: Cell, cell: Cell, rows_of: Mapping[GridPoint, Sequence[Row]], sizes: FoldSizes
+) -> Comparison:
+    """Compare a cell with the best one."""
+    first, second = ([row.score for row in rows_of[one.point]] for one in (best, cell))
+    found = paired_difference(first, second, n_train=sizes.n_train, n_test=sizes.n_test)
+    return Comparison(found.difference, found.standard_error, cell=cell)

@@ -13,6 +13,37 @@ _ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True)
+class FoldSizes:
+    """Sizes that the standard error of a mean over folds depends on.
+
+    Attributes
+    ----------
+    n
+        Folds of one repeat.
+    repeats
+        Number of repeats.
+    n_train, n_test
+        Samples in the training and in the test part of a fold, the mean of all folds.
+    n_samples
+        Number of samples.
+    repeatable
+        Whether the samples can be divided anew, as the folds are not the user's own.
+    """
+
+    n: int
+    repeats: int
+    n_train: float
+    n_test: float
+    n_samples: int
+    repeatable: bool
+
+    @property
+    def error_factor(self) -> float:
+        """Standard error of a mean over the standard deviation, see `paired_difference`."""
+        return float(np.sqrt(1 / (self.n * self.repeats) + self.n_test / self.n_train))
+
+
+@dataclass(frozen=True)
 class PairedDifference:
     """Mean of the fold-wise differences of two scores, and its corrected standard error.
 
@@ -39,6 +70,11 @@ class PairedDifference:
     def words(self) -> str:
         """Difference and standard error: 0.0089 ± 0.0010."""
         return f"{self.difference:.4f} ± {self.standard_error:.4f}"
+
+
+def about_equal(one: float, other: float) -> bool:
+    """Whether two scores differ by rounding at most."""
+    return abs(one - other) <= _ROUNDING * max(abs(one), abs(other))
 
 
 def paired_difference(

@@ -2,18 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from dhsk.caching import cached_value
+from dhsk.errors import InputError
 from dhsk.results.baselines import NO_BASELINES, Baselines, Beside
-from dhsk.results.columns import Cell, Certificate, GridPoint, Row
+from dhsk.results.columns import Cell, Certificate, GridPoint, Row, rows_by_point
 from dhsk.results.decision import Decision, decide
 from dhsk.results.examined import Examined
-from dhsk.results.paired import paired_difference
+from dhsk.results.paired import FoldSizes, paired_difference
 
-HIGHEST: Final = "highest mean"
-SIMPLEST: Final = "one standard error"
-"""Rules by which the best cell is chosen."""
+Choose = Literal["simplest", "best"]
+"""Which cell is taken: the simplest within one standard error of the best, or the best."""
+
+CHOICES: Final[tuple[Choose, ...]] = get_args(Choose)
+
+
+def check_choose(value: object) -> None:
+    """Raise InputError for what is no `Choose`."""
+    if value not in CHOICES:
+        raise InputError(f"choose must be 'simplest' or 'best', got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -65,10 +73,25 @@ class SamplesSummary:
 
 @dataclass(frozen=True)
 class Splitting:
-    """Number of folds, and the splitter that made them."""
+    """Number of folds, the splitter that made them, and the mean size of their parts."""
 
     n: int
     splitter: str
+    n_train: float | None = None
+    """Samples that a fold is trained on; None in results of older versions."""
+    n_test: float | None = None
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether they are shuffled folds of dhsk, not the user's own."""
+        return self.splitter.startswith(("StratifiedKFold(", "StratifiedGroupKFold("))
+
+    def sizes(self, repeats: int, n_samples: int) -> FoldSizes:
+        """What standard errors over the folds depend on; with unknown sizes as of equal folds."""
+        each = self.n // repeats
+        n_test = n_samples / each if self.n_test is None else self.n_test
+        n_train = max(n_samples - n_test, 1.0) if self.n_train is None else self.n_train
+        return FoldSizes(each, repeats, n_train, n_test, n_samples, self.shuffled)
 
 
 @dataclass(frozen=True)
@@ -82,16 +105,10 @@ class FewSamples:
 
 @dataclass(frozen=True)
 class ChoiceOfBest:
-    """How the best cell was chosen."""
+    """How the cell to take was chosen."""
 
     rule: str
-    """`HIGHEST` or `SIMPLEST`, see `dhsk.validation.choice.choose`."""
-    highest: Cell
-    """The cell with the highest mean score among those that converged."""
-    standard_error: float
-    """Standard error of that mean, over the folds."""
-    within: int
-    """Number of cells whose mean is within one standard error of the highest."""
+    """"simplest" or "best", see `Choose`; older versions had rules of other names."""
     left_out: int
     """Number of cells left out because they did not converge."""
 
@@ -159,9 +176,9 @@ class Results(RunFacts):
     summary: tuple[Cell, ...]
     """One cell for each kernel and C."""
     best: Cell
-    """The cell that won."""
+    """The cell that was taken; `decision` says why, and has the highest mean."""
     choice: ChoiceOfBest | None
-    """How the best cell was chosen."""
+    """How it was chosen."""
     confusion: tuple[tuple[int, ...], ...]
     """Counts (true, predicted) of `best` over the folds."""
     seconds: Timings
@@ -195,15 +212,17 @@ class Results(RunFacts):
     @cached_value
     def rows_of(self) -> Mapping[GridPoint, tuple[Row, ...]]:
         """Rows of each kernel and C, in the order of the folds."""
-        found: dict[GridPoint, list[Row]] = {}
-        for row in sorted(self.rows, key=lambda row: row.fold):
-            found.setdefault(row.point, []).append(row)
-        return {point: tuple(rows) for point, rows in found.items()}
+        return rows_by_point(self.rows)
 
     @cached_value
     def decision(self) -> Decision:
-        """The simplest cell within one standard error of the best, paired over the folds."""
-        return decide(self.summary, self.rows_of, self.repeats)
+        """The simplest kernel within one standard error of the best, paired over the folds."""
+        return decide(self.summary, self.rows_of, self.fold_sizes, self.best)
+
+    @property
+    def fold_sizes(self) -> FoldSizes:
+        """What standard errors over the folds depend on."""
+        return self.folds.sizes(self.repeats, sum(self.class_counts))
 
     @property
     def advice(self) -> str:
@@ -222,8 +241,8 @@ class Results(RunFacts):
         if found is None:
             return None
         kernel = [row.score for row in self.rows_of[cell.point]]
-        each = max(self.folds.n // self.repeats, 2)
-        below = paired_difference(kernel, found.scores, n_train=each - 1, n_test=1)
+        sizes = self.fold_sizes
+        below = paired_difference(kernel, found.scores, n_train=sizes.n_train, n_test=sizes.n_test)
         return Beside(found, cell.brief, below)
 
     def unfinished(self, *cells: Cell) -> int:

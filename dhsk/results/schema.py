@@ -20,7 +20,10 @@ def encoded(results: Results) -> dict[str, Any]:
     parts = {field.name: getattr(results, field.name) for field in fields(Results)}
     plain = {name: _plain(part) for name, part in parts.items()}
     # For readers of the file: it follows from the rows, so `read_results` makes it anew.
-    decision = _plain(results.decision) | {"sentence": results.decision.sentence}
+    decision = _plain(results.decision) | {
+        "sentence": results.decision.sentence,
+        "unseen": results.decision.unseen,
+    }
     return {"schema": SCHEMA} | plain | {"decision": decision}
 
 

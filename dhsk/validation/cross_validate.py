@@ -1,6 +1,6 @@
 """Cross-validation of SVMs over kernels, times, C and folds: exact, or of low rank."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,14 +20,13 @@ from dhsk.files import full_disk_is_budget
 from dhsk.kernels import HeatKernel
 from dhsk.kernels.base import Indefinite
 from dhsk.objects.places import Place, parse_place, scratch_in
-from dhsk.results.columns import TFIDF, Cell, summarise
-from dhsk.results.examined import Examined
-from dhsk.results.parts import FewSamples, LowRank, Splitting, Timings
+from dhsk.results.columns import TFIDF, Cell, rows_by_point, summarise
+from dhsk.results.decision import decide, rivals_in
+from dhsk.results.parts import ChoiceOfBest, Choose, FewSamples, LowRank, Timings, check_choose
 from dhsk.samples import ZeroRule, parse_zero_rule
 from dhsk.samples.weighted import MapName
 from dhsk.units import parse_bytes
 from dhsk.validation.baselines import asked_for, baselines_of
-from dhsk.validation.choice import choose
 from dhsk.validation.costs import cost_of
 from dhsk.validation.disk import remove_stores
 from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, TriedKernel
@@ -61,6 +60,7 @@ def cross_validate(
     scoring: str | Scorer = "accuracy",
     tol: float = 1e-3,
     min_class: int = 1,
+    choose: Choose = "simplest",
     refit: bool = False,
     test: tuple[Any, Any] | None = None,
     low_rank: LowRank | None = None,
@@ -102,12 +102,10 @@ def cross_validate(
     time_scale
         Heat kernels to try: time = time_scale * log(dim) / dim. "auto" looks for the best one,
         coarse to fine: it starts where the kernel tells these samples apart (mean of 1 - K over
-        pairs from 0.9 to 0.1), and goes no further than where the kernel has become linear. Then,
-        of the cells within one standard error of the highest mean, the one with the fewest support
-        vectors wins. With neither this nor `kernels`, samples and stored cosines get the same
-        search beside the cosine kernel and, for samples, the linear kernel on them as they are;
-        the highest mean wins, and `CvResult.decision` names the simplest that is about as good. Of
-        any other matrix it is the kernel itself.
+        pairs from 0.9 to 0.1), and goes no further than where the kernel has become linear. With
+        neither this nor `kernels`, samples and stored cosines get the same search beside the cosine
+        kernel and, for samples, the linear kernel on them as they are. Of any other matrix it is
+        the kernel itself.
     kernels
         More kernels to try, or their names as for `compute_gram`: "heat" and "parametrix" at each
         time of `time_scale`, by default 0.7, 1 and 1.4. Or "precomputed".
@@ -144,8 +142,12 @@ def cross_validate(
         spread, and among the samples that landmarks are chosen from. With fewer samples than folds,
         a class is missing from the training or the test part of some: scores count its samples as
         wrong in folds that are trained without it.
+    choose
+        Which cell is taken as `CvResult.best_`, for the model and for all that is shown of single
+        samples: "simplest", of the simplest kernel within one standard error of the highest mean,
+        the best cell; or "best", the highest mean. See `CvResult.decision`.
     refit
-        Fit the best cell on all samples too: the `model_` of the result.
+        Fit the cell that is taken on all samples too: the `model_` of the result.
     test
         Samples and labels held out from everything, on which that model is scored.
     low_rank
@@ -234,6 +236,7 @@ def cross_validate(
     if store is not None:
         places["store"] = parse_place("store", store)
     parse_zero_rule(zero_rows)
+    check_choose(choose)
     square = _square(G_or_X, kernels, model=refit or test is not None)
     low_rank = checked(low_rank, square)
     default = is_default(square, time_scale, kernels)
@@ -255,27 +258,24 @@ def cross_validate(
     temporary = TemporaryFolder()
     options = CvOptions(
         memory=None if memory is None else parse_bytes(memory),
-        client=client,
         store=places["store"] or temporary.path,
-        journal=places["journal"],
-        table=places["table"],
-        scratch=scratch_in(places["journal"]),
-        on_demand=store is None,
+        journal=places["journal"], table=places["table"], scratch=scratch_in(places["journal"]),
+        client=client, on_demand=store is None, eigenvalues=eigenvalues,
         disk=None if disk is None else parse_bytes(disk, "disk"),
-        eigenvalues=eigenvalues,
-    )
+    )  # fmt: skip
     with full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on:
         options = replace(options, client=computed_on, report=report)
         make = EngineMaker(zero_rows, low_rank, options, seed)
         runs = make_runs(maps, square, grid, kernels_on, make)
         tell_cost(partial(cost_of, runs, square, grid, options, low_rank, look=look))
         runs.run(look=look, scale_C=scale_C, table=options.table)
-        winner, scores = _scores(grid, runs.tried, simplest=look and not default)
+        winner, scores = _scores(grid, runs.tried, choose)
         engine = runs.engine_of(winner)
         fitted = perf_counter()
         beside = baselines_of(square, grid, options, scores["rows"], asked, fitted - begin)
         facts = engine.facts(winner)
-        examined = _examined(engine, winner, scores, square)
+        seen = scores["held_out_"].of(scores["best"].point)
+        examined = examine(seen, partial(engine.among, winner), square)
         on_all = {}
         if refit or held_out is not None:
             on_all = _refit(engine, winner, scores["best"].C, grid, held_out, options)
@@ -288,14 +288,6 @@ def cross_validate(
         low_rank=low_rank, examined=examined, baselines=beside,
         seconds=_timings(runs.prepared, begin, fitted),
     )  # fmt: skip
-
-
-def _examined(
-    engine: Engine, winner: TriedKernel, scores: Mapping[str, Any], square: Square
-) -> Examined:
-    """What the report shows of single samples, as the best cell saw them."""
-    seen = scores["held_out_"].of(scores["best"].point)
-    return examine(seen, partial(engine.among, winner), square)
 
 
 def _timings(prepared: float, begin: float, fitted: float) -> Timings:
@@ -320,13 +312,15 @@ def _square(G_or_X: Any, kernels: Any, *, model: bool) -> Square:
 
 
 def _scores(
-    grid: Grid, tried: Sequence[TriedKernel], *, simplest: bool
+    grid: Grid, tried: Sequence[TriedKernel], choose: Choose
 ) -> tuple[TriedKernel, dict[str, Any]]:
     """The kernel that won; and rows, cells, winner and its confusion, as `CvResult` has them."""
     rows = rows_of(tried)
     summary = summarise(rows)
-    # Repeats share their samples: only the folds of one are about independent.
-    best, choice = choose(summary, len(grid.folds) // grid.repeats, simplest=simplest)
+    sizes = grid.splitting.sizes(grid.repeats, int(grid.counts.sum()))
+    decision = decide(summary, rows_by_point(rows), sizes)
+    best = decision.best if choose == "best" else decision.simplest.cell
+    choice = ChoiceOfBest(choose, len(summary) - len(rivals_in(summary)))
     counts = np.zeros((len(grid.classes), len(grid.classes)), dtype=np.int64)
     for one in tried:
         for row, guess in zip(one.cells.rows, one.cells.predicted, strict=True):
@@ -389,7 +383,7 @@ def _of_grid(grid: Grid) -> dict[str, Any]:
     return {
         "classes": tuple(names),
         "class_counts": tuple(counts),
-        "folds": Splitting(n, grid.splitter),
+        "folds": grid.splitting,
         "repeats": grid.repeats,
         "scoring": grid.scoring.name,
         "tol": grid.tol,

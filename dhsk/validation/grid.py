@@ -22,6 +22,7 @@ from dhsk.kernels import (
 )
 from dhsk.kernels.base import whole_parameter
 from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_factors
+from dhsk.results.parts import Splitting
 from dhsk.samples import Samples, check_labels
 from dhsk.validation.folds import Classes, Fold, split_repeatedly
 from dhsk.validation.scores import (
@@ -68,6 +69,12 @@ class Grid:
     def counts(self) -> Indices:
         """Samples of each class, (k,)."""
         return np.bincount(self.y[self.y >= 0], minlength=len(self.classes))
+
+    @property
+    def splitting(self) -> Splitting:
+        """The folds, with the mean sizes of their parts."""
+        sizes = np.mean([(len(train), len(test)) for train, test in self.folds], axis=0)
+        return Splitting(len(self.folds), self.splitter, *sizes.tolist())
 
     def present(self, fold: int) -> Indices:
         """Numbers of the classes that a fold trains on, ascending."""

@@ -27,7 +27,7 @@ class CvResult(Results):
     Attributes
     ----------
     model_
-        The best cell fitted on all samples; None without ``refit`` or ``test``.
+        The cell that was taken, `best_`, fitted on all samples; None without ``refit`` or ``test``.
     held_out_
         Predictions of all cells for held-out samples, see `out_of_fold`; None if read from a file.
     estimator_parameters_
@@ -130,7 +130,7 @@ class CvResult(Results):
 
     @property
     def best_estimator_(self) -> Any:
-        """The best cell fitted on all samples: a fitted `HeatSVC`, of low rank a `NystromSVC`.
+        """The cell that was taken, fitted on all samples: `HeatSVC`, of low rank `NystromSVC`.
 
         Needs ``refit=True``; without it there is an AttributeError, as in scikit-learn.
         """
@@ -147,16 +147,16 @@ class CvResult(Results):
 
     @property
     def best_(self) -> dict[str, Any]:
-        """Row of `summary_` that won, among the cells that converged.
+        """Row of `summary_` that was taken, among the cells that converged.
 
-        That with the highest mean score, of equals the first; with ``time_scale="auto"`` that with
-        the fewest support vectors within one standard error of it. `choice` says which.
+        The best of the simplest kernel within one standard error of the highest mean, or with
+        ``choose="best"`` the highest mean; `decision` says why.
         """
         return flat(self.best)
 
     @property
     def best_score_(self) -> float:
-        """Mean score of the best cell."""
+        """Mean score of the cell that was taken."""
         return self.best.mean
 
     def __repr__(self) -> str:

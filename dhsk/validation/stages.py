@@ -11,10 +11,10 @@ from dhsk.gram.matrix import GramMatrix
 from dhsk.kernels import CosineKernel, HeatKernel, Kernel, LinearKernel
 from dhsk.kernels.base import Indefinite, check_semidefinite, parse_indefinite
 from dhsk.results.columns import Cell, Row, summarise
+from dhsk.results.decision import highest
 from dhsk.results.parts import SearchStage
 from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.validation.cells import names_of
-from dhsk.validation.choice import choose
 from dhsk.validation.exact import Engine, TriedKernel
 from dhsk.validation.grid import Grid, Kernels, candidates
 from dhsk.validation.input import Square
@@ -152,7 +152,7 @@ class Stages:
             time_scales=tuple(sorted({cell.time_scale for cell in cells if cell.time_scale})),
             C=tuple(sorted({C for one in found for C in one.C})),
             C_scaled=tuple(sorted({cell.C_scaled for cell in cells if cell.C_scaled})),
-            best=choose(cells, len(self.grid.folds) // self.grid.repeats, simplest=False)[0],
+            best=highest(cells),
             why=f"{self.prefix and 'tf-idf: '}{why}",
         )
         self.stages.append(stage)

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, save_npz
 
 import dhsk
 from dhsk.__main__ import DONE
+from dhsk.models.files import load_model
 
 
 @pytest.fixture
@@ -39,19 +40,32 @@ def test_no_options_do_the_right_thing(run: Any, samples: Any, address: Any) -> 
     assert run(*words)[0] == DONE
 
 
-def test_a_model_of_another_cell_than_the_one_to_take_is_said(
+def test_model_page_and_predictions_are_of_the_one_to_take(
     run: Any, samples: Any, address: Any
 ) -> None:
-    """The model is that of the best cell, whatever was decided."""
-    words = ("cv", "x.npy", "--labels", "y.txt", "--kernel", "cosine", "--model", "--overwrite")
-    said = {}
-    for grid in ("3", "3,30"):
-        code, out, _ = run(*words, "--C", grid, "--cluster", address, "--out", "o")
-        assert code == DONE
-        result = dhsk.CvResult.from_json("o/results.json")
-        said[result.decision.simplest.cell == result.best] = "model:  of the best candidate" in out
-        assert ("decide: " in out) == ("model:  of the best candidate" in out)
-    assert said == {True: False, False: True}
+    """One candidate, which --choose names: the simplest, untold, or the highest mean."""
+    _, y = samples
+    words = ("cv", "x.npy", "--labels", "y.txt", "--kernel", "cosine,heat", "--time-scale", "0.5")
+    words = (*words, "--C", "1", "--model", "--cluster", address)
+    taken = {}
+    for choose in ("simplest", "best"):
+        code, out, err = run(*words, "--choose", choose, "--out", choose)
+        assert code == DONE, err
+        result = dhsk.CvResult.from_json(f"{choose}/results.json")
+        decision, cell = result.decision, result.best
+        assert decision.best != decision.simplest.cell  # else this tests nothing
+        assert cell == decision.taken
+        assert f"decide: take {cell.brief}: " in " ".join(out.split())
+        assert ("--choose best: of the highest mean" in out) == (choose == "simplest")
+        assert load_model(f"{choose}/model.dhsk").kernel.name == cell.kernel
+        own = dhsk.cross_validate("x.npy", y, kernels="cosine", C=1)
+        if choose == "simplest":
+            assert result.confusion == own.confusion
+        page = Path(f"{choose}/report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
+        assert f"{'Best' if choose == 'best' else 'Taken'}: {cell.kernel} kernel" in page
+        assert f"{result.best_score_:.3f}" in page
+        taken[choose] = cell.kernel
+    assert taken == {"simplest": "cosine", "best": "heat"}
 
 
 def test_one_kernel_needs_no_decision(run: Any, samples: Any, address: Any) -> None:

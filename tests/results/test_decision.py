@@ -1,12 +1,14 @@
-"""The simplest cell within one standard error of the best, paired over the folds."""
+"""The simplest kernel within one standard error of the best, paired over the folds."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dhsk.results.columns import Cell, Row, summarise
-from dhsk.results.decision import Decision, decide, simplicity
+from dhsk.results.decision import Decision, decide, highest, simplicity
+from dhsk.results.paired import FoldSizes
 
 
 def rows(kernel: str, scores: Any, C: float = 1.0, *, converged: bool = True, **more: Any) -> Any:
@@ -22,7 +24,8 @@ def decided(*cells: Any) -> Decision:
     """Decision between cells, each given by its rows."""
     summary = summarise(row for cell in cells for row in cell)
     by_point = {cell.point: own for cell, own in zip(summary, cells, strict=True)}
-    return decide(summary, by_point)
+    n = len(cells[0])
+    return decide(summary, by_point, FoldSizes(n, 1, 80, 20, 100, repeatable=True))
 
 
 HEAT = rows("heat", [0.90, 0.80, 0.97, 0.93], C=5.0, time=0.1)
@@ -36,30 +39,32 @@ def test_the_standard_error_is_of_paired_differences() -> None:
     (one, _) = found.compared
     assert one.cell.kernel == "cosine"
     assert one.difference == pytest.approx(0.011)
-    assert one.standard_error == pytest.approx(lower.std(ddof=1) / 2)
+    assert one.standard_error == pytest.approx(lower.std(ddof=1) * np.sqrt(1 / 4 + 20 / 80))
     assert not one.within
     # The scores themselves vary so much that the unpaired error would let it in.
     assert np.std([row.score for row in HEAT]) / 2 > 0.011
     assert found.simplest.cell == found.best
     assert found.best.kernel == "heat"
     assert found.sentence == (
-        "take heat, C = 5: the highest mean, and nothing simpler is within one standard error of "
-        "it; cosine is 0.0110 ± 0.0013 below the best (± one standard error, of differences paired "
-        "over 4 folds)"
+        "take heat, C = 5: the highest mean, and no simpler kernel is within one standard error of "
+        "it; cosine is 0.0110 ± 0.0018 below the best (± one standard error, corrected, of "
+        "differences paired over 4 folds)"
     )
 
 
 def test_a_simpler_kernel_within_one_standard_error_is_taken() -> None:
-    """Linear, too far off, is mentioned; of cosine the best cell that is near enough."""
+    """Linear, too far off, is mentioned; of cosine its best cell, though others are near too."""
     cosine = rows("cosine", [0.91, 0.78, 0.97, 0.92], C=2.0)
+    lower = rows("cosine", [0.91, 0.78, 0.97, 0.91], C=1.0)
     linear = rows("linear", [0.8, 0.7, 0.9, 0.9])
-    found = decided(HEAT, cosine, linear)
+    found = decided(HEAT, lower, cosine, linear)
+    assert found.taken == found.simplest.cell
     assert found.simplest.cell.kernel == "cosine"
     assert [one.cell.kernel for one in found.compared] == ["linear", "cosine", "heat"]
     assert (found.compared[2].difference, found.compared[2].standard_error) == (0.0, 0.0)
     assert found.sentence.startswith(
-        "take cosine, C = 2: the simplest within one standard error of the best (heat, C = 5, "
-        "0.0050 ± 0.0065 better); linear is 0.0750 ± 0.0166 below the best (±"
+        "take cosine, C = 2: the simplest kernel within one standard error of the best (heat, C = "
+        "5, 0.0050 ± 0.0091 better); linear is 0.0750 ± 0.0235 below the best (±"
     )
 
 
@@ -95,3 +100,53 @@ def test_one_fold_has_no_standard_error() -> None:
     assert found.simplest.cell.kernel == "linear"
     assert [one.standard_error for one in found.compared] == [0.0, 0.0, 0.0]
     assert isinstance(found.best, Cell)
+
+
+def test_of_one_kernel_the_highest_mean_is_taken() -> None:
+    """A larger time and a smaller C gain nothing for anybody; a smaller rank does."""
+    best = rows("heat", [0.9, 0.8, 0.9, 0.8], C=5.0, time=1.0)
+    near = rows("heat", [0.9, 0.8, 0.9, 0.79], C=1.0, time=2.0)
+    assert decided(near, best).simplest.cell.C == 5.0
+    large = rows("heat", [0.9, 0.8, 0.9, 0.8], C=5.0, time=1.0, rank=80)
+    small = rows("heat", [0.9, 0.8, 0.9, 0.79], C=1.0, time=2.0, rank=20)
+    found = decided(large, small)
+    assert (found.best.rank, found.simplest.cell.rank) == (80, 20)
+
+
+def test_equal_means_are_decided_by_simplicity_not_by_rounding() -> None:
+    """The same scores on other folds add up to another last bit."""
+    scores = [0.1 + 0.2, 0.7, 0.6, 0.9, 0.8, 0.3]
+    orders = [np.random.default_rng(seed).permutation(scores) for seed in range(9)]
+    cells = [rows("heat", own, C=9.0 - k) for k, own in enumerate(orders)]
+    summary = summarise(row for cell in cells for row in cell)
+    assert len({cell.mean for cell in summary}) > 1
+    assert highest(summary).C == 1.0
+    assert max(summary, key=lambda cell: cell.mean).C != 1.0
+
+
+def test_the_best_can_be_asked_for() -> None:
+    """The sentence says so, and what the simpler one would be."""
+    cosine = rows("cosine", [0.91, 0.78, 0.97, 0.92], C=2.0)
+    found = decided(HEAT, cosine)
+    asked = replace(found, taken=found.best)
+    assert asked.sentence.startswith(
+        "take heat, C = 5: the highest mean, as was asked for; cosine, C = 2 is simpler, and "
+        "within one standard error of it (0.0050 ± 0.0091 below)"
+    )
+
+
+def test_what_the_folds_cannot_see_is_said() -> None:
+    """Where a simpler kernel is taken and the best may be a point better; five repeats see more."""
+    cosine = rows("cosine", [0.93, 0.76, 0.97, 0.92], C=2.0)
+    found = decided(HEAT, cosine)
+    error = found.simplest.standard_error
+    assert found.simplest.cell.kernel == "cosine"
+    smaller = error * np.sqrt((1 / 20 + 20 / 80) / (1 / 4 + 20 / 80))
+    assert found.unseen == (
+        f"with 100 samples a difference from the best below {error:.3f} cannot be told from chance "
+        f"here; --repeats 5 makes that about {smaller:.3f}"
+    )
+    fixed = replace(found, sizes=replace(found.sizes, repeatable=False))
+    assert "repeats" not in fixed.unseen
+    assert "here" in fixed.unseen
+    assert decided(HEAT).unseen == ""

@@ -50,11 +50,12 @@ def test_linear_and_cosine_run_beside_the_heat_kernel(result: Any, digits: Any) 
 
 
 def test_times_start_where_the_samples_are(result: Any, digits: Any) -> None:
-    """The highest mean wins; the decision compares the families."""
+    """The decision compares the families; what it takes is the cell of the result."""
     X, _ = digits
     assert result.search[0].time_scales == tuple(first_scales(open_samples(X), None, "center"))
-    assert result.choice.rule == "highest mean"
-    assert result.best.mean == max(cell.mean for cell in result.summary)
+    assert result.choice.rule == "simplest"
+    assert result.best == result.decision.simplest.cell
+    assert result.decision.best.mean == max(cell.mean for cell in result.summary)
     assert [one.cell.kernel for one in result.decision.compared] == ["linear", "cosine", "heat"]
     assert result.data["decision"]["sentence"] == result.decision.sentence
     json.dumps(result.data)
@@ -108,7 +109,7 @@ def test_low_rank_searches_too(digits: Any) -> None:
     found = dhsk.cross_validate(*digits, cv=3, low_rank=dhsk.LowRank([10, 40]))
     assert sorted(kernels(found)) == ["cosine", "heat", "linear"]
     assert {cell.rank for cell in found.summary} == {10, 40}
-    assert len(found.decision.compared) == 3
+    assert len(found.decision.compared) == 6
 
 
 def test_a_finished_run_is_not_computed_again(digits: Any, tmp_path: Path) -> None:
