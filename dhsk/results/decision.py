@@ -70,7 +70,7 @@ class Decision:
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> kernels = ["linear", "cosine"]
-    >>> result = dhsk.cross_validate(X[:500], y[:500], time_scale=0.5, kernels=kernels, C=10)
+    >>> result = dhsk.cross_validate(X[:1000], y[:1000], time_scale=0.5, kernels=kernels, C=10)
     >>> result.decision.simplest.cell.label
     'heat s=0.5'
     >>> print(result.decision.sentence)

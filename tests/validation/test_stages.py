@@ -114,9 +114,10 @@ def test_low_rank_searches_too(digits: Any) -> None:
 
 def test_a_finished_run_is_not_computed_again(digits: Any, tmp_path: Path) -> None:
     """Every stage finds its fits; the rows are the same, even their seconds."""
-    first = dhsk.cross_validate(*digits, cv=3, out=tmp_path)
+    # Whether common methods are tried untold hangs on the seconds that the fits took.
+    first = dhsk.cross_validate(*digits, cv=3, out=tmp_path, baselines=False)
     fits = {file: file.stat().st_mtime_ns for file in (tmp_path / "fits").iterdir()}
-    again = dhsk.cross_validate(*digits, cv=3, out=tmp_path)
+    again = dhsk.cross_validate(*digits, cv=3, out=tmp_path, baselines=False)
     assert again.rows == first.rows
     assert again.search == first.search
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "fits").iterdir()} == fits
