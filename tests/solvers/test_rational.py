@@ -141,8 +141,8 @@ def warm(K: Any, dual: Dual) -> list[Fit]:
 def on_working_sets(K: Any, dual: Dual) -> list[Fit]:
     """On sets of samples that grow."""
     pair = Pair(0, 1, np.arange(len(K)), dual)
-    (fits,) = Decomposition(TOL, len(K)).solve(ArraySource(K), {0: pair}, Threads(1)).values()
-    return fits or cold(K, dual)  # all samples are support vectors: no larger set is allowed
+    (fits,) = Decomposition(TOL, 10**6).solve(ArraySource(K), {0: pair}, Threads(1)).values()
+    return fits
 
 
 def in_rounds(K: Any, dual: Dual) -> list[Fit]:
