@@ -150,12 +150,11 @@ def test_metadata_nested_too_deep_are_damaged(run: Any, here: Path) -> None:
     deep = "[" * 100_000 + "]" * 100_000
     (here / "deep.zarr").mkdir()
     (here / "deep.zarr/zarr.json").write_text(deep)
-    for words in ("gram deep.zarr --out o", "plan deep.zarr"):
+    for words in ("gram deep.zarr --out o", "plan deep.zarr", "info deep.zarr"):
         code, said = run(*words.split())
         assert (code, said.count("\n"), "Traceback" in said) == (2, 1, False), said
-    for words in ("info deep.zarr", "verify deep.zarr"):
-        code, said = run(*words.split())
-        assert (code, said.count("\n"), "not a Gram store" in said) == (4, 1, True), said
+    code, said = run("verify", "deep.zarr")
+    assert (code, said.count("\n"), "not a Gram store" in said) == (4, 1, True), said
     features = dhsk.NystromFeatures(3).fit(np.load("x.npy"))
     with pytest.raises(dhsk.StoreError, match="something else"):
         features.write(np.load("x.npy"), here / "deep.zarr")
