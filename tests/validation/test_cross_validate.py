@@ -223,12 +223,11 @@ def test_auto_looks_where_the_samples_are(digits: Any) -> None:
     assert len(set(scales)) == len(scales)
     highest = max(row["mean"] for row in found.summary_)
     assert highest == max(stage["best"]["mean"] for stage in stages)
-    choice = found.data["choice"]
-    assert choice["highest"]["mean"] == highest
-    within = [r for r in found.summary_ if r["mean"] >= highest - choice["standard_error"]]
-    assert found.best_ in within
-    assert found.best_["n_support"] == min(row["n_support"] for row in within)
-    assert choice["within"] == len(within)
+    decision = found.decision
+    assert decision.best.mean == highest
+    assert decision.simplest.within
+    assert found.best_["mean"] == decision.simplest.cell.mean
+    assert found.data["choice"]["rule"] == "simplest"
     assert "ended" in found.data["search_ended"]
     assert {row["C_scaled"] for row in found.results_} == {0.5, 1.5, 5.0, 15.0}
     for scale in (stages[0]["time_scales"][0], stages[0]["time_scales"][-1]):
