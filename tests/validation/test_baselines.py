@@ -205,10 +205,12 @@ def test_fits_of_a_killed_run_are_not_repeated(
 def test_an_interrupt_does_not_wait_for_a_fit() -> None:
     """The thread that waits for scikit-learn is interrupted at once."""
     ended = Event()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # others may have set theirs
     timer = Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         baselines._in_background(lambda: ended.wait(60))
+    signal.signal(signal.SIGINT, before)
     assert not ended.is_set()
     ended.set()
     with pytest.raises(ZeroDivisionError):

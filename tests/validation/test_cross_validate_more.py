@@ -74,8 +74,8 @@ def test_scores_are_those_of_scikit_learn(
     )
     cv = StratifiedKFold(3, shuffle=True, random_state=4)
     assert all(row["converged"] and row["kkt"] <= TOL for row in found.results_)
-    # All coefficients are at their bounds there, and rounding leaves LIBSVM at an end of the interval
-    # of intercepts: 0.2 where its middle has 0.8. tests/solvers/test_rational.py is the judge.
+    # All coefficients are at their bounds there, and rounding leaves LIBSVM at an end of the
+    # intercept's interval: 0.2 where its middle has 0.8. tests/solvers/test_rational.py judges.
     peers = VALUES_OF_C[1:] if weighting == "balanced" else VALUES_OF_C
     for C in peers:
         by_peer = expected(K, y, C, cv, scoring=scoring, **options)
