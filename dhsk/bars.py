@@ -1,18 +1,21 @@
 """Progress on the screen: bars on a terminal or in a notebook, else plain lines."""
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from time import monotonic
 from typing import Any, TypeAlias
 
-from dhsk.progress import (
-    OnProgress,
+from dhsk.costs import rough_seconds
+from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.run_progress import (
+    FIRST_SECONDS,
     PassReport,
-    Progress,
-    ignore,
+    RunProgress,
     passes_of_call,
     passes_reported,
+    told_whole,
 )
 from dhsk.verbosity import Verbosity, verbosity
 
@@ -20,8 +23,8 @@ Show: TypeAlias = OnProgress | bool | None
 """What is done with events of progress: a function is called, True shows bars."""
 
 QUIET_SECONDS, QUIET_SHARE = 2.0, 0.02
-"""Stages that end sooner say nothing; plain lines come no more often than this, and than this share
-of the time that the stage has taken: a day makes 400 lines."""
+"""Runs that end sooner say nothing; plain lines come no more often than this, and than this share
+of the time that the run has taken: a day makes 400 lines."""
 
 
 @contextmanager
@@ -55,13 +58,14 @@ def show_progress(progress: Show = True) -> Iterator[OnProgress]:
 
 
 @contextmanager
-def shown(progress: Show) -> Iterator[OnProgress]:
+def shown(progress: Show, **guesses: float) -> Iterator[RunProgress]:
     """Give the function that a `progress` stands for; None is what shows progress around here.
 
     So is True within `show_progress`: there is one place for bars. What is called here is silent
-    unless it is given the function, as events of its parts would break up those of the caller.
+    unless it is given the function, as its parts are none of the caller's. `guesses` are the parts
+    of the call, see `RunProgress`.
     """
-    around = passes_of_call().report
+    around = passes_of_call().report.report
     with ExitStack() as stack:
         if progress is True and around is ignore:
             report = stack.enter_context(_on_screen())
@@ -70,19 +74,19 @@ def shown(progress: Show) -> Iterator[OnProgress]:
         else:
             report = progress or ignore
         stack.enter_context(passes_reported(ignore))
-        yield report
+        yield stack.enter_context(told_whole(report, **guesses))
 
 
 @contextmanager
-def passes_shown(progress: Show) -> Iterator[PassReport]:
-    """Show the passes over a matrix that are made here; see `PassReport`."""
-    with shown(progress) as report, passes_reported(report) as passes:
+def passes_shown(progress: Show, **guesses: float) -> Iterator[PassReport]:
+    """Show the passes over a matrix that are made here; see `PassReport` and `shown`."""
+    with shown(progress, **guesses) as report, passes_reported(report) as passes:
         yield passes
 
 
 @contextmanager
 def _on_screen() -> Iterator[OnProgress]:
-    """Show events as bars on a terminal and in notebooks, else as plain lines on standard error.
+    """Show events as a bar on a terminal and in notebooks, else as plain lines on standard error.
 
     Quiet commands show nothing, verbose ones plain lines.
     """
@@ -90,63 +94,96 @@ def _on_screen() -> Iterator[OnProgress]:
         yield ignore
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
+    from rich.table import Column
 
     console = Console(stderr=True)
     if verbosity() is Verbosity.VERBOSE or not (sys.stderr.isatty() or console.is_jupyter):
         yield PlainLines()
         return
     columns = (
-        TextColumn("{task.description:>12}"),
-        BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+        BarColumn(bar_width=16),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[detail]}"),
+        TextColumn("{task.fields[rest]}", table_column=Column(no_wrap=True, overflow="fold")),
     )
     with Bars(*columns, console=console) as bars:
         yield shown_on(bars)
 
 
 def shown_on(bars: Any) -> OnProgress:
-    """Function that shows each stage as a bar, whose clock starts again with the stage."""
-    rows: dict[str, Any] = {}
+    """Function that shows all events in one bar."""
+    clock = _Clock()
+    task = bars.add_task("", total=1.0, visible=False, rest="")
 
     def show(event: Progress) -> None:
-        if event.stage not in rows:
-            rows[event.stage] = bars.add_task(event.stage, detail="")
-        task = rows[event.stage]
-        if event.done < bars.tasks[task].completed:
-            bars.reset(task)
-        bars.update(task, completed=event.done, total=event.total, detail=event.detail)
+        left = clock.left(event)
+        bars.update(
+            task, description=_doing(event), completed=event.of_all, visible=True,
+            rest=" · ".join(_rest(event, left)),
+        )  # fmt: skip
 
     return show
 
 
-class PlainLines:
-    """Progress as lines of text: one every few seconds, and one at the end of a long stage."""
+class _Clock:
+    """Estimates the seconds that a run has left, where its events do not say them."""
 
     def __init__(self) -> None:
-        self.stage, self.done = "", 0
-        self.begin = self.said = 0.0
+        self.begin, self.first, self.last = monotonic(), 0.0, 0.0
+        self.began = True
+        """Whether the last event was the first one of a run."""
+
+    def left(self, event: Progress) -> float | None:
+        """Seconds that are left; a share that falls is that of another run."""
+        now, share = monotonic(), event.of_all
+        self.began = share < self.last or self.last == 0.0
+        if self.began:
+            self.begin, self.first = now, share
+        self.last = share
+        if event.left is not None or share <= self.first or now - self.begin < FIRST_SECONDS:
+            return event.left
+        return (now - self.begin) * (1 - share) / (share - self.first)
+
+
+def _doing(event: Progress) -> str:
+    """What a run is doing, in words; where it has none, the stage and its numbers."""
+    if event.what:
+        return event.what
+    return f"{event.stage} {event.done:,} of {event.total:,}"
+
+
+def _rest(event: Progress, left: float | None) -> list[str]:
+    """How far a run is, the time that it has left, and what else is known."""
+    share = event.of_all
+    said = [f"{math.floor(100 * share)} %"]
+    if left is not None and share < 1:
+        said.append(f"{rough_seconds(left)} left")
+    if event.best is not None:
+        said.append(f"best {event.best:.3f}")
+    return [*said, event.detail] if event.detail else said
+
+
+class PlainLines:
+    """Progress as lines of text, one every few seconds."""
+
+    def __init__(self) -> None:
+        self._clock, self._stage = _Clock(), ""
+        self._said, self._quiet = monotonic(), True
 
     def __call__(self, event: Progress) -> None:
         """Print a line if it is time for one."""
-        now = monotonic()
-        began = event.stage != self.stage or event.done < self.done
-        self.done = event.done
-        if began:
-            self.stage, self.begin, self.said = event.stage, now, now
-        ended = event.done >= event.total and self.said > self.begin
+        now, left = monotonic(), self._clock.left(event)
+        if self._clock.began:
+            self._said, self._quiet = now, True
+        ended = event.of_all >= 1 and not self._quiet
         if verbosity() is Verbosity.VERBOSE:
-            ended = began or event.done >= event.total
-        quiet = max(QUIET_SECONDS, QUIET_SHARE * (now - self.begin))
-        if ended or now - self.said >= quiet:
-            share = 100 * event.done // max(event.total, 1)
+            ended = event.stage != self._stage or event.done >= event.total or ended
+        self._stage = event.stage
+        quiet = max(QUIET_SECONDS, QUIET_SHARE * (now - self._clock.begin))
+        if ended or now - self._said >= quiet:
             print(  # noqa: T201
-                f"{event.stage}: {event.done:,} of {event.total:,} ({share} %), "
-                f"{now - self.begin:.0f} s{event.detail and ', '}{event.detail}",
-                file=sys.stderr,
-                flush=True,
+                " · ".join([_doing(event), *_rest(event, left)]), file=sys.stderr, flush=True
             )
-            self.said = now
+            self._said, self._quiet = now, False

@@ -1,16 +1,13 @@
 """Progress as typed events: long computations report them, and the caller shows them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil, log
 from typing import TypeAlias
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of one stage of a computation.
+    """Progress of one stage of a computation, and of the whole run that it is a part of.
 
     Attributes
     ----------
@@ -22,6 +19,16 @@ class Progress:
         Number of units; the stage has ended when `done` is `total`.
     detail
         What else is known, for people.
+    found
+        Units that an earlier run had finished.
+    what
+        What the run is doing, in words; empty where the stage says it.
+    share
+        How far the whole run is, from 0 to 1; it never falls. None where the stage is the run.
+    left
+        Estimated seconds until the run ends; None where nothing tells them.
+    best
+        Highest mean score so far; None where nothing is scored.
 
     Examples
     --------
@@ -37,6 +44,16 @@ class Progress:
     done: int
     total: int
     detail: str = field(default="", repr=False)
+    found: int = field(default=0, repr=False, compare=False)
+    what: str = field(default="", repr=False, compare=False)
+    share: float | None = field(default=None, repr=False, compare=False)
+    left: float | None = field(default=None, repr=False, compare=False)
+    best: float | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def of_all(self) -> float:
+        """How far the whole run is, from 0 to 1: `share`, or else that of the stage."""
+        return self.done / max(self.total, 1) if self.share is None else self.share
 
 
 OnProgress: TypeAlias = Callable[[Progress], None]
@@ -47,99 +64,14 @@ def ignore(_: Progress) -> None:
     """Ignore the event."""
 
 
-def counter(report: OnProgress, what: str, total: int, each: int = 1) -> Callable[[int], None]:
-    """Function that reports finished steps, named `what`, of `total`, `each` calls per step."""
-    done = 0
+def counter(report: OnProgress, what: str, total: int, found: int = 0) -> Callable[[int], None]:
+    """Function that counts finished steps, named `what`, of `total`; some were `found` finished."""
+    done = found
+    report(Progress(what, done, total, found=found))
 
     def advance(count: int) -> None:
         nonlocal done
         done += count
-        report(Progress(what, done // each, total))
+        report(Progress(what, done, total, found=found))
 
     return advance
-
-
-@dataclass
-class PassReport:
-    """Reports passes over a matrix: those of a solve as how many of about how many, and a residual.
-
-    Residuals fall about geometrically, so the first and the last one tell how many passes are left.
-    A pass outside of a solve is reported by its parts, as tiles.
-    """
-
-    report: OnProgress = ignore
-    solve: str = ""
-    """Which of several solves runs, in words."""
-    _most: int = field(default=0, init=False)
-    """Upper bound on the passes of the solve that runs; 0 outside of solves."""
-    _tol: float = field(default=0.0, init=False)
-    _before: int = field(default=0, init=False)
-    """Passes of earlier solves."""
-    _done: int = field(default=0, init=False)
-    _total: int = field(default=0, init=False)
-    _residual: str = field(default="", init=False)
-    _first: tuple[int, float] | None = field(default=None, init=False)
-
-    def begin(self, most: int, tol: float) -> None:
-        """Begin a solve of at most some passes, which ends at a residual."""
-        self._most, self._tol, self._residual, self._first = most, tol, "", None
-        self._before, self._total = self._done, self._done + most
-        self._tell()
-
-    def part(self, done: int, total: int) -> None:
-        """Report parts of the pass that is under way."""
-        if not self._most:
-            self.report(Progress("tiles", done, total))
-        elif done < total:
-            self._tell(f"{100 * done // total} % of the next")
-
-    def passed(self, passes: int, residual: float) -> None:
-        """Report finished passes of this solve, and its residual."""
-        self._done = self._before + passes
-        self._total = self._before + max(passes, min(self._most, self._expected(passes, residual)))
-        self._residual = f"residual {residual:.1e} of {self._tol:.0e}"
-        self._tell()
-
-    def end(self) -> None:
-        """End a solve."""
-        self._most, self._total = 0, self._done
-        self._tell()
-
-    def _expected(self, passes: int, residual: float) -> int:
-        """Passes of this solve, with one that recomputes the residual."""
-        if residual <= self._tol:
-            return passes + 1
-        if self._first is None:
-            self._first = passes, residual
-        first, largest = self._first
-        if not 0 < residual < largest:
-            return self._most
-        steps = log(residual / self._tol) / log(largest / residual) * (passes - first)
-        return passes + ceil(min(steps, self._most) - 1e-6) + 1
-
-    def _tell(self, part: str = "") -> None:
-        detail = ", ".join(words for words in (self.solve, self._residual, part) if words)
-        self.report(Progress("passes", self._done, self._total, detail))
-
-
-_PASSES: ContextVar[PassReport | None] = ContextVar("_PASSES", default=None)
-
-
-def passes_of_call() -> PassReport:
-    """What is told of the passes that the current call makes.
-
-    Products such as ``G @ V`` are operators: they have no argument for it. Nothing is reported
-    outside of `passes_reported`, or on other threads; see `dhsk.bars.show_progress`.
-    """
-    return _PASSES.get() or PassReport()
-
-
-@contextmanager
-def passes_reported(report: OnProgress) -> Iterator[PassReport]:
-    """Report the passes that methods make here."""
-    passes = PassReport(report)
-    token = _PASSES.set(passes)
-    try:
-        yield passes
-    finally:
-        _PASSES.reset(token)

@@ -38,7 +38,7 @@ CALLS: dict[str, Callable[[Any, Path], Any]] = {
 def test_true_shows_what_a_function_is_told(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every stage that a function hears of is a line, if lines may come at once."""
+    """Every event that a function hears of is a line, if lines may come at once."""
     monkeypatch.setattr("dhsk.bars.QUIET_SECONDS", 0.0)
     monkeypatch.setattr("dhsk.bars.QUIET_SHARE", 0.0)
     events: list[Progress] = []
@@ -46,8 +46,9 @@ def test_true_shows_what_a_function_is_told(
     assert capsys.readouterr().err == ""
     CALLS[name](True, tmp_path / "two")
     said = capsys.readouterr()
-    lasting = {event.stage for event in events if event.total > 1}
-    assert lasting <= {line.partition(":")[0] for line in said.err.splitlines()}
+    lines = said.err.splitlines()
+    assert len(lines) == len(events)
+    assert lines[-1].partition(" · ")[2].startswith("100 %")
     assert said.out == ""
 
 
@@ -61,18 +62,24 @@ def test_none_and_false_show_nothing(
     assert capsys.readouterr().err == ""
 
 
-def test_bars_count_the_units_of_each_stage() -> None:
-    """A stage is a bar, whose total and detail follow the events."""
+def test_all_stages_are_one_bar() -> None:
+    """It says what is done, how far all is, the time that is left, and the best so far."""
     from rich.console import Console
     from rich.progress import Progress as Bars
 
     with Bars(console=Console(quiet=True)) as bars:
-        show = shown_on(bars)
-        show(Progress("tiles", 0, 3))
-        show(Progress("fits", 1, 10, "KKT 0.1"))
-        show(Progress("tiles", 3, 3))
-        found = [(t.description, t.completed, t.total, t.fields["detail"]) for t in bars.tasks]
-    assert found == [("tiles", 3, 3, ""), ("fits", 1, 10, "KKT 0.1")]
+        show, found = shown_on(bars), []
+        for event in (
+            Progress("tiles", 0, 3, share=0.0),
+            Progress("fits", 1, 10, "KKT 0.1", what="heat s=1", share=0.41, left=700.0, best=0.784),
+        ):
+            show(event)
+            (task,) = bars.tasks
+            found.append((task.description, task.completed, task.fields["rest"]))
+    assert found == [
+        ("tiles 0 of 3", 0.0, "0 %"),
+        ("heat s=1", 0.41, "41 % · about 12 min left · best 0.784 · KKT 0.1"),
+    ]
 
 
 def test_errors_pass_through_the_bars() -> None:
@@ -123,36 +130,24 @@ def test_a_block_shows_lines_where_there_is_no_terminal(
         _ = G @ np.ones(60)
         G.mean(progress=True)
     lines = capsys.readouterr().err.splitlines()
-    assert [line.partition(" (")[0] for line in lines].count("tiles: 36 of 36") == 2
+    assert lines.count("tiles 36 of 36 · 100 %") == 2
 
 
 @pytest.mark.parametrize("short", [True, False])
-def test_a_stage_that_begins_again_starts_its_clock(
+def test_calls_after_each_other_are_runs_of_their_own(
     short: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Short passes after each other say nothing, however many they are."""
-    clock = iter(np.arange(30) * (0.9 if short else 3.0))
+    """Short ones say nothing, however many they are; the time that is left is that of the call."""
+    clock = iter(np.arange(300) * (0.3 if short else 3.0))
+    now = [0.0]
     monkeypatch.setattr("dhsk.bars.QUIET_SECONDS", 2.0)
-    monkeypatch.setattr("dhsk.bars.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("dhsk.bars.monotonic", lambda: now[0])
     with shown(True) as show:
         for _ in range(10):
-            for done in (1, 2, 3):
-                show(Progress("tiles", done, 3))
+            with shown(show) as call:
+                for done in (1, 2, 3):
+                    now[0] = float(next(clock))
+                    call(Progress("tiles", done, 3))
     lines = capsys.readouterr().err.splitlines()
-    long = ["tiles: 2 of 3 (66 %), 3 s", "tiles: 3 of 3 (100 %), 6 s"]
+    long = ["tiles 2 of 3 · 66 % · some seconds left", "tiles 3 of 3 · 100 %"]
     assert lines == ([] if short else 10 * long)
-
-
-def test_a_bar_that_begins_again_starts_its_clock() -> None:
-    """Its time is that of the last pass."""
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-
-    times = iter([0.0, 1.0, 2.0, 10.0, 11.0, 13.0])
-    now = [0.0]
-    with Bars(console=Console(quiet=True), get_time=lambda: now[0]) as bars:
-        show = shown_on(bars)
-        for done in (1, 2, 3, 1, 2, 3):
-            now[0] = next(times)
-            show(Progress("tiles", done, 3))
-        assert bars.tasks[0].finished_time == 3.0

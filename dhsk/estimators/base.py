@@ -24,7 +24,7 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel
 from dhsk.kernels.base import positive_parameter
 from dhsk.models.predict import Predictor
-from dhsk.progress import passes_of_call
+from dhsk.run_progress import passes_of_call
 from dhsk.samples import (
     Samples,
     ZeroRows,

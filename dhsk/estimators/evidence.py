@@ -19,7 +19,8 @@ from dhsk.kernels import HeatKernel, Kernel
 from dhsk.kernels.heat import time_at_scale
 from dhsk.models.gram_source import GramSource
 from dhsk.nystrom.preconditioner import landmarks_for
-from dhsk.progress import Progress, passes_of_call
+from dhsk.progress import Progress
+from dhsk.run_progress import passes_of_call
 from dhsk.solvers.likelihood import (
     Likelihood,
     Probes,
@@ -38,6 +39,9 @@ DENSE_MATRICES: Final = 5
 """Matrices in memory at a time then, at most: K, its derivative, the inverse and copies."""
 
 _MOST_ITERATIONS: Final = 30
+
+_USUAL: Final = 10
+"""Likelihoods that a fit takes, about."""
 
 _NOISES: Final = (1e-4, 1e3)
 """Bounds of a fitted noise, relative to the mean square of the targets."""
@@ -224,7 +228,9 @@ class Evidence:
         """Likelihood at a kernel and a noise."""
         dense, told = self.solver == "cholesky", passes_of_call()
         told.solve = f"likelihood {self.count + 1}"
-        found = self._exact(kernel, noise) if dense else self._estimate(kernel, noise)
+        told.report.expect("fit", max(self.count + 1, _USUAL if self.settings.fits_any else 1))
+        with told.report.part("fit", 1.0):
+            found = self._exact(kernel, noise) if dense else self._estimate(kernel, noise)
         self.count += 1
         self.passes += found.passes
         if dense:

@@ -210,7 +210,7 @@ class HeatGaussianProcessRegressor(
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
         targets = np.asarray(y, dtype=np.float64)
         columns = self._normalised(targets.reshape(len(targets), -1))
-        with passes_shown(progress), self._current():
+        with passes_shown(progress, reading=1, fit=2), self._current():
             self._rows = self._map_to_fit(X)
             evidence = self._begun(X, columns)
             evidence.fit()

@@ -168,7 +168,7 @@ class HeatKernelPCA(
             means[:] = products(np.ones(n)) / n
             return lambda V: centred(products(centred(V)))
 
-        with passes_shown(progress):
+        with passes_shown(progress, reading=1, tiles=2, passes=10):
             self._rows = self._map_to_fit(X)
             found = self._eigenpairs(X, self._rows, min(k, n), operator)
         warn_unless_converged(found)

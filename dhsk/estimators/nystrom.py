@@ -277,7 +277,7 @@ class NystromFeatures(
         check_is_fitted(self)
         place, features = parse_place("path", path), self._features
         samples = features.row_map.to_predict(self._opened(X))
-        with in_scikit_words(self), shown(progress) as report:
+        with in_scikit_words(self), shown(progress, reading=1, features=5) as report:
             room = own_room(self._bytes())
             stored, held = store_features(samples, features, place, room, report)
         features.row_map.warn(samples)

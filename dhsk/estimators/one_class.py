@@ -162,7 +162,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         X = self._validated(X)
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
-        with passes_shown(progress) as told:
+        with passes_shown(progress, reading=1, tiles=2, training=5) as told:
             rows = self._map_to_fit(X, weights)[used]
             K = self._matrix(rows)
             found = solve_one_class(K, weights[used], self.nu, self.tol, told.report)

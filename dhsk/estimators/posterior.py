@@ -16,7 +16,7 @@ from dhsk.kernels import Kernel
 from dhsk.models.gram_source import GramSource
 from dhsk.models.sources import RowsSource
 from dhsk.nystrom.preconditioner import precondition_by
-from dhsk.progress import passes_of_call
+from dhsk.run_progress import passes_of_call
 from dhsk.solvers.conjugate_gradients import SolveCheckpoint
 from dhsk.solvers.likelihood import NoisePreconditioner, SampledPreconditioner
 from dhsk.solvers.ridge import Means, solve_ridge
@@ -106,7 +106,7 @@ class Posterior:
         name = self._name(rows, size)
         kept: Floats | None = self.entries.get(name, lambda kept: kept["variances"])
         found = np.empty(0) if kept is None else kept
-        for part in blocks(m, size):
+        for part in passes.report.each("deviations", blocks(m, size)):
             if part.start < len(found):
                 continue
             passes.solve = f"samples {part.start:,} to {part.stop:,} of {m:,}"

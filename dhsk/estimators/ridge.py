@@ -180,7 +180,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         columns, shift = targets.reshape(len(targets), -1), float(self.alpha) / weights[used]
         # With one BLAS thread bits do not depend on the number of cores.
         computed = computing(self.client) if self.client else one_blas_thread()
-        with passes_shown(progress), computed:
+        with passes_shown(progress, reading=1, tiles=1, landmarks=2, passes=10), computed:
             self._rows = rows = self._map_to_fit(X, weights)[used]
             source = self._source(self._samples(X[used]), rows, self.kernel_)
             means = self._means(rows, self.kernel_, source, shift, columns, float(self.tol))

@@ -183,7 +183,7 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         if k > n:
             raise InputError(f"n_clusters={k} is above the number of samples, n_samples={n}")
         roots = np.empty(n)
-        with passes_shown(progress) as told:
+        with passes_shown(progress, reading=1, tiles=2, passes=10, clusterings=3) as told:
             rows = self._map_to_fit(X)
             found = self._eigenpairs(X, rows, k, partial(_laplacian, roots))
             warn_unless_converged(found)
@@ -202,7 +202,6 @@ def _best_labels(
 ) -> Indices:
     """Labels of scikit-learn's `KMeans` of several starts, one at a time, so that each is told."""
     advance = counter(report, "clusterings", starts)
-    advance(0)
     best = None
     with one_blas_thread():
         for _ in range(starts):

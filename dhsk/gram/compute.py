@@ -194,7 +194,8 @@ def compute_gram(
     kernels = [parse_kernel(one, sides[0].shape[1]) for one in given]
     chosen_map = check_kernels(kernels, sides, sphere_map, product_dtype)
     with ExitStack() as stack:
-        report = stack.enter_context(shown(progress))
+        guesses = {"reading": 1.0, "staging": 1.0} | ({} if store is None else {"tiles": 8.0})
+        report = stack.enter_context(shown(progress, **guesses))
         worker_client = stack.enter_context(computing(client))
         plan_with = partial(
             make_plan,

@@ -136,8 +136,9 @@ def maximum_mean_discrepancy(
     folder = None if journal is None else parse_place("journal", journal)
     entries = Checkpoint(folder, PREFIX)
     diagonal, _ = matrix._exact_diagonal()
-    with passes_shown(progress):
-        estimates = [_kept_estimates(entries, matrix, bits, diagonal) for bits in blocks]
+    with passes_shown(progress, passes=1) as passes:
+        each = passes.report.each("passes", blocks)
+        estimates = [_kept_estimates(entries, matrix, bits, diagonal) for bits in each]
     unbiased, biased = np.concatenate(estimates, axis=1)
     entries.remove()
     reached = unbiased >= unbiased[0] - TIE * np.abs(diagonal).mean()

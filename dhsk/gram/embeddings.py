@@ -100,7 +100,7 @@ def diffusion_map(
         # graph in parts, psi_0 would be mixed with the others.
         return lambda V: scale * products(scale * V) + stationary * (stationary.T @ V)
 
-    with passes_shown(progress):
+    with passes_shown(progress, tiles=2, passes=10):
         found = eigenpairs_of(G, k + 1, EigenOptions(tol, memory=memory, journal=journal), operator)
     warn_unless_converged(found)
     psi = found.vectors[:, 1:] / stationary
@@ -171,7 +171,7 @@ def mercer_map(
     """
     k = whole_parameter("n_components", n_components, 1)
     options = EigenOptions(tol, memory=memory, journal=journal)
-    with passes_shown(progress):
+    with passes_shown(progress, tiles=1, passes=10):
         found = eigenpairs_of(checked_matrix(G), k, options)
     warn_unless_converged(found)
     coordinates: Floats = found.vectors * np.sqrt(np.maximum(found.values, 0.0))
@@ -243,7 +243,7 @@ def empirical_map(
         parts["values and coordinates"] = 3 * 8 * np.shape(values)[0] * n
     need = MemoryNeed(f"the empirical map of {n:,} samples", parts)
     need.check(own_room(limit), "give more memory, or use mercer_map")
-    with passes_shown(progress) as told, computing():
+    with passes_shown(progress, tiles=1, decomposition=5) as told, computing():
         K = G.submatrices([(slice(None), slice(None))])[0]
         told.report(Progress("decomposition", 0, 1))
         eigenvalues, U = np.linalg.eigh((K + K.T) / 2)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dhsk.gram.storage.indexing import Part, Selector, by_block, grid, to_indices
 from dhsk.gram.storage.tiling import Tiling
-from dhsk.progress import passes_of_call
+from dhsk.run_progress import passes_of_call
 
 
 def gather(

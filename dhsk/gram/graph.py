@@ -30,7 +30,8 @@ from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.nodes import NodeKernel, NodeKind
 from dhsk.objects.places import Place, free_bytes, is_url, parse_place
-from dhsk.progress import OnProgress, passes_reported
+from dhsk.progress import OnProgress
+from dhsk.run_progress import passes_reported
 from dhsk.samples import Samples, scan
 from dhsk.samples.memory import from_memory
 from dhsk.units import parse_bytes
@@ -134,7 +135,7 @@ def graph_gram(
     kernel, limit = NodeKernel(kind, beta, power), None if memory is None else parse_bytes(memory)
     _check_types(dtype, tile)
     with ExitStack() as stack:
-        report = stack.enter_context(shown(progress))
+        report = stack.enter_context(shown(progress, products=1, staging=1, tiles=10))
         workers = stack.enter_context(computing(client))
         graph = _graph(S, laplacian=laplacian)
         resources = replace(resources_of(workers, limit), to_server=is_url(store))

@@ -10,7 +10,8 @@ from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.gram.graph_functions import NodeSpectrum
 from dhsk.kernels.nodes import NodeKernel
-from dhsk.progress import Progress, passes_of_call
+from dhsk.progress import Progress
+from dhsk.run_progress import passes_of_call
 
 SMALL: Final = 1000
 """Nodes up to which all eigenvalues are computed: 0.1 s."""

@@ -20,7 +20,7 @@ from dhsk.gram.writing import TileWriter
 from dhsk.kernels import NodeKernel
 from dhsk.kernels.base import mirror_upper
 from dhsk.objects.places import Place, remove_unfinished
-from dhsk.progress import OnProgress, Progress
+from dhsk.progress import OnProgress, counter
 
 
 def compute_columns(
@@ -30,8 +30,7 @@ def compute_columns(
     total = store.header.tiling.n_tiles
     missing = store.missing_tiles()
     store.forget(missing)
-    done = total - len(missing)
-    report(Progress("tiles", done, total))
+    advance = counter(report, "tiles", total, total - len(missing))
     columns: dict[int, list[int]] = {}
     for i, j in missing:
         columns.setdefault(j, []).append(i)
@@ -39,8 +38,7 @@ def compute_columns(
     tasks = ((store.path.absolute(), j, tuple(columns[j])) for j in sorted(columns, reverse=True))
     with closing(executor_of(client, plan.window).run(compute_column, tasks)) as counts:
         for count in counts:
-            done += count
-            report(Progress("tiles", done, total))
+            advance(count)
     remove_unfinished(store.path)  # of workers that were killed
     store.check_complete()
     store.record()

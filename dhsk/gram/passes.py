@@ -14,7 +14,7 @@ from dhsk.execution.workers import current_executor
 from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.storage.tiling import Tiling
 from dhsk.gram.tiles import Group, SourceOfTiles, extent, within
-from dhsk.progress import passes_of_call
+from dhsk.run_progress import passes_of_call
 
 _Partial = list[tuple[slice, NDArray[Any]]]
 

@@ -84,7 +84,7 @@ def repair_gram(
     """
     opened = GramStore.open(parse_place("store", store))
     limit = None if memory is None else parse_bytes(memory)
-    with passes_shown(progress) as passes:
+    with passes_shown(progress, reading=1, checking=2, tiles=2) as passes:
         return _repaired(opened, X, Y, limit, client, passes.report)
 
 

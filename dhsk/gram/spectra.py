@@ -123,7 +123,7 @@ class Spectra(TiledMatrix):
         (array([54.37, 52.86, 45.62]), (1797, 3), True)
         """
         seed = whole_parameter("seed", seed, 0)
-        with passes_shown(progress):
+        with passes_shown(progress, tiles=1, passes=10):
             found = eigenpairs_of(self, k, EigenOptions(tol, seed, max_passes, memory, journal))
         warn_unless_converged(found)
         return found.values, found.vectors, found.residuals

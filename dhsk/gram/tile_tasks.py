@@ -44,12 +44,13 @@ def compute_tiles(
     total = store.header.tiling.n_tiles
     missing = store.missing_tiles()
     store.forget(missing)
-    report(Progress("tiles", total - len(missing), total))
+    found = total - len(missing)
+    report(Progress("tiles", found, total, found=found))
     source = TileSource(store.path.absolute(), kernels, compute=True)
     groups = grouped(missing, plan.group)
     tasks = _when_staged(source, groups, store.header.tiling, staging)
     changed: list[SamplesChangedError] = []
-    _run(_until_changed(tasks, changed), client, plan, report, (total - len(missing), total))
+    _run(_until_changed(tasks, changed), client, plan, report, (found, total))
     if changed:
         raise changed[0]
     deque(staging, maxlen=0)
@@ -70,13 +71,14 @@ def compute_share(
     """Compute the missing tiles of a part; the samples are staged."""
     share = share_of(store.header.tiling, part)
     missing = [tile for tile in store.missing_tiles() if tile in share]
-    report(Progress("tiles", len(share) - len(missing), len(share)))
+    found = len(share) - len(missing)
+    report(Progress("tiles", found, len(share), found=found))
     source = TileSource(store.path.absolute(), kernels, compute=True)
     edge = plan.group  # that of the whole matrix: a part may have too few such squares
     while edge > 1 and len(grouped(missing, edge)) < GROUPS_PER_THREAD * plan.resources.threads:
         edge -= 1
     tasks = ((source, group) for group in grouped(missing, edge))
-    _run(tasks, client, plan, report, (len(share) - len(missing), len(share)))
+    _run(tasks, client, plan, report, (found, len(share)))
 
 
 def _run(
@@ -87,11 +89,12 @@ def _run(
     done_of: tuple[int, int],
 ) -> None:
     """Run tasks, and report their tiles; so many are done, of so many."""
-    done, total = done_of
+    found, total = done_of
+    done = found
     with closing(executor_of(client, plan.window).run(compute_group, tasks)) as counts:
         for count in counts:
             done += count
-            report(Progress("tiles", done, total))
+            report(Progress("tiles", done, total, found=found))
 
 
 def _when_staged(

@@ -52,6 +52,10 @@ class ClassBlocks:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]  # as it was made
 
+    def load(self) -> None:
+        """Read the values now, so that the passes of the call are told of it."""
+        self._values()
+
     def pair(self, kernel: Kernel, members: Indices) -> NDArray[Any] | None:
         """Matrix of two whole classes, (n, padded(n)), as `smo.ascend` takes it; else None."""
         a, b = (int(self.codes[members[end]]) for end in (0, -1))

@@ -157,8 +157,8 @@ class PairSolver:
     """Whether to continue below the tolerance, see `dhsk.solvers.pairs.solve_block`."""
     balls: bool = False
     """Whether to compute the balls that contain the samples of the pairs."""
-    on_fits: Callable[[int], None] = lambda _: None
-    """Called with numbers of finished fits."""
+    on_fits: Callable[[int, bool], None] = lambda _count, _found: None
+    """Called with numbers of finished fits, and whether they were found in the checkpoint."""
     watch: RoundWatch = field(default_factory=RoundWatch)
     """Told of rounds on working sets."""
     _made: dict[tuple[float, ...], list[Pair]] = field(default_factory=dict, init=False)
@@ -185,13 +185,13 @@ class PairSolver:
                 missing.append(part)
             else:
                 found[part.kernel][part] = kept[0], kept[1]
-                self.on_fits(len(kept[0]))
+                self.on_fits(len(kept[0]), True)
         yield from ((k, self._joined(found.pop(k), k)) for k in wanted if self._whole(found, k))
         for part, fits, radius2 in self._solve(missing):
             if self._alone(part.kernel):
                 self.journal.put(self._name_of(part), fits, radius2)
             found[part.kernel][part] = fits, radius2
-            self.on_fits(len(fits))
+            self.on_fits(len(fits), False)
             if self._whole(found, part.kernel):
                 yield part.kernel, self._joined(found.pop(part.kernel), part.kernel)
 

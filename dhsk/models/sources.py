@@ -18,7 +18,7 @@ from dhsk.gram.memory import product_bytes
 from dhsk.gram.row_map import mapped_bytes
 from dhsk.kernels import Kernel
 from dhsk.kernels.duplicates import are_distinct
-from dhsk.progress import passes_of_call
+from dhsk.run_progress import passes_of_call
 from dhsk.samples import Samples
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import (

@@ -28,7 +28,8 @@ from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
 from dhsk.models.sources import ClassesSource, RowsShape, RowsSource
-from dhsk.progress import OnProgress, Progress, counter
+from dhsk.progress import OnProgress, Progress
+from dhsk.run_progress import told_whole
 from dhsk.samples import Samples
 from dhsk.solvers.platt import fit_sigmoid
 from dhsk.solvers.problems import make_pairs, pairs_of_classes
@@ -59,14 +60,20 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunO
     BudgetError if memory or disk do not suffice.
     """
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
-    with one_blas_thread() if options.client is None else computing(options.client):
+    with (
+        one_blas_thread() if options.client is None else computing(options.client),
+        told_whole(options.report, **_parts_of(problem)) as run,
+    ):
+        options = replace(options, report=run)
         in_memory = options.client is None and options.store is None
         prepare = _in_memory if in_memory else _on_gram
         pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
         counts = FitCounts.of(pairs, len(problem.codes))
         del pairs
         kept = ExactCheckpoint(options.journal, problem, row_map)
-        training = prepare(problem, samples, row_map, options, counts, kept)
+        with run.part("matrix", 1.0):
+            training = prepare(problem, samples, row_map, options, counts, kept)
+        run.expect("fits", counts.pairs)
         solver = PairSolver(
             problem.codes,
             problem.fold_weights,
@@ -75,16 +82,24 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunO
             training.placement,
             kept.journal,
             fine=True,
-            on_fits=counter(options.report, "pairs of classes", counts.pairs, counts.columns),
+            on_fits=lambda fits, found: run.advance(
+                "fits", fits / counts.columns, "pairs of classes", found=found
+            ),
             watch=kept.watch(len(problem.codes), options.report),
         )
-        solver.on_fits(0)
-        models, _ = fit_models(problem, row_map, solver, training.rows_of)
+        with run.part("fits", span=counts.pairs):  # rounds tell of all pairs
+            models, _ = fit_models(problem, row_map, solver, training.rows_of)
         names, vectorizer = samples.feature_names, samples.vectorizer
         models = [replace(m, feature_names=names, vectorizer=vectorizer) for m in models]
         found = _with_sigmoids(models, problem, samples, row_map, options.report)
     notes = training_notes(samples.shape[0], samples.source)
     return replace(found, notes={**notes, "planned_bytes": training.planned})
+
+
+def _parts_of(problem: Problem) -> dict[str, float]:
+    """Parts of a training, and what they are guessed to take in proportion."""
+    parts = {"matrix": 2.0, "fits": 8.0}
+    return parts if problem.fold_of is None else parts | {"held_out decisions": 1.0}
 
 
 def fit_models(

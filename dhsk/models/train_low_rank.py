@@ -27,7 +27,7 @@ from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank, solver_bytes
 from dhsk.models.problem import Problem
 from dhsk.models.sources import RowsShape
 from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
-from dhsk.progress import OnProgress
+from dhsk.run_progress import RunProgress, told_whole
 from dhsk.samples import Samples
 from dhsk.units import format_bytes
 
@@ -60,12 +60,17 @@ def train_low_rank(
     check_loss(how.loss)
     check_factors([problem.C], problem.weights)
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
-    with one_blas_thread() if options.client is None else computing(options.client):
+    with (
+        one_blas_thread() if options.client is None else computing(options.client),
+        told_whole(options.report, approximation=3, training=3) as run,
+    ):
+        options = replace(options, report=run)
         plan, room = _plan(problem, samples, row_map, options, how)
         features = None if plan is None else plan.features
-        found = approximate(samples, row_map, how, options, features)
+        with run.part("approximation", 1.0):
+            found = approximate(samples, row_map, how, options, features)
         steps = _steps(problem, samples, row_map, options, how, found)
-        solver = _Solver(problem, how, found, steps, options.report)
+        solver = _Solver(problem, how, found, steps, run)
         solution = solver.solve(solver.room_of(room))
         model = _model(problem, row_map, how, found, solution)
     notes = training_notes(samples.shape[0], samples.source)
@@ -135,7 +140,7 @@ class _Solver:
     how: LowRankOptions
     found: Approximation
     steps: NewtonCheckpoint
-    report: OnProgress
+    run: RunProgress
 
     def room_of(self, left: int) -> int:
         """Memory for Hessians in bytes: that which is left, up to what all columns need.
@@ -161,11 +166,9 @@ class _Solver:
         size = len(columns)
         while size > 1 and self._bytes_of(columns.only(slice(size))) > room:
             size -= 1
-        parts = [
-            self._solve(batch, columns.only(part), room)
-            for batch, part in enumerate(blocks(len(columns), size))
-        ]
-        return _joined(parts)
+        batches = enumerate(blocks(len(columns), size))
+        each = self.run.each("training", batches)
+        return _joined([self._solve(batch, columns.only(part), room) for batch, part in each])
 
     def _solve(self, batch: int, columns: Columns, room: int) -> Solution:
         """Solve or resume one batch of columns."""
@@ -179,7 +182,7 @@ class _Solver:
             LOSSES[self.how.loss],
             self.problem.tol,
             room - len(columns) * (Z.inner + 1) ** 2 * Z.dtype.itemsize - curvatures,
-            self.report,
+            self.run,
             lambda state: self.steps.put(batch, room, state),
         )
         kept = self.steps.get(batch)

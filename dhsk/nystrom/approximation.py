@@ -1,7 +1,7 @@
 """Nyström approximations of a kernel matrix, each with its trace error."""
 
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.objects.places import Place
 from dhsk.progress import OnProgress, Progress, counter, ignore
+from dhsk.run_progress import RunProgress, told_whole
 from dhsk.samples import Samples
 
 SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
@@ -161,9 +162,19 @@ def approximate(
         stack.enter_context(one_blas_thread())
         if options.client is not None:
             stack.enter_context(borrow_client(options.client))
+        options = replace(options, report=stack.enter_context(_told(options.report, how)))
         plan = plan or _plan(samples, row_map, m, options)
         making = _Making(_placed(samples, row_map, plan, options), plan, how, options.report)
         return making.approximation(m, _checkpoint(samples, row_map, making, options.journal))
+
+
+def _told(report: OnProgress, how: LandmarkOptions) -> AbstractContextManager[RunProgress]:
+    """Progress of the whole approximation."""
+    if isinstance(how.selection, str) and how.selection == "rpcholesky":
+        return told_whole(report, reading=1, landmarks=10)
+    if isinstance(how.selection, str) and how.selection == "kmeans":
+        return told_whole(report, reading=1, clustering=5, features=3)
+    return told_whole(report, reading=1, features=3)
 
 
 def _plan(samples: Samples, row_map: RowMap, m: int, options: RunOptions) -> ApproximationPlan:

@@ -118,8 +118,7 @@ def _write_missing(
     """Write the missing blocks."""
     missing = store.missing()
     store.forget(missing)
-    advance = counter(report, "features", store.n_blocks)
-    advance(store.n_blocks - len(missing))
+    advance = counter(report, "features", store.n_blocks, store.n_blocks - len(missing))
     for _ in Threads(threads).run(_write_block, _tasks(samples, features, store, missing)):
         advance(1)
 

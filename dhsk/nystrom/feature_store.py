@@ -37,7 +37,8 @@ from dhsk.gram.storage.header import short
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.objects.places import Place, free_bytes, remove_below, remove_unfinished, sizes_below
-from dhsk.progress import Progress, passes_of_call
+from dhsk.progress import Progress
+from dhsk.run_progress import passes_of_call
 from dhsk.units import format_bytes
 
 ATTRIBUTE: Final = "dhsk_features"

@@ -12,7 +12,8 @@ from dhsk.arrays import ROWS, Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.gram.row_map import RowMap
-from dhsk.progress import counter, passes_of_call
+from dhsk.progress import counter
+from dhsk.run_progress import passes_of_call
 from dhsk.samples import Samples, open_samples
 
 if TYPE_CHECKING:

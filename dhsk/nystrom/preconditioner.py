@@ -17,7 +17,7 @@ from dhsk.kernels import Kernel
 from dhsk.nystrom.cholesky import InMemoryFactor
 from dhsk.nystrom.landmarks import RandomPivots
 from dhsk.nystrom.placed import in_memory
-from dhsk.progress import passes_of_call
+from dhsk.run_progress import passes_of_call
 
 LEAST_SAMPLES: Final = 1000
 """Fewest samples for which a rank is chosen: below, all passes take milliseconds."""

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dhsk.arrays import blocks
 from dhsk.errors import InputError
 from dhsk.objects.places import size_of
-from dhsk.progress import Progress, passes_of_call
+from dhsk.progress import Progress
+from dhsk.run_progress import passes_of_call
 from dhsk.samples.documents import Documents
 from dhsk.samples.hashed import CharacterValues, HashedTable, TokenValues
 from dhsk.samples.sequences import Lines, Records, Sequences, Strings

@@ -8,7 +8,7 @@ import numpy as np
 
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
-from dhsk.progress import passes_of_call
+from dhsk.run_progress import passes_of_call
 
 Multiply: TypeAlias = Callable[[Floats], Floats]
 """Product of a symmetric matrix with a block of vectors, (N, b) float64."""

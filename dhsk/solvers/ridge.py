@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats
 from dhsk.errors import InputError
 from dhsk.kernels.base import positive_parameter, whole_parameter
-from dhsk.progress import passes_of_call
+from dhsk.run_progress import passes_of_call
 from dhsk.solvers.block_gradients import BlockConjugateGradients
 from dhsk.solvers.conjugate_gradients import (
     ConjugateGradients,

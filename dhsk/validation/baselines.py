@@ -24,14 +24,15 @@ from dhsk.costs import rough_seconds
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count, own_room
-from dhsk.progress import counter
+from dhsk.progress import Progress, counter
 from dhsk.results.baselines import Baseline, Baselines
 from dhsk.results.columns import Row
 from dhsk.samples import Samples
 from dhsk.samples.scan import rows_within
 from dhsk.units import format_bytes
-from dhsk.validation.exact import CvOptions
+from dhsk.validation.engine import CvOptions
 from dhsk.validation.grid import Grid
+from dhsk.validation.grid_progress import METHODS
 from dhsk.validation.input import Square
 
 SHARE: Final = 0.2
@@ -202,10 +203,14 @@ def baselines_of(
     key = digest_of(X, grid.y, grid.weights, sklearn.__version__, grid.scoring.key, tests)
     tried: list[Baseline] = []
     left_out: list[str] = []
+    options.report.expect_part(METHODS, len(methods))
     for method in methods:
+        options.report.what = f"{method.name}, of scikit-learn"
         trial = _Trial(method, X, grid, options, key)
         try:
-            reason = trial.run(ends)
+            with options.report.part(METHODS, 1.0):
+                options.report(Progress("fits of scikit-learn", 0, 1))
+                reason = trial.run(ends)
         except Exception as error:  # noqa: BLE001  # of other people's code: the kernels are done
             reason = f"failed ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
         tried += trial.found if not reason else []
@@ -265,8 +270,8 @@ class _Trial:
 
     def _score_all(self, missing: int, allowed: float) -> str:
         """Fit what is missing; return why not all of it."""
-        advance = counter(self.options.report, "fits of scikit-learn", self._fits)
-        advance(self._fits - missing)
+        found = self._fits - missing
+        advance = counter(self.options.report, "fits of scikit-learn", self._fits, found)
         spent, done = 0.0, 0
         for C in self.method.C:
             entries = []
@@ -275,11 +280,9 @@ class _Trial:
                 if entry is None:
                     expected = spent / done * missing if done else 0.0
                     if expected > LENIENCE * allowed:
-                        advance(missing - done)  # the stage ends
                         return _too_long(expected)
                     entry = self._fitted(C, fold)
                     if not np.isfinite(entry[0]):
-                        advance(missing - done)
                         return f"cannot be scored by {self.grid.scoring.name}"
                     self._keep(C, fold, entry)
                     spent, done = spent + entry[1], done + 1

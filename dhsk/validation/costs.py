@@ -16,13 +16,11 @@ from dhsk.results.parts import LowRank
 from dhsk.samples import Samples
 from dhsk.units import counted
 from dhsk.validation.cells import MOST_BYTES
-from dhsk.validation.exact import CvOptions
+from dhsk.validation.engine import CvOptions
 from dhsk.validation.grid import Grid
 from dhsk.validation.input import Square
 from dhsk.validation.runs import Runs
-
-SEARCHED: Final = 5
-"""Kernels that a search tries after its first ones, as seen: three to six."""
+from dhsk.validation.search import SEARCHED
 
 KERNEL_SECONDS: Final = 2e-9
 """Seconds to evaluate a kernel at an inner product: 1 to 3 ns."""

@@ -22,16 +22,17 @@ from dhsk.kernels.base import Indefinite
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.results.columns import TFIDF, Cell, rows_by_point, summarise
 from dhsk.results.decision import decide, rivals_in
-from dhsk.results.parts import ChoiceOfBest, Choose, FewSamples, LowRank, Timings, check_choose
+from dhsk.results.parts import ChoiceOfBest, Choose, LowRank, Timings, check_choose
 from dhsk.samples import ZeroRule, parse_zero_rule
 from dhsk.samples.weighted import MapName
 from dhsk.units import parse_bytes
 from dhsk.validation.baselines import asked_for, baselines_of
 from dhsk.validation.costs import cost_of
 from dhsk.validation.disk import remove_stores
-from dhsk.validation.exact import NO_MODEL, CvOptions, Engine, TriedKernel
+from dhsk.validation.engine import NO_MODEL, CvOptions, Engine, TriedKernel
 from dhsk.validation.examined import check_ids, examine
 from dhsk.validation.grid import DEFAULT_C, Grid, GridOptions, Kernels, make_grid
+from dhsk.validation.grid_progress import MODEL, GridProgress
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
 from dhsk.validation.input import Square, has_samples, open_square, samples_first
 from dhsk.validation.low_rank import checked
@@ -237,7 +238,8 @@ def cross_validate(
         places["store"] = parse_place("store", store)
     parse_zero_rule(zero_rows)
     check_choose(choose)
-    square = _square(G_or_X, kernels, model=refit or test is not None)
+    refit = refit or test is not None
+    square = _square(G_or_X, kernels, model=refit)
     low_rank = checked(low_rank, square)
     default = is_default(square, time_scale, kernels)
     look = _is_auto("time_scale", time_scale) or default
@@ -264,7 +266,8 @@ def cross_validate(
         disk=None if disk is None else parse_bytes(disk, "disk"),
     )  # fmt: skip
     with full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on:
-        options = replace(options, client=computed_on, report=report)
+        told = GridProgress(report, (asked is not False, eigenvalues is True, refit))
+        options = replace(options, client=computed_on, report=told)
         make = EngineMaker(zero_rows, low_rank, options, seed)
         runs = make_runs(maps, square, grid, kernels_on, make)
         tell_cost(partial(cost_of, runs, square, grid, options, low_rank, look=look))
@@ -276,14 +279,13 @@ def cross_validate(
         facts = engine.facts(winner)
         seen = scores["held_out_"].of(scores["best"].point)
         examined = examine(seen, partial(engine.among, winner), square)
-        on_all = {}
-        if refit or held_out is not None:
-            on_all = _refit(engine, winner, scores["best"].C, grid, held_out, options)
-            own = _parameters(grid_options, scores["best"], low_rank, indefinite)
-            on_all["estimator_parameters_"] = own | {"zero_rows": zero_rows}
+        own = _parameters(grid_options, scores["best"], low_rank, indefinite)
+        own["zero_rows"] = zero_rows
+        on_all = _refit(engine, winner, own, grid, held_out, options) if refit else {}
         remove_stores(options)
+        told.end()
     return CvResult(
-        **vars(facts), **_of_grid(grid), **scores, **on_all, **runs.search,
+        **vars(facts), **grid.described, **scores, **on_all, **runs.search,
         version=version("dhsk"), created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         low_rank=low_rank, examined=examined, baselines=beside,
         seconds=_timings(runs.prepared, begin, fitted),
@@ -348,17 +350,20 @@ def _scores(
 def _refit(
     engine: Engine,
     winner: TriedKernel,
-    C: float,
+    parameters: dict[str, Any],
     grid: Grid,
     held_out: HeldOutSamples | None,
     options: CvOptions,
 ) -> dict[str, Any]:
     """The best cell on all samples: model, certificate, and score on samples held out."""
-    model, proof = engine.refit(winner, C)
-    score = None
-    if held_out is not None:
-        score = score_held_out(model, held_out, grid, engine.rule, options)
-    return {"model_": model, "refit": proof, "test": score}
+    score, told = None, options.report
+    told.what = MODEL
+    with told.part(MODEL, 1.0):
+        model, proof = engine.refit(winner, parameters["C"])
+        if held_out is not None:
+            score = score_held_out(model, held_out, grid, engine.rule, options)
+    made = {"model_": model, "refit": proof, "test": score}
+    return made | {"estimator_parameters_": parameters}
 
 
 def _parameters(
@@ -375,20 +380,3 @@ def _parameters(
     if indefinite != "error":
         found["indefinite"] = indefinite
     return found
-
-
-def _of_grid(grid: Grid) -> dict[str, Any]:
-    """What the results say of classes, folds and scorer."""
-    names, counts, n = grid.classes.tolist(), grid.counts.tolist(), len(grid.folds)
-    return {
-        "classes": tuple(names),
-        "class_counts": tuple(counts),
-        "folds": grid.splitting,
-        "repeats": grid.repeats,
-        "scoring": grid.scoring.name,
-        "tol": grid.tol,
-        "dropped_classes": tuple(FewSamples(name, count, n) for name, count in grid.dropped),
-        "untrained_classes": tuple(
-            FewSamples(names[c], counts[c], folds) for c, folds in grid.absent.items()
-        ),
-    }

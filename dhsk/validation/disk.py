@@ -13,7 +13,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.objects.places import Place, bytes_below, free_bytes, remove_below
 from dhsk.samples import Samples
 from dhsk.units import counted, format_bytes
-from dhsk.validation.exact import CvOptions
+from dhsk.validation.engine import CvOptions
 
 SHARE: Final = 0.5
 """Share of the free disk that products may take unasked."""

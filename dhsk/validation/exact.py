@@ -1,11 +1,11 @@
 """Engine that fits exact classifiers on the kernels of a grid."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
-from dhsk.execution.options import RunOptions
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import executor_of, resources_of
@@ -32,8 +31,7 @@ from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place
-from dhsk.progress import Progress, counter
-from dhsk.results.columns import Certificate, Row
+from dhsk.results.columns import Certificate, KernelColumns, Row
 from dhsk.results.parts import RunFacts
 from dhsk.samples import Samples, parse_sphere_map
 from dhsk.solvers.ball import balls_about_few
@@ -43,19 +41,14 @@ from dhsk.solvers.problems import make_pairs, members_of_classes
 from dhsk.solvers.round_checkpoint import PREFIX, RoundCheckpoint
 from dhsk.solvers.sources import ArraySource
 from dhsk.validation.cells import Cells, certificate, rows_of_kernel
+from dhsk.validation.engine import NO_MODEL, CvOptions, Needs
 from dhsk.validation.grid import Grid
+from dhsk.validation.grid_progress import DECISIONS, EIGENVALUES, FITS, PRODUCTS
 from dhsk.validation.input import describe, gram_plan
 from dhsk.validation.matrices import KernelMatrices, KernelMatrix
 from dhsk.validation.result import remove_rows, write_rows
 from dhsk.validation.scores import Decided
 from dhsk.validation.search import SPREAD_COLUMNS, scaled, spread_of
-
-NO_MODEL: Final = (
-    "a precomputed matrix, or one of graph nodes, has no samples that a model could keep: leave "
-    "refit and test (--model, --test) out, and "
-    "fit scikit-learn's SVC(kernel='precomputed') with the winning C"
-)
-
 
 LEFT_OUT: Final = (
     "eigenvalues",
@@ -71,76 +64,6 @@ NOT_ASKED: Final = (
     "--eigenvalues computes them (in Python eigenvalues=True)",
 )
 """Row of the plan of a grid of many samples."""
-
-
-@dataclass(frozen=True)
-class CvOptions(RunOptions):
-    """Where a grid is computed, and where finished kernels are kept."""
-
-    table: Place | None = None
-    """CSV file for the rows of finished kernels; None for no file."""
-    on_demand: bool = False
-    """Whether kernel values may be computed on demand, as no store was asked for."""
-    disk: int | None = None
-    """Most bytes that products may take on disk; None for half of what is free."""
-    stores_fit: bool = True
-    """Whether they may, see `dhsk.validation.disk`."""
-    eigenvalues: bool | None = None
-    """Whether to compute those of the best kernel; None for few samples only."""
-
-
-class TriedKernel(Protocol):
-    """Results of a kernel."""
-
-    @property
-    def C(self) -> list[float]:
-        """Values of C that were tried."""
-
-    @property
-    def cells(self) -> Cells:
-        """Results of each fold and C."""
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What an engine takes, known before it runs."""
-
-    memory: int
-    """Most bytes of all processes together."""
-    stored: bool
-    """Whether products are stored."""
-
-
-class Engine(Protocol):
-    """Fits the cells of a grid, kernel by kernel."""
-
-    rule: type[Decided]
-    """Turns decisions into classes."""
-
-    @property
-    def prepared(self) -> float:
-        """Seconds spent on Gram matrices, or on landmarks and features."""
-
-    def needs(self, kernels: Sequence[Kernel]) -> Needs:
-        """Memory and products of some kernels."""
-
-    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
-        """Try some kernels; `scale_C` divides C by the spread of the samples.
-
-        `grid` is the one that the engine was made with, or differs from it in C only.
-        """
-
-    def unfitted(self, kernel: Kernel, rank: int | None) -> TriedKernel:
-        """A kernel, and its rank if it is of low rank, without fits, as `refit` takes it."""
-
-    def refit(self, winner: Any, C: float) -> tuple[Any, Certificate]:
-        """Fit one cell on all samples; return the model and its certificate."""
-
-    def facts(self, winner: Any) -> RunFacts:
-        """Samples, plan and spectrum of the winner."""
-
-    def among(self, winner: Any, members: Indices) -> NDArray[Any]:
-        """Values of the winner's kernel among some samples, ascending, (n, n)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +131,10 @@ class ExactEngine:
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedMatrix]:
         """Try some kernels, or the precomputed matrix if there is one."""
         begin = perf_counter()
+        self._options.report.preparing()
+        for kernel in self._matrices.lacking(kernels):
+            with self._options.report.part(PRODUCTS, 1.0):
+                self._matrices.gram(kernel)
         matrices = self._matrices.of(kernels)
         self.prepared += perf_counter() - begin
         remove_rows(self._stale)
@@ -218,6 +145,7 @@ class ExactEngine:
         C_scaled = tuple(grid.C) if scale_C else None
         for k, cells in self._cells(matrices, problems, C_scaled):
             found[k] = TriedMatrix(matrices[k], list(problems[k].C), cells)
+            self._options.report.scored(cells.rows)
             self._rows = [*before, *(row for k in sorted(found) for row in found[k].cells.rows)]
             if self._options.table is not None:
                 write_rows(self._rows, self._options.table)
@@ -228,7 +156,8 @@ class ExactEngine:
         problem, C_scaled = _in_units(matrix, C), None
         if scale_C:
             columns = SPREAD_COLUMNS if self._on_sets else None
-            spread = problem.unit * spread_of(problem.source, columns)
+            with self._options.report.reading_values():
+                spread = problem.unit * spread_of(problem.source, columns)
             C_scaled = C
             problem = replace(problem, C=tuple(scaled(C_scaled, spread)))
         name = self._problem_name(self._name, problem, matrix, C_scaled)
@@ -253,24 +182,55 @@ class ExactEngine:
     ) -> Iterator[tuple[int, Cells]]:
         """Results of each kernel, by its number: from a checkpoint, or fitted and scored."""
         solver, missing = self._solver(self._grid.weights, problems), []
-        each = solver.n_pairs * self._grid.at(problems[0].C).columns
-        solver.on_fits = counter(self._options.report, "fits", len(problems) * each)
+        columns, told = self._grid.at(problems[0].C).columns, self._options.report
         for k, problem in enumerate(problems):
             kept = self._journal.get(problem.name)
             if kept is None:
                 missing.append(k)
             else:
                 yield k, Cells.of_checkpoint(kept[1], self._journal.arrays(problem.name))
-        solver.on_fits((len(problems) - len(missing)) * each)
+        found = (len(problems) - len(missing)) * columns
+        told.advance(DECISIONS, found, found=True)
+        told.advance(FITS, found * solver.n_pairs, found=True)
         missing.sort(key=lambda k: _steepness(matrices[k]))
-        for k, fits in solver.solved(missing):
-            grid, names = replace(self._grid, C=list(problems[k].C)), matrices[k].names
-            decisions = solver.held_out(k, fits, [test for _, test in grid.folds])
-            solved = self._with_balls(solver, k, fits)
-            cells = rows_of_kernel(decisions, grid, solver.pairs(k), solved, names, C_scaled)
-            self._journal.put(problems[k].name, [], cells.checkpoint(), cells.arrays)
-            solver.forget(k)  # the rows take the place of the fits
-            yield k, cells
+        solver.on_fits = self._counted([matrices[k].names.label for k in missing], solver, columns)
+        with told.part(FITS, span=columns * solver.n_pairs):
+            for k, fits in solver.solved(missing):
+                with told.part(DECISIONS, columns):
+                    cells = self._scored(solver, k, fits, matrices[k].names, C_scaled)
+                self._journal.put(problems[k].name, [], cells.checkpoint(), cells.arrays)
+                solver.forget(k)  # the rows take the place of the fits
+                yield k, cells
+
+    def _counted(
+        self, labels: Sequence[str], solver: PairSolver, columns: int
+    ) -> Callable[[int, bool], None]:
+        """Function that is told of finished fits: it says which kernel is fitted, and counts."""
+        told, done, order = self._options.report, 0, list(labels)
+        if order:
+            told.trying(order[0])
+
+        def advance(count: int, found: bool) -> None:
+            nonlocal done
+            done += count
+            told.advance(FITS, count, found=found)
+            told.trying(order[min(done // (columns * solver.n_pairs), len(order) - 1)])
+
+        return advance
+
+    def _scored(
+        self,
+        solver: PairSolver,
+        k: int,
+        fits: PairFits,
+        names: KernelColumns,
+        C_scaled: Sequence[float] | None,
+    ) -> Cells:
+        """Score the fits of a kernel on the samples that each fold holds out."""
+        grid = replace(self._grid, C=list(solver.problems[k].C))
+        decisions = solver.held_out(k, fits, [test for _, test in grid.folds])
+        solved = self._with_balls(solver, k, fits)
+        return rows_of_kernel(decisions, grid, solver.pairs(k), solved, names, C_scaled)
 
     def _solver(self, weights: Floats, problems: Sequence[MatrixProblem]) -> PairSolver:
         """Solver of all pairs of classes on some matrices."""
@@ -317,6 +277,9 @@ class ExactEngine:
         key = stored.path, stored.kernel
         if key not in self._blocks:
             self._blocks[key] = ClassBlocks(stored, self._grid.y)
+            if self._options.client is None:
+                with self._options.report.reading_values():
+                    self._blocks[key].load()
         return replace(problem, source=GramSource(source.G, self._blocks[key]))
 
     def unfitted(self, kernel: Kernel, rank: int | None) -> TriedMatrix:
@@ -362,9 +325,9 @@ class ExactEngine:
         elif self._options.eigenvalues is None and source.n > SMALL:
             gram = [*gram, NOT_ASKED]
         elif self._options.eigenvalues is not False:
-            self._options.report(Progress("eigenvalues", 0, 1))
-            values, exact = leading_eigenvalues(source)
-            self._options.report(Progress("eigenvalues", 1, 1))
+            self._options.report.what = EIGENVALUES
+            with self._options.report.part(EIGENVALUES, 1.0):
+                values, exact = leading_eigenvalues(source)
         return RunFacts(
             samples=describe(self._matrices.square, made),
             plan=tuple((what, value) for what, value in (*gram, *self._plan.table())),

@@ -15,8 +15,8 @@ from dhsk.linear.passes import Columns, held_out_decisions
 from dhsk.linear.preconditioner import Factors
 from dhsk.linear.warm_start import solve_columns
 from dhsk.nystrom.spans import FeatureMatrix
-from dhsk.progress import OnProgress
 from dhsk.results.columns import Certificate, KernelColumns, Row
+from dhsk.run_progress import RunProgress
 from dhsk.validation.cells import Cells
 from dhsk.validation.grid import Grid
 from dhsk.validation.out_of_fold import Decisions
@@ -42,7 +42,8 @@ class FoldFits:
     """Seed of the subsample whose fit is the initial solution."""
     threads: int
     """Threads of this process for that fit."""
-    report: OnProgress
+    run: RunProgress
+    """Hears of each batch of fits."""
 
     def cells(
         self,
@@ -57,7 +58,9 @@ class FoldFits:
         """
         found: dict[tuple[int, int], list[_Fit]] = {}
         keys = [(p, c) for c in range(len(values_of_C)) for p in positives(len(self.grid.classes))]
-        for some in self._batches(keys, values_of_C):
+        batches = list(self._batches(keys, values_of_C))
+        self.run.expect("training", 2 * len(batches))
+        for some in batches:
             for fold, c, fit in self._solved(some, values_of_C):
                 found.setdefault((fold, c), []).append(fit)
         rows, predicted, kept = [], [], []
@@ -91,11 +94,14 @@ class FoldFits:
         positive, number = (np.array(part) for part in zip(*keys, strict=True))
         C = np.array(values_of_C)[number]
         whole = Columns(positive, np.zeros(len(keys), np.intp), C)
-        start, factors = solve_columns(self._newton(whole), seed=self.seed, threads=self.threads)
+        with self.run.part("training", 1.0):
+            newton = self._newton(whole)
+            start, factors = solve_columns(newton, seed=self.seed, threads=self.threads)
         groups = np.repeat(np.arange(1, n_folds + 1), len(keys))
         columns = Columns(np.tile(positive, n_folds), groups, np.tile(C, n_folds))
-        solution = self._newton(columns).solve(np.tile(start.coef, n_folds), factors)
-        decided = self._held_out(solution, columns)
+        with self.run.part("training", 1.0):
+            solution = self._newton(columns).solve(np.tile(start.coef, n_folds), factors)
+            decided = self._held_out(solution, columns)
         seconds = (perf_counter() - begin) / len(columns)
         for j in range(len(columns)):
             fold, place = divmod(j, len(keys))
@@ -105,7 +111,7 @@ class FoldFits:
     def _newton(self, columns: Columns) -> Newton:
         weights = np.column_stack([self.grid.all_weights, self.grid.weights.T])
         targets = Targets(self.grid.y, weights.astype(self.Z.dtype))
-        return Newton(self.Z, targets, columns, self.loss, self.grid.tol, self.room, self.report)
+        return Newton(self.Z, targets, columns, self.loss, self.grid.tol, self.room, self.run)
 
     def _held_out(self, solution: Solution, columns: Columns) -> list[NDArray[Any]]:
         """Decisions of each fold's columns on its test samples."""

@@ -22,7 +22,7 @@ from dhsk.kernels import (
 )
 from dhsk.kernels.base import whole_parameter
 from dhsk.models.problem import ClassWeight, Problem, class_factors, sample_factors
-from dhsk.results.parts import Splitting
+from dhsk.results.parts import FewSamples, Splitting
 from dhsk.samples import Samples, check_labels
 from dhsk.validation.folds import Classes, Fold, split_repeatedly
 from dhsk.validation.scores import (
@@ -95,6 +95,23 @@ class Grid:
     def at(self, C: Sequence[float]) -> "Grid":
         """The same grid with other values of C, ascending."""
         return replace(self, C=sorted(C))
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What results say of classes, folds and scorer."""
+        names, counts, n = self.classes.tolist(), self.counts.tolist(), len(self.folds)
+        return {
+            "classes": tuple(names),
+            "class_counts": tuple(counts),
+            "folds": self.splitting,
+            "repeats": self.repeats,
+            "scoring": self.scoring.name,
+            "tol": self.tol,
+            "dropped_classes": tuple(FewSamples(name, count, n) for name, count in self.dropped),
+            "untrained_classes": tuple(
+                FewSamples(names[c], counts[c], folds) for c, folds in self.absent.items()
+            ),
+        }
 
     @property
     def columns(self) -> int:

@@ -14,6 +14,7 @@ from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Allowance
+from dhsk.execution.options import RunOptions
 from dhsk.execution.workers import resources_of
 from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
 from dhsk.gram.row_map import RowMap
@@ -28,14 +29,17 @@ from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
 from dhsk.models.sources import RowsShape
 from dhsk.models.train_low_rank import LossName, LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
+from dhsk.progress import OnProgress
 from dhsk.results.columns import Certificate, Row
 from dhsk.results.parts import LowRank, RunFacts, SamplesSummary
+from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
 from dhsk.validation.cells import Cells, names_of
-from dhsk.validation.exact import CvOptions, Needs
+from dhsk.validation.engine import CvOptions, Needs
 from dhsk.validation.fold_fits import FoldFits, positives
 from dhsk.validation.grid import Grid
+from dhsk.validation.grid_progress import FITS
 from dhsk.validation.input import Square
 from dhsk.validation.result import remove_rows, write_rows
 from dhsk.validation.scores import DecidedOneVsRest
@@ -81,7 +85,7 @@ class Tried:
 
 
 class LowRankEngine:
-    """Fits linear classifiers on Nyström features; see `dhsk.validation.exact.Engine`.
+    """Fits linear classifiers on Nyström features; see `dhsk.validation.engine.Engine`.
 
     `sphere_map` is for the spherical kernels; `seed` draws the landmarks.
     """
@@ -106,7 +110,8 @@ class LowRankEngine:
         self._low_rank = low_rank
         self._grid = grid
         self._options = options
-        self._where = replace(options, journal=None)  # it keeps whole kernels
+        # It keeps whole kernels.
+        self._where = RunOptions(options.memory, options.client, scratch=options.scratch)
         self._journal = Journal(options.journal)
         self._seed = seed
         self._scan: Scan | None = None
@@ -128,7 +133,7 @@ class LowRankEngine:
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[Tried]:
         """Try some kernels, each at every rank."""
-        begin = perf_counter()
+        begin, told = perf_counter(), self._options.report
         for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
             own = [kernel for kernel in kernels if self._row_map(kernel).sphere_map == sphere_map]
             before = self._zero_rows.count
@@ -145,7 +150,10 @@ class LowRankEngine:
         found = []
         for kernel in kernels:
             for rank in self._ranks:
-                found.append(self._try(kernel, rank, self._scan.fingerprint, grid, scale_C))
+                told.trying(names_of(kernel, self._samples.shape[1]).label, f", rank {rank}")
+                with told.part(FITS, grid.columns):
+                    found.append(self._try(kernel, rank, self._scan.fingerprint, grid, scale_C))
+                told.scored(found[-1].cells.rows)
                 self._rows += found[-1].cells.rows
                 if self._options.table is not None:
                     write_rows(self._rows, self._options.table)
@@ -198,9 +206,10 @@ class LowRankEngine:
         self, row_map: RowMap, rank: int, grid: Grid, scale_C: bool
     ) -> tuple[Cells, dict[str, Any]]:
         """Fit all folds and C of a kernel; return what its checkpoint holds beside the cells."""
-        begin = perf_counter()
+        begin, run = perf_counter(), RunProgress(self._options.report, approximation=1, training=1)
         plan = self._planned(row_map, rank)
-        made = self._approximate(row_map, rank, plan)
+        with run.part("approximation", 1.0):
+            made = self._approximate(row_map, rank, plan, run)
         C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)
         check_factors(C, grid.weights)
         self.prepared += perf_counter() - begin
@@ -213,7 +222,7 @@ class LowRankEngine:
             room=own_room(self._options.memory) if plan is None else plan.solver,
             seed=self._seed,
             threads=made.plan.threads,
-            report=self._options.report,
+            run=run,
         )
         cells = fits.cells(C, names, grid.C if scale_C else None)
         return cells, {"C": C, "trace": made.trace}
@@ -234,10 +243,13 @@ class LowRankEngine:
             len(grid.folds),
         )
 
-    def _approximate(self, row_map: RowMap, rank: int, plan: LowRankPlan | None) -> Approximation:
+    def _approximate(
+        self, row_map: RowMap, rank: int, plan: LowRankPlan | None, report: OnProgress
+    ) -> Approximation:
         features = None if plan is None else plan.features
         how = self._train_options(rank)
-        made = approximate(self._samples, row_map, how, self._where, features)
+        where = replace(self._where, report=report)
+        made = approximate(self._samples, row_map, how, where, features)
         self._plan = [("features", made.tier)]
         if plan is not None:
             self._plan.append(("memory", plan.need.words))
@@ -253,7 +265,8 @@ class LowRankEngine:
         begin, grid = perf_counter(), self._grid
         row_map = self._row_map(winner.kernel)
         how = self._train_options(winner.rank)
-        model = train_low_rank(grid.problem(C), self._samples, row_map, how, self._where)
+        where = replace(self._where, report=self._options.report)
+        model = train_low_rank(grid.problem(C), self._samples, row_map, how, where)
         found = model.certificates
         return model, Certificate(
             seconds=perf_counter() - begin,

@@ -79,6 +79,13 @@ class KernelMatrices:
             return [_of_array(self.square)]
         return [_of_gram(self.gram(kernel)) for kernel in kernels]
 
+    def lacking(self, kernels: Sequence[Kernel]) -> list[Kernel]:
+        """Kernels of products that are not made yet, from which `kernels` are derived."""
+        if not isinstance(self.square, Samples):
+            return []
+        products = dict.fromkeys(product_kernel(kernel) for kernel in kernels)
+        return [product for product in products if product not in self._made]
+
     def gram(self, kernel: Kernel) -> GramMatrix:
         """Gram matrix of a kernel on the samples."""
         if isinstance(self.square, GramMatrix):

@@ -99,7 +99,6 @@ def representatives(
     chosen = []
     with shown(progress) as report:
         advance = counter(report, "clusterings", repeats * len(names))
-        advance(0)
         for number in range(len(names)):
             members = np.flatnonzero(codes == number)
             seeds = [np.random.default_rng([random_state, number, r]) for r in range(repeats)]

@@ -14,13 +14,16 @@ from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.samples.weighted import TFIDF as MAP
 from dhsk.samples.weighted import fixed_map, parse_map_name
 from dhsk.validation.disk import DiskNeed, disk_need
-from dhsk.validation.exact import CvOptions, Engine, ExactEngine, TriedKernel
+from dhsk.validation.engine import CvOptions, Engine, TriedKernel
+from dhsk.validation.exact import ExactEngine
 from dhsk.validation.grid import Grid
+from dhsk.validation.grid_progress import PRODUCTS, VALUES
 from dhsk.validation.input import Square
 from dhsk.validation.low_rank import LowRankEngine
 from dhsk.validation.matrices import KernelMatrices
 from dhsk.validation.result import write_rows
 from dhsk.validation.scores import Decided, DecidedOneVsRest
+from dhsk.validation.search import SEARCHED
 from dhsk.validation.stages import Stages, Wanted, rows_of
 from dhsk.validation.weighted import WeightedEngine
 
@@ -80,6 +83,8 @@ class EngineMaker:
         """The same with the decision whether products are stored, and the disk of all of them."""
         if self.low_rank is not None or not isinstance(square, Samples):
             return self, DiskNeed(0, 0, fits=True)
+        self.options.report.expect_part(PRODUCTS, matrices)
+        self.options.report.expect_part(VALUES, matrices)
         need = disk_need(square, matrices, self.options)
         return replace(self, options=replace(self.options, stores_fit=need.fits)), need
 
@@ -108,17 +113,19 @@ def make_runs(
     maps: Maps, square: Square, grid: Grid, kernels_on: KernelsOn, maker: EngineMaker
 ) -> "Runs":
     """Stages under each map, and their kernels; those that are not spherical run once."""
+    told = maker.options.report
+    told.begin(grid, None if maker.low_rank is None else maker.low_rank.rank)
     if not maps.tfidf:
         kernels = kernels_on(square, maps.fixed)
         sized, disk = maker.within_disk(square, _products(kernels))
         engine = sized.make(square, maps.fixed, grid, len(kernels))
-        return Runs([(Stages(engine, square, grid), kernels)], disk)
+        return Runs([(Stages(engine, square, grid, told), kernels)], disk)
     assert isinstance(square, Samples)  # `Maps.of` has seen to it
 
     def make(samples: Samples, own: Grid, folder: str) -> Engine:
         return sized.make(samples, "projective", own, 1, folder)
 
-    weighted = WeightedEngine(square, grid, make, maker.rule)
+    weighted = WeightedEngine(square, grid, make, maker.rule, told)
     all_of = kernels_on(weighted.samples, "projective")
     spherical = [kernel for kernel in all_of if kernel.spherical]
     plain = [kernel for kernel in all_of if not kernel.spherical]
@@ -129,9 +136,9 @@ def make_runs(
     sized, disk = maker.within_disk(square, _products(plain) + each * _products(spherical))
     if plain:
         engine = sized.make(square, maps.fixed, grid, len(plain))
-        runs.append((Stages(engine, square, grid), plain))
+        runs.append((Stages(engine, square, grid, told), plain))
     if spherical:
-        runs.append((Stages(weighted, square, grid, TFIDF), spherical))
+        runs.append((Stages(weighted, square, grid, told, TFIDF), spherical))
     return Runs(runs, disk)
 
 
@@ -150,8 +157,11 @@ class Runs:
 
     def run(self, *, look: bool, scale_C: bool, table: Place | None) -> None:
         """Try everything; rows of several runs are written to a table together."""
+        each = SEARCHED if look else 0
+        later = sum(len(kernels) + each for _, kernels in self.runs)
         for stages, kernels in self.runs:
-            stages.run(Wanted(kernels, look, scale_C))
+            later -= len(kernels) + each
+            stages.run(Wanted(kernels, look, scale_C, later))
         weighted = any(stages.prefix for stages, _ in self.runs)
         if weighted and table is not None:
             write_rows(rows_of(self.tried), table)

@@ -33,6 +33,9 @@ FINEST: Final = 1.15
 
 MOST_STAGES: Final = 4
 
+SEARCHED: Final = 5
+"""Kernels that a search tries after its first ones, as seen: three to six."""
+
 SPREAD_COLUMNS: Final = 1024
 """Columns from which the spread is estimated where the whole matrix is not computed."""
 

@@ -15,10 +15,11 @@ from dhsk.results.decision import highest
 from dhsk.results.parts import SearchStage
 from dhsk.samples import Samples, SphereMap, ZeroRule
 from dhsk.validation.cells import names_of
-from dhsk.validation.exact import Engine, TriedKernel
+from dhsk.validation.engine import Engine, TriedKernel
 from dhsk.validation.grid import Grid, Kernels, candidates
+from dhsk.validation.grid_progress import GridProgress
 from dhsk.validation.input import Square
-from dhsk.validation.search import is_linear, next_penalties, next_scales
+from dhsk.validation.search import SEARCHED, is_linear, next_penalties, next_scales
 from dhsk.validation.start import first_scales, least_scale
 
 
@@ -32,6 +33,9 @@ class Wanted:
     """Whether other times are tried while that may pay."""
     scale_C: bool  # noqa: N815 - the name in `cross_validate`
     """Whether C is divided by the spread of the samples."""
+
+    later: int = 0
+    """Kernels that other runs try after this one."""
 
     @property
     def extend(self) -> bool:
@@ -106,6 +110,8 @@ class Stages:
     square: Square
     """Samples or matrix, whose number of features counts."""
     grid: Grid
+    told: GridProgress
+    """Hears how far all is."""
     prefix: str = ""
     """What families and labels begin with under the map of the engine."""
 
@@ -134,10 +140,14 @@ class Stages:
         self, kernels: Sequence[Kernel], wanted: Wanted, C: Sequence[float] | None = None
     ) -> Sequence[TriedKernel]:
         """Try some kernels, at other values of C if there are any."""
-        for kernel in kernels:
-            self._kernels[self.prefix + names_of(kernel, self._dim).label] = kernel
+        labels = [names_of(kernel, self._dim).label for kernel in kernels]
+        self._kernels |= {self.prefix + label: k for label, k in zip(labels, kernels, strict=True)}
         grid = self.grid if C is None else self.grid.at(C)
-        found = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
+        searched = len(self.tried) - len(wanted.kernels) + len(kernels) if self.tried else 0
+        ahead = max(0, SEARCHED - searched) if wanted.look else 0
+        with self.told.under(self.prefix):
+            self.told.expect_stage(labels, len(grid.C), ahead + wanted.later)
+            found = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
         self.tried += found
         return found
 

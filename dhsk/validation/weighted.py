@@ -20,8 +20,9 @@ from dhsk.samples import Samples, scan
 from dhsk.samples.weighted import TFIDF as MAP
 from dhsk.samples.weighted import WeightedSamples, inverse_frequencies
 from dhsk.validation.cells import Cells
-from dhsk.validation.exact import Engine, Needs, TriedKernel
+from dhsk.validation.engine import Engine, Needs, TriedKernel
 from dhsk.validation.grid import Grid
+from dhsk.validation.grid_progress import GridProgress
 from dhsk.validation.scores import Decided
 
 MakeEngine = Callable[[Samples, Grid, str], Engine]
@@ -46,13 +47,21 @@ class WeightedEngine:
     `make` makes the engine of each fold, and that of all samples.
     """
 
-    def __init__(self, samples: Samples, grid: Grid, make: MakeEngine, rule: type[Decided]) -> None:
+    def __init__(
+        self,
+        samples: Samples,
+        grid: Grid,
+        make: MakeEngine,
+        rule: type[Decided],
+        told: GridProgress,
+    ) -> None:
         self.rule = rule
         self._samples = samples
         self._grid = grid
         used = np.vstack([grid.weights, grid.all_weights]).T > 0
         self._weights = inverse_frequencies(samples, used)
         self._make = make
+        self._told = told
         self._engines: list[Engine] = []
 
     @property
@@ -79,7 +88,8 @@ class WeightedEngine:
     def _try(self, kernel: Kernel, scale_C: bool, grid: Grid) -> list[TriedWeighted]:
         """Results of a kernel, at each rank if it is of low rank."""
         self._begin()
-        firsts = self._engines[0].run([kernel], scale_C=scale_C, grid=_fold(grid, 0))
+        with self._told.in_fold(0):
+            firsts = self._engines[0].run([kernel], scale_C=scale_C, grid=_fold(grid, 0))
         return [self._others(kernel, first, grid) for first in firsts]
 
     def _others(self, kernel: Kernel, first: TriedKernel, grid: Grid) -> TriedWeighted:
@@ -88,7 +98,8 @@ class WeightedEngine:
         C_scaled = {row.C: row.C_scaled for row in first.cells.rows}
         parts = [first.cells]
         for fold, engine in enumerate(self._engines[1:], start=1):
-            own = engine.run([kernel], scale_C=False, grid=_fold(grid, fold).at(first.C))
+            with self._told.in_fold(fold):
+                own = engine.run([kernel], scale_C=False, grid=_fold(grid, fold).at(first.C))
             parts.append(next(one.cells for one in own if one.cells.rows[0].rank == rank))
         # It is a column of the cell, which is one over all folds: the worst.
         error = max((c.rows[0].trace_error or 0.0 for c in parts), default=0.0) if rank else None

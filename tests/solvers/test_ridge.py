@@ -10,7 +10,8 @@ import pytest
 import dhsk
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint
-from dhsk.progress import Progress, passes_reported
+from dhsk.progress import Progress
+from dhsk.run_progress import passes_reported
 from dhsk.solvers.conjugate_gradients import SolveCheckpoint
 from dhsk.solvers.ridge import Means, solve_ridge
 from dhsk.solvers.sources import ArraySource

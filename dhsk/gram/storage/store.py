@@ -45,7 +45,8 @@ from dhsk.gram.storage.staged import Side, StagedSamples
 from dhsk.gram.storage.stored_array import StoredArray
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.objects.places import Place, Spare, remove_below, remove_unfinished, sizes_below
-from dhsk.progress import Progress, passes_of_call
+from dhsk.progress import Progress
+from dhsk.run_progress import passes_of_call
 
 _DESCRIPTION: Final = (
     "the description of {} is damaged (zarr.json): restore that file from a copy, or compute the "

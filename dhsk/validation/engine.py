@@ -1,0 +1,96 @@
+"""What a cross-validation asks of an engine that fits kernels, and the options of all engines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from numpy.typing import NDArray
+
+from dhsk.arrays import Indices
+from dhsk.execution.options import RunOptions
+from dhsk.kernels import Kernel
+from dhsk.objects.places import Place
+from dhsk.results.columns import Certificate
+from dhsk.results.parts import RunFacts
+from dhsk.validation.cells import Cells
+from dhsk.validation.grid import Grid
+from dhsk.validation.grid_progress import GridProgress
+from dhsk.validation.scores import Decided
+
+NO_MODEL: Final = (
+    "a precomputed matrix, or one of graph nodes, has no samples that a model could keep: leave "
+    "refit and test (--model, --test) out, and "
+    "fit scikit-learn's SVC(kernel='precomputed') with the winning C"
+)
+
+
+@dataclass(frozen=True)
+class CvOptions(RunOptions):
+    """Where a grid is computed, and where finished kernels are kept."""
+
+    report: GridProgress = field(default_factory=GridProgress)
+    """Called with each event of progress."""
+    table: Place | None = None
+    """CSV file for the rows of finished kernels; None for no file."""
+    on_demand: bool = False
+    """Whether kernel values may be computed on demand, as no store was asked for."""
+    disk: int | None = None
+    """Most bytes that products may take on disk; None for half of what is free."""
+    stores_fit: bool = True
+    """Whether they may, see `dhsk.validation.disk`."""
+    eigenvalues: bool | None = None
+    """Whether to compute those of the best kernel; None for few samples only."""
+
+
+class TriedKernel(Protocol):
+    """Results of a kernel."""
+
+    @property
+    def C(self) -> list[float]:
+        """Values of C that were tried."""
+
+    @property
+    def cells(self) -> Cells:
+        """Results of each fold and C."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an engine takes, known before it runs."""
+
+    memory: int
+    """Most bytes of all processes together."""
+    stored: bool
+    """Whether products are stored."""
+
+
+class Engine(Protocol):
+    """Fits the cells of a grid, kernel by kernel."""
+
+    rule: type[Decided]
+    """Turns decisions into classes."""
+
+    @property
+    def prepared(self) -> float:
+        """Seconds spent on Gram matrices, or on landmarks and features."""
+
+    def needs(self, kernels: Sequence[Kernel]) -> Needs:
+        """Memory and products of some kernels."""
+
+    def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedKernel]:
+        """Try some kernels; `scale_C` divides C by the spread of the samples.
+
+        `grid` is the one that the engine was made with, or differs from it in C only.
+        """
+
+    def unfitted(self, kernel: Kernel, rank: int | None) -> TriedKernel:
+        """A kernel, and its rank if it is of low rank, without fits, as `refit` takes it."""
+
+    def refit(self, winner: Any, C: float) -> tuple[Any, Certificate]:
+        """Fit one cell on all samples; return the model and its certificate."""
+
+    def facts(self, winner: Any) -> RunFacts:
+        """Samples, plan and spectrum of the winner."""
+
+    def among(self, winner: Any, members: Indices) -> NDArray[Any]:
+        """Values of the winner's kernel among some samples, ascending, (n, n)."""

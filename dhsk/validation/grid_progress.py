@@ -1,0 +1,125 @@
+"""Progress of a whole cross-validation: which kernel and fold, how far of all, the best so far."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import comb
+from typing import Any, Final
+
+import numpy as np
+
+from dhsk.progress import OnProgress, ignore
+from dhsk.results.columns import Row
+from dhsk.run_progress import RunProgress, passes_reported
+from dhsk.validation.grid import Grid
+
+PRODUCTS: Final = "inner products"
+VALUES: Final = "kernel values"
+FITS: Final = "fits"
+DECISIONS: Final = "held-out decisions"
+METHODS: Final = "common methods"
+EIGENVALUES: Final = "eigenvalues"
+MODEL: Final = "model of all samples"
+
+_SHARES: Final = {
+    PRODUCTS: 1.0, VALUES: 0.2, FITS: 1.0, DECISIONS: 0.2,
+    METHODS: 0.5, EIGENVALUES: 1.0, MODEL: 0.3,
+}  # fmt: skip
+"""Guesses of the time of a part, that of the fits of a kernel being 1, until it is measured."""
+
+
+class GridProgress(RunProgress):
+    """Progress of a grid of kernels, of which a search adds some.
+
+    A column is a fold and a C, with one fit of each pair of classes, or of each rank.
+
+    Parameters
+    ----------
+    report
+        Receives the events.
+    later
+        Whether common methods, eigenvalues, and a model of all samples come after the kernels.
+    """
+
+    def __init__(
+        self, report: OnProgress = ignore, later: tuple[bool, bool, bool] = (False, False, False)
+    ) -> None:
+        super().__init__(report)
+        for name, comes in zip((METHODS, EIGENVALUES, MODEL), later, strict=True):
+            if comes:
+                self.expect_part(name, 1.0)
+        self._folds = self._C = 1
+        self._fits = 1
+        self._decided = True
+        self._numbers: dict[str, int] = {}
+        self._kernels = ""
+        self._prefix, self._fold = "", -1
+        self._scores: dict[tuple[str, float, int | None], dict[int, float]] = {}
+
+    def begin(self, grid: Grid, ranks: Any = None) -> None:
+        """Begin a grid; of low rank, each kernel is fitted at some ranks, all pairs together."""
+        self._folds, self._C, self._decided = len(grid.folds), len(grid.C), ranks is None
+        self._fits = comb(len(grid.classes), 2) if ranks is None else len(ranks)
+
+    def expect_stage(self, labels: Sequence[str], C: int, later: int) -> None:
+        """Expect kernels, named without the prefix of a map, and about as many more later."""
+        unseen = {self._prefix + label for label in labels} - self._numbers.keys()
+        about = "about " if later else ""
+        self._kernels = f"{about}{len(self._numbers) + len(unseen) + later}"
+        column = 1 / (self._folds * self._C)
+        ahead = self._folds * (len(labels) * C + later * self._C)
+        done = self.is_done(FITS) / self._fits
+        self.expect(FITS, (done + ahead) * self._fits, column / self._fits)
+        if self._decided:
+            self.expect(DECISIONS, done + ahead, _SHARES[DECISIONS] * column)
+
+    def expect_part(self, name: str, units: float) -> None:
+        """Expect one of the other parts."""
+        self.expect(name, units, _SHARES[name])
+
+    def trying(self, label: str, how: str = "") -> None:
+        """Say which kernel is fitted, and how."""
+        name = self._prefix + label
+        number = self._numbers.setdefault(name, len(self._numbers) + 1)
+        self.what = f"{name}{how} ({number} of {self._kernels}){self._in_fold}"
+
+    def preparing(self) -> None:
+        """Say that matrices are computed, from which those of the kernels are derived."""
+        self.what = f"{self._prefix}{PRODUCTS}{self._in_fold}"
+
+    @contextmanager
+    def reading_values(self) -> Iterator[None]:
+        """Within it, a pass over the values of a kernel is made or they are read into memory."""
+        with passes_reported(self), self.part(VALUES, 1.0):
+            yield
+
+    @property
+    def _in_fold(self) -> str:
+        return "" if self._fold < 0 else f", fold {self._fold + 1} of {self._folds}"
+
+    def scored(self, rows: Sequence[Row]) -> None:
+        """Take the scores of a kernel: a mean over all folds may be the best so far."""
+        for row in rows:
+            fold = row.fold if self._fold < 0 else self._fold
+            own = self._scores.setdefault((self._prefix + row.label, row.C, row.rank), {})
+            own[fold] = row.score
+            if len(own) == self._folds:
+                mean = float(np.mean(list(own.values())))
+                self.best = mean if self.best is None else max(self.best, mean)
+
+    @contextmanager
+    def under(self, prefix: str) -> Iterator[None]:
+        """Within it, names of kernels begin with that of a map."""
+        before, self._prefix = self._prefix, prefix
+        try:
+            yield
+        finally:
+            self._prefix = before
+
+    @contextmanager
+    def in_fold(self, fold: int) -> Iterator[None]:
+        """Within it, kernels are fitted on one fold alone."""
+        before, self._fold = self._fold, fold
+        try:
+            yield
+        finally:
+            self._fold = before
