@@ -6,11 +6,11 @@ from typing import Any
 
 from dhsk.errors import InputError
 from dhsk.gram.derive import product_kernel
-from dhsk.kernels import Kernel
+from dhsk.kernels import CosineKernel, Kernel
 from dhsk.objects.places import Place
 from dhsk.results.columns import TFIDF
 from dhsk.results.parts import LowRank
-from dhsk.samples import Samples, SphereMap, ZeroRule
+from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
 from dhsk.samples.weighted import TFIDF as MAP
 from dhsk.samples.weighted import fixed_map, parse_map_name
 from dhsk.validation.disk import DiskNeed, disk_need
@@ -41,10 +41,19 @@ class Maps:
     """Whether spherical kernels run under it."""
     tfidf: bool
     """Whether they run under tf-idf."""
+    unasked: bool = False
+    """Whether tf-idf was not asked for, but is what is usually done: only the cosine kernel is
+    tried under it then, whose products are those of the habit's linear SVM."""
 
     @classmethod
-    def of(cls, sphere_map: object, square: Square, grid: Grid) -> "Maps":
-        """Check the name of the map; InputError if it cannot be used with the input or scorer."""
+    def of(cls, sphere_map: object, square: Square, grid: Grid, *, default: bool) -> "Maps":
+        """Check the name of the map; InputError if it cannot be used with the input or scorer.
+
+        In a `default` search words of texts are weighted too.
+        """
+        if sphere_map is None and default and not grid.scoring.probabilities:
+            texts = isinstance(square, Samples) and isinstance(square.vectorizer, Vectorizer)
+            return cls(None, plain=True, tfidf=texts, unasked=texts)
         both = isinstance(sphere_map, str) and sphere_map == "auto"
         name = None if sphere_map is None or both else parse_map_name(sphere_map)
         tfidf = both or name == MAP
@@ -119,7 +128,8 @@ def make_runs(
         return sized.make(samples, "projective", own, 1, folder)
 
     weighted = WeightedEngine(square, grid, make, maker.rule)
-    all_of = kernels_on(weighted.samples, "projective")
+    unasked = [CosineKernel()]
+    all_of = unasked if maps.unasked else kernels_on(weighted.samples, "projective")
     spherical = [kernel for kernel in all_of if kernel.spherical]
     plain = [kernel for kernel in all_of if not kernel.spherical]
     if maps.plain:
