@@ -125,7 +125,7 @@ grid_options = gathered(
         "names",
         type=Names(),
         help="One or more of " + ", ".join(KERNELS) + ". [default: a search for the time of heat, "
-        "beside cosine and linear; of a store that holds no cosines its own]",
+        "beside simple ones, see above; of a store that holds no cosines its own]",
     ),
     click.option(
         "--time-scale",
@@ -265,8 +265,8 @@ def cv(
     --rank they are linear ones on Nyström features, for more samples than a Gram matrix allows;
     they run in this process unless --cluster or --workers is given.
 
-    Without kernels and times it looks for the best heat kernel, tries the cosine and linear ones
-    beside it, and takes the simplest within one standard error of the best, also for --model.
+    Without kernels and times it looks for the best heat kernel, tries cosine (of texts also on
+    tf-idf) and linear (not on counts whose totals differ), and takes what `decide` says.
 
     Rows of finished kernels are in results.csv while the grid runs. Inner products are removed at
     the end, unless --store asks for them. After an interrupt, the same command continues; after the

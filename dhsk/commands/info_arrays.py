@@ -5,19 +5,14 @@ from contextlib import contextmanager
 from shlex import quote
 from typing import Any, Final
 
-import numpy as np
-
 from dhsk.commands.describing import LABELS, SamplesFile, listed
 from dhsk.errors import InputError
 from dhsk.samples import Samples, open_samples
 from dhsk.samples.binary import NpySamples, archive_keys, member_header
 from dhsk.samples.h5ad import opened_h5ad
-from dhsk.samples.looks import heavy_column, seems
+from dhsk.samples.looks import first_rows, heavy_column, seems
 from dhsk.samples.paths import Origin
 from dhsk.samples.zarr_folder import opened_zarr
-
-_SOME: Final = 2**22
-"""Most values of the first rows that are looked at."""
 
 _COUNTS: Final = ("layers/counts", "raw/X")
 """Where AnnData usually keeps counts beside other values."""
@@ -93,16 +88,15 @@ def _beside(origin: Origin) -> str | None:
 
 def _notes(samples: Samples, counts: str | None) -> list[tuple[str, str]]:
     """What the values of the first rows seem to be, where counts would be better."""
-    block = next(samples.blocks(max(2, min(500, _SOME // samples.shape[1]))))
-    values: Any = block if isinstance(block, np.ndarray) else block.toarray()
+    rows = first_rows(samples)
     there = f": {counts} may have counts" if counts else ""
-    match seems(values):
+    match seems(rows):
         case "z-scores":
             way = there or ": a Gaussian kernel takes them (--kernel gaussian)"
             return [("values", f"below 0 too, as z-scores are{way}")]
         case "logarithms":
             return [("values", f"log1p of counts, it seems{there or ': np.expm1 has counts'}")]
-    heavy = heavy_column(values)
+    heavy = heavy_column(rows)
     if heavy is None:
         return []
     column, share = heavy

@@ -6,7 +6,7 @@ from typing import Any
 
 from dhsk.arrays import Rows
 from dhsk.errors import InputError
-from dhsk.kernels import GaussianKernel, Kernel, PolynomialKernel, RowKernel
+from dhsk.kernels import GaussianKernel, Kernel, PolynomialKernel, RowKernel, SmoothedKernel
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import (
     Samples,
@@ -18,6 +18,7 @@ from dhsk.samples import (
     parse_sphere_map,
     scan,
 )
+from dhsk.samples.looks import warn_of_looks
 from dhsk.samples.names import in_order
 
 
@@ -27,10 +28,11 @@ def check_kernels(
     sphere_map: str | None,
     product_dtype: str = "float64",
 ) -> SphereMap:
-    """Check that kernels, samples and map are compatible, before any row is read; return the map.
+    """Check that kernels, samples and map are compatible, before all rows are read; return the map.
 
     `sides` are the samples of rows and, if rectangular, of columns; the default map is that of the
-    kernels. Raises InputError, or AccuracyError for a kernel without its guaranteed accuracy.
+    kernels. Warns (`InputWarning`) where a kernel takes samples for counts whose first rows seem to
+    be none. Raises InputError, or AccuracyError for a kernel without its guaranteed accuracy.
     """
     if not kernels:
         raise InputError("no kernel was given: pass one, or a list of them")
@@ -44,7 +46,16 @@ def check_kernels(
     for kernel in kernels:
         _check_kernel(kernel, sides, chosen, product_dtype)
         kernel.prepare()
+    if _of_counts(kernels, chosen):
+        for side in sides:
+            warn_of_looks(side)
     return chosen
+
+
+def _of_counts(kernels: Sequence[Kernel], chosen: SphereMap) -> bool:
+    """Whether a kernel takes its samples for counts, made proportions by the map."""
+    mapped = chosen == "hyperspherical" and any(kernel.spherical for kernel in kernels)
+    return mapped or any(isinstance(kernel, SmoothedKernel) for kernel in kernels)
 
 
 def takes_float32(kernel: Kernel) -> bool:

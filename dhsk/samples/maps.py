@@ -25,6 +25,8 @@ _FEW: Final = 0.05
 
 _CLIP: Final = "clip them at 0 (MinMaxScaler(clip=True) does, of samples scaled like others), or "
 
+_COUNTS: Final = "; if these were counts once, AnnData has them in layers/counts or raw/X"
+
 
 def parse_sphere_map(name: object) -> SphereMap:
     """Return `name` if it is a map, or raise `InputError`."""
@@ -262,7 +264,8 @@ def _refuse_negative(block: Rows, first_row: int) -> None:
             f"but the hyperspherical map needs non-negative samples: {_CLIP if near else ''}take a "
             "Gaussian kernel, which takes z-scores and other signed values as they are (--kernel "
             "gaussian, kernel='gaussian'), or the projective map, for which only directions matter "
-            "(--map projective, sphere_map='projective', dhsk.projective_map)",
+            "(--map projective, sphere_map='projective', dhsk.projective_map)"
+            f"{'' if near else _COUNTS}",
         )
 
 

@@ -105,8 +105,9 @@ def cross_validate(
         coarse to fine: it starts where the kernel tells these samples apart (mean of 1 - K over
         pairs from 0.9 to 0.1), and goes no further than where the kernel has become linear. With
         neither this nor `kernels`, samples and stored cosines get the same search beside the cosine
-        kernel and, for samples, the linear kernel on them as they are. Of any other matrix it is
-        the kernel itself.
+        kernel and, for samples, the linear kernel on them as they are, unless they are counts whose
+        totals differ; texts also get the cosine kernel on tf-idf. Of any other matrix it is the
+        kernel itself.
     kernels
         More kernels to try, or their names as for `compute_gram`: "heat" and "parametrix" at each
         time of `time_scale`, by default 0.7, 1 and 1.4. Or "precomputed".
@@ -251,7 +252,7 @@ def cross_validate(
         min_class=min_class, repeats=repeats,
     )  # fmt: skip
     grid = make_grid(square.shape[0], y, grid_options)
-    maps = Maps.of(sphere_map, square, grid)
+    maps = Maps.of(sphere_map, square, grid, default=default)
     rules: Any = {"zero_rows": zero_rows, "indefinite": indefinite}
     kernels_on = partial(kernels_of, time_scale=time_scale, kernels=kernels, **rules)
     held_out = None if test is None else open_held_out(square, test, grid)

@@ -6,11 +6,11 @@ from typing import Any
 
 from dhsk.errors import InputError
 from dhsk.gram.derive import product_kernel
-from dhsk.kernels import Kernel
+from dhsk.kernels import CosineKernel, Kernel
 from dhsk.objects.places import Place
 from dhsk.results.columns import TFIDF
 from dhsk.results.parts import LowRank
-from dhsk.samples import Samples, SphereMap, ZeroRule
+from dhsk.samples import Samples, SphereMap, Vectorizer, ZeroRule
 from dhsk.samples.weighted import TFIDF as MAP
 from dhsk.samples.weighted import fixed_map, parse_map_name
 from dhsk.validation.disk import DiskNeed, disk_need
@@ -23,7 +23,6 @@ from dhsk.validation.low_rank import LowRankEngine
 from dhsk.validation.matrices import KernelMatrices
 from dhsk.validation.result import write_rows
 from dhsk.validation.scores import Decided, DecidedOneVsRest
-from dhsk.validation.search import SEARCHED
 from dhsk.validation.stages import Stages, Wanted, rows_of
 from dhsk.validation.weighted import WeightedEngine
 
@@ -44,10 +43,19 @@ class Maps:
     """Whether spherical kernels run under it."""
     tfidf: bool
     """Whether they run under tf-idf."""
+    unasked: bool = False
+    """Whether tf-idf was not asked for, but is what is usually done: only the cosine kernel is
+    tried under it then, whose products are those of the habit's linear SVM."""
 
     @classmethod
-    def of(cls, sphere_map: object, square: Square, grid: Grid) -> "Maps":
-        """Check the name of the map; InputError if it cannot be used with the input or scorer."""
+    def of(cls, sphere_map: object, square: Square, grid: Grid, *, default: bool) -> "Maps":
+        """Check the name of the map; InputError if it cannot be used with the input or scorer.
+
+        In a `default` search words of texts are weighted too.
+        """
+        if sphere_map is None and default and not grid.scoring.probabilities:
+            texts = isinstance(square, Samples) and isinstance(square.vectorizer, Vectorizer)
+            return cls(None, plain=True, tfidf=texts, unasked=texts)
         both = isinstance(sphere_map, str) and sphere_map == "auto"
         name = None if sphere_map is None or both else parse_map_name(sphere_map)
         tfidf = both or name == MAP
@@ -126,7 +134,8 @@ def make_runs(
         return sized.make(samples, "projective", own, 1, folder)
 
     weighted = WeightedEngine(square, grid, make, maker.rule, told)
-    all_of = kernels_on(weighted.samples, "projective")
+    unasked = [CosineKernel()]
+    all_of = unasked if maps.unasked else kernels_on(weighted.samples, "projective")
     spherical = [kernel for kernel in all_of if kernel.spherical]
     plain = [kernel for kernel in all_of if not kernel.spherical]
     if maps.plain:
@@ -157,11 +166,10 @@ class Runs:
 
     def run(self, *, look: bool, scale_C: bool, table: Place | None) -> None:
         """Try everything; rows of several runs are written to a table together."""
-        each = SEARCHED if look else 0
-        later = sum(len(kernels) + each for _, kernels in self.runs)
-        for stages, kernels in self.runs:
-            later -= len(kernels) + each
-            stages.run(Wanted(kernels, look, scale_C, later))
+        wanted = [Wanted(kernels, look, scale_C) for _, kernels in self.runs]
+        later = [len(own.kernels) + own.searched for own in wanted]
+        for number, (stages, _) in enumerate(self.runs):
+            stages.run(replace(wanted[number], later=sum(later[number + 1 :])))
         weighted = any(stages.prefix for stages, _ in self.runs)
         if weighted and table is not None:
             write_rows(rows_of(self.tried), table)

@@ -14,6 +14,8 @@ from dhsk.results.columns import Cell, Row, summarise
 from dhsk.results.decision import highest
 from dhsk.results.parts import SearchStage
 from dhsk.samples import Samples, SphereMap, ZeroRule
+from dhsk.samples.looks import differ_in_depth, first_rows
+from dhsk.samples.weighted import WeightedSamples
 from dhsk.validation.cells import names_of
 from dhsk.validation.engine import Engine, TriedKernel
 from dhsk.validation.grid import Grid, Kernels, candidates
@@ -36,6 +38,12 @@ class Wanted:
 
     later: int = 0
     """Kernels that other runs try after this one."""
+
+    @property
+    def searched(self) -> int:
+        """Kernels at other times that are tried after them, about."""
+        look = self.look and any(isinstance(kernel, HeatKernel) for kernel in self.kernels)
+        return SEARCHED if look else 0
 
     @property
     def extend(self) -> bool:
@@ -64,7 +72,8 @@ def kernels_of(
 
     For `time_scale` "auto", or where neither times nor kernels are given, heat kernels are made
     at the times that suit the samples. In the second case the cosine and linear ones are added, the
-    latter on the samples as they are; stored cosines do not determine it. Kernels that are known
+    latter on the samples as they are, unless they are counts whose totals differ; stored cosines do
+    not determine it. Kernels that are known
     not to be positive semi-definite are an InputError unless `indefinite` allows them.
     """
     parse_indefinite(indefinite)
@@ -86,8 +95,15 @@ def kernels_of(
 
 
 def _baselines(square: GramMatrix | Samples, sphere_map: SphereMap | None) -> Kernels:
-    """Simple kernels beside the heat kernel; of unit samples the linear one is the cosine."""
+    """Simple kernels beside the heat kernel; of unit samples the linear one is the cosine.
+
+    Where totals of counts differ, as depths of sequencing and lengths of texts do, a linear kernel
+    of the counts follows the totals, and no C means anything to a reader: it is left out.
+    """
     if isinstance(square, GramMatrix) or sphere_map == "identity":
+        return [CosineKernel()]
+    counts = square.samples if isinstance(square, WeightedSamples) else square
+    if differ_in_depth(first_rows(counts)):
         return [CosineKernel()]
     return [CosineKernel(), LinearKernel()]
 
@@ -126,7 +142,8 @@ class Stages:
         first = self._run(wanted.kernels, wanted)
         if not wanted.look:
             return
-        self._note(first, "where the variance of the samples under the kernel is 0.9 to 0.1")
+        if any(isinstance(kernel, HeatKernel) for kernel in wanted.kernels):
+            self._note(first, "where the variance of the samples under the kernel is 0.9 to 0.1")
         self._other_times(wanted)
         if wanted.extend:
             self._other_penalties(wanted)
@@ -144,7 +161,7 @@ class Stages:
         self._kernels |= {self.prefix + label: k for label, k in zip(labels, kernels, strict=True)}
         grid = self.grid if C is None else self.grid.at(C)
         searched = len(self.tried) - len(wanted.kernels) + len(kernels) if self.tried else 0
-        ahead = max(0, SEARCHED - searched) if wanted.look else 0
+        ahead = max(0, wanted.searched - searched)
         with self.told.under(self.prefix):
             self.told.expect_stage(labels, len(grid.C), ahead + wanted.later)
             found = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)

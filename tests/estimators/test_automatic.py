@@ -145,6 +145,7 @@ def test_other_words_are_refused(name: str, digits: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the values of X have:dhsk.InputWarning")  # of wine
 @pytest.mark.parametrize(
     ("load", "heat", "low_rank"),
     [

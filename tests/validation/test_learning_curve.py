@@ -14,6 +14,8 @@ from dhsk.progress import Progress
 from dhsk.validation.folds import Classes
 from dhsk.validation.learning_curve import absolute_sizes, in_proportion
 
+pytestmark = pytest.mark.filterwarnings("ignore:the values of X have:dhsk.InputWarning")  # of wine
+
 KERNELS = [dhsk.HeatKernel.at_scale(13, 0.5), dhsk.CosineKernel(), dhsk.GaussianKernel(100.0)]
 
 

@@ -8,6 +8,8 @@ from sklearn.datasets import load_wine
 
 import dhsk
 
+pytestmark = pytest.mark.filterwarnings("ignore:the values of X have:dhsk.InputWarning")  # of wine
+
 
 def run(**options: Any) -> dhsk.CvResult:
     """A small grid."""

@@ -11,6 +11,8 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 import dhsk
 from dhsk.progress import Progress
 
+pytestmark = pytest.mark.filterwarnings("ignore:the values of X have:dhsk.InputWarning")  # of wine
+
 KERNELS = [dhsk.HeatKernel.at_scale(13, 0.5), dhsk.HeatKernel.at_scale(13, 1), dhsk.CosineKernel()]
 GRID: dict[str, Any] = {"kernels": KERNELS, "C": [1, 30], "cv": 3}
 

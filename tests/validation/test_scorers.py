@@ -14,6 +14,8 @@ from sklearn.svm import SVC
 
 import dhsk
 
+pytestmark = pytest.mark.filterwarnings("ignore:the values of X have:dhsk.InputWarning")  # of wine
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [None, 5])

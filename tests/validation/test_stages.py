@@ -1,4 +1,4 @@
-"""Without kernels: a search for the time beside cosine and linear, C until the best is inside."""
+"""Without kernels: a search for the time beside simple ones, C until the best is inside."""
 
 import json
 from pathlib import Path
@@ -47,6 +47,51 @@ def test_linear_and_cosine_run_beside_the_heat_kernel(result: Any, digits: Any) 
         svc = SVC(kernel="precomputed", C=cells[1].C)
         scores = cross_val_score(svc, rows @ rows.T, y, cv=folds)
         assert [row.score for row in result.rows_of[cells[1].point]] == pytest.approx(scores)
+
+
+@pytest.fixture(scope="module")
+def texts() -> tuple[list[str], list[int]]:
+    """Texts of two kinds of words, from 5 to 60 of them each."""
+    rng = np.random.default_rng(0)
+    labels = [i % 2 for i in range(40)]
+    words = [rng.integers(0, 40, rng.integers(5, 60)) + 15 * y for y in labels]
+    return [" ".join(f"word{number}" for number in own) for own in words], labels
+
+
+def test_texts_get_tfidf_untold(texts: Any) -> None:
+    """The cosine kernel on it, and no linear one, as texts have different lengths."""
+    result = dhsk.cross_validate(*texts, cv=2)
+    assert kernels(result) == ["heat", "cosine", "tf-idf cosine"]
+    assert all(stage.time_scales or "C" in stage.why for stage in result.search)
+    asked = dhsk.cross_validate(*texts, cv=2, kernels="cosine", C=1, sphere_map="auto")
+    own = {cell.kernel: cell.mean for cell in asked.summary}
+    found = dhsk.cross_validate(*texts, cv=2, C=1)
+    mean = next(cell.mean for cell in found.summary if cell.kernel == "tf-idf cosine")
+    assert mean == own["tf-idf cosine"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"sphere_map": "hyperspherical"}, {"time_scale": "auto"}, {"scoring": "neg_log_loss"}],
+    ids=str,
+)
+def test_what_was_asked_for_has_no_tfidf(texts: Any, options: Any) -> None:
+    """A map, a kernel, or a scorer of probabilities, which weights learnt in folds lack."""
+    assert "tf-idf cosine" not in kernels(dhsk.cross_validate(*texts, cv=2, **options))
+
+
+@pytest.mark.parametrize("sphere_map", [None, "tfidf"])
+def test_linear_stands_aside_where_totals_of_counts_differ(sphere_map: Any) -> None:
+    """Of sequencing counts it would follow the depths; of proportions, with one total, it runs."""
+    rng, y = np.random.default_rng(0), np.arange(40) % 2
+    depths = rng.lognormal(6, 1, (40, 1))
+    X = rng.poisson(depths * rng.dirichlet(np.full(20, 2.0), 40))
+    raw = dhsk.cross_validate(X, y, cv=2, sphere_map=sphere_map, baselines=False)
+    assert "linear" not in kernels(raw)
+    shares = X / X.sum(axis=1, keepdims=True)
+    same = dhsk.cross_validate(shares, y, cv=2, sphere_map=sphere_map, baselines=False)
+    assert "linear" in kernels(same)
+    assert "linear" in kernels(dhsk.cross_validate(X, y, cv=2, kernels="linear"))
 
 
 def test_times_start_where_the_samples_are(result: Any, digits: Any) -> None:

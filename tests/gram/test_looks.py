@@ -1,0 +1,163 @@
+"""A warning, with the way out, where samples that are used as counts seem to be none."""
+
+import gzip
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_digits, load_wine
+
+import dhsk
+from dhsk.commands.cli import commands
+from dhsk.errors import InputWarning
+from dhsk.samples import open_samples
+from dhsk.samples.looks import differ_in_depth, first_rows
+
+MICROBIOME = Path(os.environ.get("DHSK_DATA", "nowhere")) / "microbiome"
+
+
+def counts(rows: int = 60, depth: float = 1.0) -> Any:
+    """Counts of 30 features, of rows with different totals."""
+    rng = np.random.default_rng(0)
+    return rng.poisson(rng.gamma(0.5, 4 * depth, (1, 30)) * rng.gamma(2, 1, (rows, 1)))
+
+
+LOGGED = np.log1p(counts())
+NORMALISED = np.log1p(1e4 * counts() / np.maximum(counts().sum(axis=1, keepdims=True), 1))
+WINE, CULTIVAR = load_wine(return_X_y=True)
+
+
+def warned(function: Callable[[], Any]) -> list[str]:
+    """Our warnings about input during a call."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        function()
+    return [str(one.message) for one in found if issubclass(one.category, InputWarning)]
+
+
+@pytest.mark.parametrize("made", [np.asarray, csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("X", [LOGGED, NORMALISED, LOGGED.astype(np.float32)])
+def test_logarithms_are_sent_to_their_counts(X: Any, made: Any) -> None:
+    """log1p of counts, or of counts brought to one total; rows of zeros change nothing."""
+    X = np.vstack([X[:3], 0 * X[:1], X[3:]])
+    (said,) = (
+        one for one in warned(lambda: dhsk.compute_gram(made(X), "heat")) if "zero" not in one
+    )
+    assert "seem to be logarithms of counts" in said
+    assert "np.expm1" in said
+    assert "layers/counts or raw/X" in said
+
+
+@pytest.mark.parametrize("made", [np.asarray, csr_array], ids=["dense", "csr"])
+def test_a_column_of_another_unit_is_named(made: Any) -> None:
+    """Of wine it is the proline of 178 wines, 83 % of all."""
+    (said,) = warned(lambda: dhsk.compute_gram(made(WINE), "heat"))
+    share = WINE.sum(axis=0)[12] / WINE.sum()
+    assert f"{share:.0%} of the sum of all values in column 12 (counted from 0)" in said
+    assert "MinMaxScaler" in said
+
+
+def test_columns_have_names(tmp_path: Path) -> None:
+    """Those of a table, at the command line, in one sentence."""
+    from click.testing import CliRunner
+
+    names = [*(f"m{i}" for i in range(12)), "proline"]
+    rows = [",".join(names), *(",".join(map(str, row)) for row in WINE)]
+    (tmp_path / "wine.csv").write_text("\n".join(rows))
+    words = ["gram", str(tmp_path / "wine.csv"), "--out", str(tmp_path / "wine.gram")]
+    found = warned(lambda: CliRunner().invoke(commands, words, catch_exceptions=False))
+    assert len(found) == 1
+    assert "in column proline" in found[0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dhsk.cross_validate(WINE, CULTIVAR, cv=2, C=1, baselines=False),
+        lambda: dhsk.cross_validate(WINE, CULTIVAR, cv=2, C=1, kernels="cosine", sphere_map="auto"),
+        lambda: dhsk.cross_validate(
+            WINE, CULTIVAR, cv=2, C=1, time_scale=1.0, low_rank=dhsk.LowRank((10, 20))
+        ),
+        lambda: dhsk.compute_gram(WINE, ["cosine", "heat"]),
+        lambda: dhsk.HeatSVC().fit(WINE, CULTIVAR),
+        lambda: dhsk.NystromSVC(n_components=20).fit(WINE, CULTIVAR).predict(WINE),
+        lambda: dhsk.HeatKernelRidge().fit(WINE, CULTIVAR),
+        lambda: dhsk.compute_gram(WINE, dhsk.SmoothedKernel(dhsk.CosineKernel(), 1.0)),
+    ],
+)
+def test_once_for_each_call(call: Callable[[], Any]) -> None:
+    """However many kernels, folds, ranks and passes there are."""
+    assert sum("in column 12" in one for one in warned(call)) == 1
+
+
+@pytest.mark.parametrize("X", [WINE, LOGGED, NORMALISED])
+@pytest.mark.parametrize(
+    "options",
+    [{"kernel": "linear"}, {"kernel": "gaussian"}, {"kernel": "heat", "sphere_map": "projective"}],
+    ids=str,
+)
+def test_other_kernels_take_values_as_they_are(X: Any, options: Any) -> None:
+    """No warning where samples are not taken for counts."""
+    assert not warned(lambda: dhsk.compute_gram(np.asarray(X) + 1e-9, **options))
+
+
+def test_z_scores_are_refused_with_the_way_out() -> None:
+    """They have no square roots; the error alone says where counts may be."""
+    X = (counts() - counts().mean(axis=0)) / (counts().std(axis=0) + 1)
+    assert not warned(lambda: dhsk.compute_gram(X, "gaussian"))
+    with pytest.raises(dhsk.InputError, match=r"z-scores.*layers/counts or raw/X"):
+        dhsk.compute_gram(X, "heat")
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        counts(),
+        counts() / np.maximum(counts().sum(axis=1, keepdims=True), 1),
+        np.random.default_rng(0).dirichlet(np.full(5000, 0.3), 20),
+        load_digits().data,
+        load_digits().data / 16,
+        np.eye(9),
+        np.random.default_rng(0).random((50, 4)),
+        WINE / WINE.max(axis=0),
+        np.zeros((4, 3)),
+    ],
+    ids=["counts", "proportions", "small", "digits", "scaled", "eye", "uniform", "wine", "zero"],
+)
+@pytest.mark.parametrize("made", [np.asarray, csr_array], ids=["dense", "csr"])
+def test_what_is_as_it_should_be(X: Any, made: Any) -> None:
+    """Counts, proportions, pictures and scaled columns need no words."""
+    found = warned(lambda: dhsk.compute_gram(made(X), "heat"))
+    assert not [one for one in found if "are all zero" not in one]
+
+
+def test_words_are_counts() -> None:
+    """As those of pages, sparse."""
+    X = csr_array(np.random.default_rng(1).poisson(0.05, (200, 400)))
+    assert not [one for one in warned(lambda: dhsk.compute_gram(X, "heat")) if "zero" not in one]
+
+
+@pytest.mark.parametrize("path", sorted(MICROBIOME.glob("*.gz")) or [None], ids=str)
+def test_sequencing_counts_are_counts(path: Path | None) -> None:
+    """Nothing is said of seven tables, as counts or as proportions; their depths differ."""
+    if path is None:
+        pytest.skip("DHSK_DATA has no microbiome")
+    with gzip.open(path, "rt") as file:
+        rows = [line.rstrip("\n").split("\t")[2:] for line in file]
+    X = np.array(rows[1:], dtype=float)
+    for values in (X, X / X.sum(axis=1, keepdims=True), X / X.sum(axis=1).max()):
+        assert not warned(lambda values=values: dhsk.compute_gram(values, "heat"))
+    assert differ_in_depth(first_rows(open_samples(X)))
+
+
+def test_depths() -> None:
+    """Pictures have about the same totals, and measurements and z-scores are no counts."""
+    for X in (load_digits().data, WINE, counts() - 1.0, counts() / 7, np.full((3, 3), np.nan)):
+        assert not differ_in_depth(np.asarray(X, dtype=float))
+    for made in (np.asarray, csr_array):
+        assert differ_in_depth(made(counts().astype(float)))
