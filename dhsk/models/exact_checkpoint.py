@@ -33,6 +33,20 @@ class Layout(NamedTuple):
     """Whether the matrices of single classes may be kept in memory."""
 
 
+def kept_layout(entries: Checkpoint, name: str, own: Layout) -> Layout:
+    """The layout of the call that began what has this name: the own one, if it begins now."""
+    entry = digest_of(name, "layout")
+    kept = entries.get(entry, lambda values: Layout(*values["layout"]))
+    if kept is None:
+        entries.put(entry, {}, {"layout": list(own)})
+    return kept or own
+
+
+def drop_layout(entries: Checkpoint, name: str) -> None:
+    """Delete the layout of what has this name and has ended."""
+    entries.drop(digest_of(name, "layout"))
+
+
 class ExactCheckpoint:
     """Finished pairs of classes, rounds on working sets, and the layout of the memory.
 
@@ -56,11 +70,7 @@ class ExactCheckpoint:
 
     def layout(self, name: str, own: Layout) -> Layout:
         """The layout of the call that began the training: the own one, if it begins now."""
-        entry = digest_of(name, "layout")
-        kept = self._entries.get(entry, lambda values: Layout(*values["layout"]))
-        if kept is None:
-            self._entries.put(entry, {}, {"layout": list(own)})
-        return kept or own
+        return kept_layout(self._entries, name, own)
 
     def watch(self, n: int, report: OnProgress) -> RoundWatch:
         """Report rounds on n samples, and keep them."""

@@ -1,9 +1,10 @@
 """Fits of all pairs of classes on kernel matrices: from the checkpoint, whole, or in rounds."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby
 from math import comb
+from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,10 +15,11 @@ from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.tasks import Executor, told_as
 from dhsk.models.admission import Admission
 from dhsk.models.journal import Journal
+from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.held_out import SupportVectors, held_out_decisions, sample_bytes
-from dhsk.solvers.pairs import PairTask, is_small, solve_pairs, solve_whole
+from dhsk.solvers.pairs import PairTask, Solved, is_small, solve_pairs, solve_whole
 from dhsk.solvers.problems import Pair, make_pair, make_pairs, members_of_classes
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import Source
@@ -57,6 +59,15 @@ FEW_SAMPLES: Final = 2048
 DECIDED_BYTES: Final = 1 << 27
 """Bytes of the coefficients of the folds that share a pass for held-out decisions, and of the sums
 of a task, about."""
+
+
+DECISIONS: Final = "held-out decisions"
+
+DECIDED_ENTRIES: Final = 1 << 28
+"""Kernel values that are computed for held-out decisions at a time, some seconds of work."""
+
+KEPT_SECONDS: Final = 1.0
+"""Least time of decisions that go into the checkpoint."""
 
 
 class PairPart(NamedTuple):
@@ -161,7 +172,11 @@ class PairSolver:
     """Called with numbers of finished fits, and whether they were found in the checkpoint."""
     watch: RoundWatch = field(default_factory=RoundWatch)
     """Told of rounds on working sets."""
+    told: OnProgress = ignore
+    """Told of held-out decisions."""
     _made: dict[tuple[float, ...], list[Pair]] = field(default_factory=dict, init=False)
+    _decisions: list[str] = field(default_factory=list, init=False)
+    """Names of held-out decisions in the checkpoint."""
 
     @cached_value
     def n_pairs(self) -> int:
@@ -178,20 +193,23 @@ class PairSolver:
     def solved(self, wanted: Sequence[int] = (0,)) -> Iterator[tuple[int, PairFits]]:
         """Solve the problems of some kernels; yield each index and its fits once complete."""
         found: dict[int, dict[PairPart, tuple[list[Fit], float]]] = {k: {} for k in wanted}
+        kept: dict[PairPart, Solved] = {}
         missing = []
         for part in (part for k in wanted for part in self._parts(k)):
-            kept = self.journal.get(self._name_of(part)) if self._alone(part.kernel) else None
-            if kept is None:
+            entry = self.journal.get(self._name_of(part))
+            if entry is not None:
+                kept[part] = part, entry[0], entry[1]
+            if entry is None or not self._small(part.kernel):
                 missing.append(part)
             else:
-                found[part.kernel][part] = kept[0], kept[1]
-                self.on_fits(len(kept[0]), True)
+                found[part.kernel][part] = entry[0], entry[1]
+                self.on_fits(len(entry[0]), True)
         yield from ((k, self._joined(found.pop(k), k)) for k in wanted if self._whole(found, k))
-        for part, fits, radius2 in self._solve(missing):
-            if self._alone(part.kernel):
+        for part, fits, radius2 in self._solve(missing, kept):
+            if part not in kept:
                 self.journal.put(self._name_of(part), fits, radius2)
             found[part.kernel][part] = fits, radius2
-            self.on_fits(len(fits), False)
+            self.on_fits(len(fits), part in kept)
             if self._whole(found, part.kernel):
                 yield part.kernel, self._joined(found.pop(part.kernel), part.kernel)
 
@@ -201,42 +219,67 @@ class PairSolver:
         They are (values of C, samples, pairs), fold by fold.
         """
         classes, chain = self._problems.classes, len(self.problems[k].C)
+        done, total = 0, sum(map(len, folds))
+        self.told(Progress(DECISIONS, done, total))
         # A sample has coefficients in the pairs of its own class, but sums in all.
         each = sample_bytes(len(classes), chain) // len(classes) * len(self.codes)
         at_once = 1 if self.problems[k].source.computes else max(1, DECIDED_BYTES // each)
         for some in blocks(len(folds), at_once):
             columns = slice(some.start * chain, some.stop * chain)
             own = [fits[columns] for fits in solved.fits]
-            yield from self._decided(k, folds[some], SupportVectors.of(own, classes, chain))
+            found = SupportVectors.of(own, classes, chain)
+            for decided in self._decided(k, folds[some], found):
+                done += decided.shape[1]
+                self.told(Progress(DECISIONS, done, total))
+                yield decided
 
     def _decided(self, k: int, tests: Sequence[Indices], found: SupportVectors) -> Sequence[Floats]:
         """Decisions for the samples of some folds, which share what is read of the matrix."""
         sizes, (_, n_pairs, chain) = [len(test) for test in tests], found.intercepts.shape
         folds, rows = np.repeat(np.arange(len(tests)), sizes), np.concatenate(tests)
-        source, executor = self.problems[k].source, self.placement.executor
-        if source.computes:  # it has tasks of its own
-            decided = decide_part(self._problems, k, rows, folds, found)
+        source = self.problems[k].source
+        if source.computes:
+            each = max(1, DECIDED_ENTRIES // max(1, sum(map(len, found.groups))))
+            parts = [np.arange(len(rows))[part] for part in blocks(len(rows), each)]
+            values = (self._kept_decisions(k, rows[part], folds[part], found) for part in parts)
         else:
             most = DECIDED_BYTES // sample_bytes(len(found.groups), chain)
             parts = source.row_parts(rows, max(1, most))
-            shared = executor.share(found)
+            shared = self.placement.executor.share(found)
             tasks = ((self._shared, k, rows[part], folds[part], shared) for part in parts)
-            decided = np.empty((chain, len(rows), n_pairs))
-            values = executor.run(decide_part, tasks, ordered=True)
-            for part, own in zip(parts, values, strict=True):
-                decided[:, part] = own
+            values = self.placement.executor.run(decide_part, tasks, ordered=True)
+        decided = np.empty((chain, len(rows), n_pairs))
+        for part, own in zip(parts, values, strict=True):
+            decided[:, part] = own
         return np.split(decided, np.cumsum(sizes)[:-1], axis=1)
+
+    def _kept_decisions(
+        self, k: int, rows: Indices, folds: Indices, found: SupportVectors
+    ) -> Floats:
+        """Decisions for some samples, from the checkpoint or computed, in tasks of the source."""
+        name = digest_of(self.problems[k].name, DECISIONS, rows, folds)
+        decided: Floats | None = self.journal.arrays(name).get(DECISIONS)
+        begin = perf_counter()
+        if decided is None:
+            decided = decide_part(self._problems, k, rows, folds, found)
+            if perf_counter() - begin < KEPT_SECONDS:
+                return decided
+            self.journal.put(name, [], None, {DECISIONS: decided})
+        self._decisions.append(name)
+        return decided
 
     def forget(self, k: int) -> None:
         """Delete the fits of a kernel, and its rounds, from the checkpoint."""
         parts = self._parts(k)
-        self.journal.drop([self._name_of(part) for part in parts])
+        self.journal.drop([*map(self._name_of, parts), *self._decisions])
+        self._decisions.clear()
         self.forget_rounds(k)
 
     def forget_rounds(self, k: int = 0) -> None:
         """Delete the rounds of a kernel from the checkpoint."""
-        if not self._alone(k):
-            self.watch.checkpoint.drop(self._rounds_of(self._parts(k)))
+        if not self._small(k):
+            name = self._rounds_of(self._parts(k))
+            self.watch.checkpoint.drop(name, f"{name}-rounds")
 
     def _parts(self, k: int) -> list[PairPart]:
         """Tasks of a kernel."""
@@ -254,12 +297,11 @@ class PairSolver:
         """Whether the matrix of every pair fits in the memory of a task."""
         return matrix_bytes(self._most, self.problems[k].source.dtype) <= self.placement.room
 
-    def _alone(self, k: int) -> bool:
-        """Whether pairs are resumed one by one; on working sets they share a checkpoint."""
-        return self._small(k) or not self.problems[k].source.computes or self.balls
-
     def _small(self, k: int) -> bool:
-        """Whether the matrix of every pair is read as a whole."""
+        """Whether the matrix of every pair is read as a whole, and each is resumed by itself.
+
+        On working sets and in rounds pairs share columns and passes, and so a checkpoint.
+        """
         source = self.problems[k].source
         return is_small(source, self._most, self.placement.room, ball=self.balls)
 
@@ -284,8 +326,13 @@ class PairSolver:
         """The problems as an argument of tasks."""
         return self.placement.executor.share(self._problems)
 
-    def _solve(self, parts: Sequence[PairPart]) -> Iterator[tuple[PairPart, list[Fit], float]]:
-        """Parts in order of completion: on whole matrices, and then the others by kernel."""
+    def _solve(
+        self, parts: Sequence[PairPart], kept: Mapping[PairPart, Solved]
+    ) -> Iterator[tuple[PairPart, list[Fit], float]]:
+        """Parts in order of completion: on whole matrices, and then the others by kernel.
+
+        Of others that share columns, those that are left to whole matrices may be `kept`.
+        """
         room, executor = self.placement.room, self.placement.executor
         small = [part for part in parts if self._small(part.kernel)]
         if self.placement.shared:  # the small ones run beside the large ones
@@ -310,6 +357,7 @@ class PairSolver:
                 executor,
                 fine=self.fine,
                 watch=replace(self.watch, name=self._rounds_of(group)),
+                found=kept,
             )
 
     def _bytes_of(self, parts: Sequence[PairPart]) -> int:

@@ -11,7 +11,7 @@ References
    machines", Neural Networks for Signal Processing VII (1997).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -101,7 +101,9 @@ class Decomposition:
         entries, share = kept.get("entries", 0), kept.get("share", 0.0)
         while some := {k: state for k, state in states.items() if not state.ended}:
             source.expect_columns(share)
-            _solve_on_sets(source, some, self, executor)
+            shared = {"entries": entries, "share": share}
+            for _ in _solved_on_sets(source, some, self, executor):
+                watch.checkpoint.put(watch.name, list(states.values()), shared, last=False)
             going_on = [state for state in some.values() if not state.ended]
             entries += _look(source, going_on, _by_class if len(states) > 1 else _together)
             for state in going_on:
@@ -139,10 +141,10 @@ def _round(states: Iterable[WorkingSet], entries: int) -> Round:
     )
 
 
-def _solve_on_sets(
+def _solved_on_sets(
     source: Source, states: dict[int, WorkingSet], how: Decomposition, executor: Executor
-) -> None:
-    """Solve the subproblems of all pairs whose set has changed."""
+) -> Iterator[int]:
+    """Solve the subproblems of all pairs whose set has changed, and yield the number of each."""
     tasks = (
         (_task(k, source, state, how.largest), state.left, how.tol / 2)
         for k, state in states.items()
@@ -150,6 +152,7 @@ def _solve_on_sets(
     )
     for solution in executor.run(solve_on_set, tasks):
         states[solution.number].take(solution)
+        yield solution.number
 
 
 def _task(number: int, source: Source, state: WorkingSet, largest: int) -> SetTask:
@@ -189,7 +192,8 @@ def _look(source: Source, states: Sequence[WorkingSet], split: _Split) -> int:
             for other, vectors in split(state.pair, support):
                 groups.setdefault((own, other), []).append(_Side(state, some, vectors))
     parts = [_combination(sides, source.n) for sides in groups.values()]
-    for part, sides, found in zip(parts, groups.values(), source.combine(parts), strict=True):
+    combined = source.combine(parts) if parts else []
+    for part, sides, found in zip(parts, groups.values(), combined, strict=True):
         _subtract(part, sides, found)
     return sum(part.entries for part in parts)
 

@@ -1,6 +1,6 @@
 """Problems of pairs of classes, solved on whole matrices, on working sets, or in rounds."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -66,14 +66,17 @@ def solve_pairs(
     *,
     fine: bool = False,
     watch: RoundWatch | None = None,
+    found: Mapping[Any, Solved] | None = None,
 ) -> Iterator[Solved]:
     """Solve pairs of classes to a KKT violation of tol, in order of completion.
 
     Small matrices are read as a whole. Larger ones that are computed on demand are solved on
     working sets, see `dhsk.solvers.decomposition`; what these leave is solved on the whole matrix,
-    if it takes at most room bytes, or else in rounds. The option `fine` is for `solve_block`.
+    if it takes at most room bytes and was not `found` by an earlier run, or else in rounds. The
+    option `fine` is for `solve_block`.
     """
     large: dict[int, list[PairTask]] = {}
+    known, watch = found or {}, watch or RoundWatch()
 
     def small() -> Iterator[tuple[PairTask, float, bool]]:
         for task in tasks:
@@ -88,10 +91,12 @@ def solve_pairs(
         if own[0].source.computes and not any(task.ball for task in own):
             left = yield from _solve_on_working_sets(own, tol, room, executor, watch)
         fitting = [task for task in left if _fits(task, room)]
-        yield from executor.run(solve_whole, ((task, tol, fine) for task in fitting))
+        yield from (known[task.key] for task in fitting if task.key in known)
+        missing = ((task, tol, fine) for task in fitting if task.key not in known)
+        yield from executor.run(solve_whole, missing)
         others = [task for task in left if not _fits(task, room)]
         if others:
-            yield from _solve_in_rounds(others, tol, room, executor)
+            yield from _solve_in_rounds(others, tol, room, executor, watch)
 
 
 def _fits(task: PairTask, room: int) -> bool:
@@ -115,7 +120,7 @@ def _solve_on_working_sets(
     tol: float,
     room: int,
     executor: Executor,
-    watch: RoundWatch | None,
+    watch: RoundWatch,
 ) -> Generator[Solved, None, list[PairTask]]:
     """Solve pairs on the same matrix; return those that are left."""
     source = tasks[0].source
@@ -130,7 +135,7 @@ def _solve_on_working_sets(
 
 
 def _solve_in_rounds(
-    tasks: Sequence[PairTask], tol: float, room: int, executor: Executor
+    tasks: Sequence[PairTask], tol: float, room: int, executor: Executor, watch: RoundWatch
 ) -> Iterator[Solved]:
     """Solve pairs on the same matrix, none of which fits in memory."""
     source = tasks[0].source
@@ -141,7 +146,9 @@ def _solve_in_rounds(
         radii2 = {number: ball.radius2 for number, ball in zip(with_ball, balls, strict=True)}
     pairs = {number: task.pair for number, task in enumerate(tasks)}
     largest = largest_block(room, source.dtype)
-    for number, fits in solve_in_rounds(source, pairs, tol, largest, executor):
+    name = watch.name and f"{watch.name}-rounds"
+    kept = watch.checkpoint if name else None
+    for number, fits in solve_in_rounds(source, pairs, tol, largest, executor, kept, name):
         yield tasks[number].key, fits, radii2.get(number, 0.0)
 
 

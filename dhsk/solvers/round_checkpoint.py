@@ -1,17 +1,37 @@
-"""Checkpoint of the rounds of a decomposition."""
+"""Checkpoint of methods that work in rounds."""
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Protocol
+
+from numpy.typing import NDArray
 
 from dhsk.execution.checkpoint import Checkpoint
-from dhsk.solvers.working_set import WorkingSet
 
 PREFIX: Final = "sets-"
 """Begins the names of these files."""
 
 _QUIET: Final = 20.0
 """Time between two entries, as a multiple of the time that one takes to write."""
+
+_MOST_QUIET, _LEAST_QUIET = 15.0, 3.0
+"""Most seconds between two entries, unless that is less than this multiple: so much work is done
+again after a kill, and no more than a quarter of the time goes into entries."""
+
+
+class State(Protocol):
+    """State of the problems of a pair between two rounds."""
+
+    ARRAYS: ClassVar[tuple[str, ...]]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays of a checkpoint, by the names in `ARRAYS`."""
+
+    def values(self) -> dict[str, Any]:
+        """JSON values of a checkpoint."""
+
+    def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
 
 
 class RoundCheckpoint:
@@ -25,14 +45,14 @@ class RoundCheckpoint:
         self._entries = checkpoint or Checkpoint(None)
         self._next = 0.0
 
-    def resume(self, name: str, states: Sequence[WorkingSet]) -> dict[str, Any]:
+    def resume(self, name: str, states: Sequence[State]) -> dict[str, Any]:
         """Restore the states of pairs; return the values stored with them, or none."""
 
         def restored(kept: dict[str, Any]) -> dict[str, Any]:
             if len(kept["states"]) != len(states):
                 raise ValueError("other pairs")
             arrays = [
-                {key: kept[f"{number}-{key}"] for key in WorkingSet.ARRAYS}
+                {key: kept[f"{number}-{key}"] for key in states[0].ARRAYS}
                 for number in range(len(states))
             ]
             shared = dict(kept["shared"])
@@ -46,7 +66,7 @@ class RoundCheckpoint:
         return self._entries.get(name, restored) or {}
 
     def put(
-        self, name: str, states: Sequence[WorkingSet], shared: Mapping[str, Any], *, last: bool
+        self, name: str, states: Sequence[State], shared: Mapping[str, Any], *, last: bool
     ) -> None:
         """Write an entry, unless it is not the last and an earlier one is recent."""
         begin = perf_counter()
@@ -60,8 +80,10 @@ class RoundCheckpoint:
         own = [state.values() for state in states]
         self._entries.put(name, arrays, {"states": own, "shared": dict(shared)})
         end = perf_counter()
-        self._next = end + _QUIET * (end - begin)
+        took = end - begin
+        most = max(_MOST_QUIET, _LEAST_QUIET * took)
+        self._next = end + min(_QUIET * took, most)
 
-    def drop(self, name: str) -> None:
-        """Remove an entry."""
-        self._entries.drop(name)
+    def drop(self, *names: str) -> None:
+        """Remove entries."""
+        self._entries.drop(*names)

@@ -8,9 +8,10 @@ coefficients at once, a pass each. All pairs, folds and C share every pass.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.caching import cached_value
@@ -24,6 +25,7 @@ from dhsk.solvers.dual import (
     violation_and_intercept,
 )
 from dhsk.solvers.problems import Pair
+from dhsk.solvers.round_checkpoint import RoundCheckpoint
 from dhsk.solvers.smo import settle
 from dhsk.solvers.sources import Source, products
 
@@ -46,6 +48,9 @@ GOLDEN_RATIO: Final = 0.6180339887498949
 class RoundState:
     """State of the problems of a pair."""
 
+    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "work")
+    """Names of the arrays of a checkpoint."""
+
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
         self.b = np.zeros(pair.dual.shape)
@@ -54,6 +59,24 @@ class RoundState:
         self.left = unfinished(pair.dual, self.b, self.f, 0.0)
         self.moved = False
         """Whether a coefficient has changed since the gradients were computed."""
+        self.ended = False
+
+    def certified(self, tol: float) -> list[Fit]:
+        """The fit of each column."""
+        return certify(self.pair.dual, self.b, self.f, self.work, tol)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays of a checkpoint."""
+        return {name: getattr(self, name) for name in self.ARRAYS}
+
+    def values(self) -> dict[str, Any]:
+        """JSON values of a checkpoint."""
+        return {"left": self.left, "moved": self.moved, "ended": self.ended}
+
+    def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        for name, value in (arrays | values).items():
+            setattr(self, name, value)
 
     def worst(self, count: int) -> Indices:
         """Samples of the highest gradients that may grow and of the lowest that may shrink.
@@ -94,15 +117,25 @@ class RoundState:
 
 
 def solve_in_rounds(
-    source: Source, pairs: dict[int, Pair], tol: float, largest: int, executor: Executor
+    source: Source,
+    pairs: dict[int, Pair],
+    tol: float,
+    largest: int,
+    executor: Executor,
+    checkpoint: RoundCheckpoint | None = None,
+    name: str = "",
 ) -> Iterator[tuple[int, list[Fit]]]:
     """Solve numbered pairs to a KKT violation of tol, by subproblems of up to `largest` variables.
 
-    Yields the number of each pair, with a fit for each of its columns.
+    Yields the number of each pair, with a fit for each of its columns. The named entry of the
+    checkpoint stays.
     """
     states = {k: RoundState(pair) for k, pair in pairs.items()}
+    every, kept = list(states.values()), checkpoint or RoundCheckpoint()
+    passes = kept.resume(name, every).get("passes", 0)
     entry = float(np.abs(source.diagonal()).max())
-    passes = 0
+    for k in [k for k, state in states.items() if state.ended]:
+        yield k, states.pop(k).certified(tol)
     while states:
         _improve_parts(source, states, tol, largest, executor)
         _renew_gradients(source, list(states.values()))
@@ -112,13 +145,15 @@ def solve_in_rounds(
         ended = [k for k, s in states.items() if not s.left or not s.moved or given_up]
         for k in ended:
             state = states.pop(k)
-            yield k, certify(state.pair.dual, state.b, state.f, state.work, tol)
+            state.ended = True
+            yield k, state.certified(tol)
         solvers = [
             _FreeSetCG(state, c, tol, entry) for state in states.values() for c in state.left
         ]
         for state in states.values():
             state.moved = False
         passes += 1 + _ascend_within_bounds(source, solvers)
+        kept.put(name, every, {"passes": passes}, last=not states)
 
 
 def _improve_parts(

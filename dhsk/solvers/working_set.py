@@ -7,7 +7,7 @@ conditions. Passes over all samples so begin with coefficients that are nearly r
 """
 
 import math
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,11 +107,11 @@ class WorkingSet:
         whole matrix costs less.
     """
 
-    ARRAYS: Final = ("b", "f", "work", "members", "ring", "rows", "_is_stale")
+    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "work", "members", "ring", "rows", "_is_stale")
     """Names of the arrays of a checkpoint."""
 
     _VALUES: Final = (
-        "left", "ended", "for_others", "violation", "solved",
+        "left", "ended", "for_others", "violation", "solved", "_moved",
         "_rounds", "_repeats", "_foresees", "_seen",
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from dhsk.gram.sides import GramSides
 from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.class_blocks import ClassBlocks
-from dhsk.models.exact_checkpoint import progress_of
+from dhsk.models.exact_checkpoint import Layout, drop_layout, kept_layout, progress_of
 from dhsk.models.fit_plan import FitCounts, FitPlan, plan_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.journal import Journal
@@ -100,7 +100,7 @@ class ExactEngine:
         square = matrices.square
         dtype = np.dtype(np.float64) if isinstance(square, Samples) else square.dtype
         counts = FitCounts.of(make_pairs(grid.y, grid.weights, grid.C), len(grid.y))
-        self._on_sets = False
+        self._on_sets, self._layout = False, ""
         self._plan = self._plan_of(counts, dtype, max(1, n_kernels))
 
     def _plan_of(self, counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int) -> FitPlan:
@@ -201,6 +201,11 @@ class ExactEngine:
                 self._journal.put(problems[k].name, [], cells.checkpoint(), cells.arrays)
                 solver.forget(k)  # the rows take the place of the fits
                 yield k, cells
+        self._forget_layout()
+
+    def _forget_layout(self) -> None:
+        """Delete the memory that the first call had for its working sets from the checkpoint."""
+        drop_layout(Checkpoint(self._options.journal, PREFIX), self._layout)
 
     def _counted(
         self, labels: Sequence[str], solver: PairSolver, columns: int
@@ -242,7 +247,11 @@ class ExactEngine:
         executor: Executor = Threads(plan.at_once, plan.at_once if plan.shared else None)
         if not local:
             executor = executor_of(self._options.client, plan.window)
-        placement = Placement(executor, plan.room, plan.split_folds, plan.shared)
+        entries, room = Checkpoint(self._options.journal, PREFIX), plan.room
+        if self._on_sets:  # the largest sets decide last bits: they are those of the first call
+            self._layout = digest_of([one.name for one in problems], self._options.memory)
+            room = kept_layout(entries, self._layout, Layout(room)).room
+        placement = Placement(executor, room, plan.split_folds, plan.shared)
         if plan.held:
             problems = [self._held(problem) for problem in problems]
         return PairSolver(
@@ -253,9 +262,10 @@ class ExactEngine:
             placement,
             self._journal,
             balls=not self._on_sets,
+            told=self._options.report,
             watch=RoundWatch(
                 lambda one: self._options.report(progress_of(one, source.n)),
-                RoundCheckpoint(Checkpoint(self._options.journal, PREFIX)),
+                RoundCheckpoint(entries),
             ),
         )
 
@@ -308,6 +318,7 @@ class ExactEngine:
             n_zero_rows=counted[0] if counted else 0,
         )
         solver.forget_rounds()
+        self._forget_layout()
         return model, certificate(solver.pairs(), self._with_balls(solver, 0, fits), 0)
 
     def among(self, winner: TriedMatrix, members: Indices) -> NDArray[Any]:
