@@ -126,10 +126,10 @@ def improve(
     work, diagonal = np.zeros((2, dual.shape[0])), diagonal_of(K)
     most = max(MAX_STEPS, 100 * dual.shape[1]) if most is None else most
     for column in columns:
-        begin = perf_counter()
+        begin, bounds = perf_counter(), dual.bounds(column)
         if column % dual.chain and not b[column].any():
             _start_from_smaller_box(dual, b, f, column)
-        bounds = dual.bounds(column)
+            settle(b[column], *bounds)
         steps, _ = ascend(K, bounds, b[column], f[column], tol, most, diagonal)
         settle(b[column], *bounds)
         work[:, column] = steps, perf_counter() - begin
@@ -143,7 +143,6 @@ def _start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> No
     """
     before, larger = (b[column - 1], f[column - 1]), (b[column], f[column])
     _scale_into_box(dual.sign, dual.boxes[column - 1], dual.boxes[column], before, larger)
-    settle(b[column], *dual.bounds(column))
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=True)
@@ -210,9 +209,16 @@ def certify(dual: Dual, b: Floats, f: Floats, work: Floats, tol: float) -> list[
     work are steps and seconds, (2, columns). A column has converged if its violation is at most
     tol. Coefficients within rounding of a bound are set to it, in place.
     """
-    for column in range(dual.shape[0]):
-        settle(b[column], *dual.bounds(column))
+    for own, box in zip(b, dual.boxes, strict=True):
+        _settle_in_box(dual.sign, box, own)
     return [_certify(dual, c, b[c], f[c], work[:, c], tol) for c in range(dual.shape[0])]
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=True)
+def _settle_in_box(sign: Floats, box: Floats, b: Floats) -> None:
+    """Compiled part of `certify`: numpy takes longer for the bounds of a small problem."""
+    signed = sign * box
+    settle(b, np.minimum(signed, 0.0), np.maximum(signed, 0.0))
 
 
 def violation_and_intercept(dual: Dual, column: int, b: Floats, f: Floats) -> tuple[float, float]:
