@@ -4,9 +4,8 @@ The judge knows the weights as fractions, such as 60/42. In floating point the b
 then differ in their sums by roundings, which must not decide between the ends of an interval.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from dhsk.solvers.problems import Pair
 from dhsk.solvers.rounds import solve_in_rounds
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import ArraySource
+from tests.rational import Exact, active_sets, at_bounds, bounds_of, interval
 
 TOL = 1e-11
 """Violations; kernel values and coefficients are of the order of 1."""
@@ -28,81 +28,12 @@ TOL = 1e-11
 CLOSE = 1e-9
 """Intercepts of solutions of that violation."""
 
-Exact = tuple[list[Fraction], Fraction]
-"""Coefficients b, and the intercept."""
-
 
 @pytest.fixture(autouse=True)
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Working sets begin with few samples."""
     for name, count in (("FIRST", 4), ("LEAST", 4), ("LEAST_OF_CLASS", 2), ("SPARE", 2)):
         monkeypatch.setattr(f"dhsk.solvers.working_set.{name}", count)
-
-
-# The judge
-
-
-def root(A: list[list[Fraction]], right: list[Fraction]) -> list[Fraction] | None:
-    """Solution of a linear system by elimination; None if it is singular."""
-    rows, n = [[*row, r] for row, r in zip(A, right, strict=True)], len(A)
-    for k in range(n):
-        pivot = next((i for i in range(k, n) if rows[i][k]), None)
-        if pivot is None:
-            return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        for i in range(n):
-            if i != k and rows[i][k]:
-                factor = rows[i][k] / rows[k][k]
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
-    return [rows[k][n] / rows[k][k] for k in range(n)]
-
-
-def interval(K: Any, s: Any, bounds: Any, b: Any) -> tuple[Fraction, Fraction] | None:
-    """Intercepts that make feasible coefficients optimal; None if there are none."""
-    lower, upper = bounds
-    f = [s[i] - sum(k * c for k, c in zip(K[i], b, strict=True) if c) for i in range(len(s))]
-    low = max((f[i] for i in range(len(s)) if b[i] < upper[i]), default=None)
-    high = min((f[i] for i in range(len(s)) if b[i] > lower[i]), default=None)
-    low, high = (high if low is None else low), (low if high is None else high)
-    assert low is not None
-    assert high is not None
-    return (low, high) if low <= high else None
-
-
-def active_sets(K: Any, s: Any, bounds: Any) -> Exact:
-    """Optimum with sum 0 by trial of all sets of free coefficients, the smallest sets first."""
-    lower, upper = bounds
-    n = len(s)
-    for count in range(n + 1):
-        for free in combinations(range(n), count):
-            others = [i for i in range(n) if i not in free]
-            for ends in product(*({lower[i], upper[i]} for i in others)):
-                b = [Fraction(0)] * n
-                for i, end in zip(others, ends, strict=True):
-                    b[i] = end
-                if not free and sum(b):
-                    continue
-                if free:
-                    system = [[*(K[i][j] for j in free), Fraction(1)] for i in free]
-                    system += [[Fraction(1)] * count + [Fraction(0)]]
-                    rest = [s[i] - sum(K[i][j] * b[j] for j in others) for i in free]
-                    solved = root(system, [*rest, -sum(b)])
-                    if solved is None:
-                        continue
-                    for i, value in zip(free, solved[:-1], strict=True):
-                        b[i] = value
-                    if not all(lower[i] < b[i] < upper[i] for i in free):
-                        continue
-                if found := interval(K, s, bounds, b):
-                    return b, sum(found) / 2
-    raise AssertionError("a convex problem has an optimum")
-
-
-def bounds_of(s: Any, box: Any) -> tuple[list[Fraction], list[Fraction]]:
-    """Bounds of b = s alpha."""
-    return [min(c * a, 0) for c, a in zip(s, box, strict=True)], [
-        max(c * a, 0) for c, a in zip(s, box, strict=True)
-    ]
 
 
 # The problems
@@ -163,13 +94,19 @@ def wide(K: Any) -> Any:
     return out
 
 
-def assert_exact(K: Any, s: list[int], boxes: Any, judged: Iterator[Exact]) -> None:
-    """All ways have the intercepts and decisions of the judge, and sums that are 0 to rounding."""
+def assert_exact(K: Any, s: list[int], boxes: Any, judged: Iterable[Exact | None]) -> None:
+    """All ways have the intercepts and decisions of the judge, and sums that are 0 to rounding.
+
+    Boxes without a judge are part of the chain only.
+    """
     square = np.array(K, dtype=float)
     dual = Dual(np.array(s, dtype=float), boxes, len(boxes))
     exact = list(judged)
     for way in WAYS:
-        for fit, box, (b, intercept) in zip(way(square, dual), boxes, exact, strict=True):
+        for fit, box, known in zip(way(square, dual), boxes, exact, strict=True):
+            if known is None:
+                continue
+            b, intercept = known
             size = 1 + np.abs(fit.coef).sum()
             assert fit.converged
             assert fit.intercept == pytest.approx(float(intercept), abs=CLOSE * size), way
@@ -221,6 +158,27 @@ def test_all_coefficients_at_their_bounds(
             yield b, sum(found) / 2
 
     assert_exact(K, s, boxes_of(balanced(s), values), judged())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", [0, 2, 5, 6])
+def test_some_coefficients_at_their_bounds(seed: int, weighted: bool) -> None:
+    """On a flat kernel, after a smaller C; the judge tests the bounds nearest to a solution."""
+    values, rng = [0.01, 0.1, 1.0, 10.0], np.random.default_rng(seed)
+    s = [1] * 30 + [-1] * 30
+    X = rng.normal(size=(60, 2)) + np.array(s)[:, None]
+    square = np.exp(-((X[:, None] - X) ** 2).sum(-1) / 200)
+    weights = [Fraction(int(w)) for w in (rng.integers(1, 3, 60) if weighted else np.ones(60))]
+    boxes = boxes_of(weights, values)
+    K = [[Fraction(v) for v in row] for row in square.tolist()]
+    exact = []
+    for fit, C in zip(cold(square, Dual(np.array(s, float), boxes, 4)), values, strict=True):
+        near = np.zeros(60)
+        near[fit.support] = fit.coef
+        bounds = bounds_of(s, [w * Fraction(str(C)) for w in weights])
+        exact.append(at_bounds(K, s, bounds, near))
+    assert any(exact)
+    assert_exact(K, s, boxes, exact)
 
 
 @pytest.mark.parametrize("weight", [Fraction(1), Fraction(1, 3), Fraction(30, 7)])
