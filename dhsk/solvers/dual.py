@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, blocks
 from dhsk.caching import cached_value
+from dhsk.compiled import compiled
 from dhsk.solvers.smo import ascend, diagonal_of, rounding_of, settle
 
 MAX_STEPS: Final = 10_000_000
@@ -146,7 +146,7 @@ def _start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> No
     settle(b[column], *dual.bounds(column))
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _scale_into_box(
     sign: Floats,
     small: Floats,
@@ -259,7 +259,7 @@ def _certify(dual: Dual, column: int, b: Floats, f: Floats, work: Floats, tol: f
     )
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _judge(sign: Floats, box: Floats, b: Floats, f: Floats) -> tuple[float, float]:
     """Compiled part of `violation_and_intercept`."""
     highest, lowest, total, free = -np.inf, np.inf, 0.0, 0
@@ -275,7 +275,7 @@ def _judge(sign: Floats, box: Floats, b: Floats, f: Floats) -> tuple[float, floa
     return max(0.0, highest - lowest), total / free if free else (highest + lowest) / 2
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _objective(
     sign: Floats, box: Floats, b: Floats, f: Floats, intercept: float
 ) -> tuple[float, float, float]:
