@@ -16,7 +16,7 @@ from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.predict_plan import BlockNeed, plan_prediction
 from dhsk.models.sources import RowsShape
-from dhsk.planning.fits import FLOPS, exact_seconds, low_rank_seconds
+from dhsk.planning.fits import FLOPS, SUPPORT, exact_seconds, low_rank_seconds
 from dhsk.samples import Samples
 from dhsk.units import counted
 
@@ -39,7 +39,7 @@ def exact_cost(
         fits = plan_fits(counts, np.dtype(dtype), 1, resources, on_sets=not store)
         peak = max(fits.need.total, gram.peak_bytes)
     entry = 2 * gram.multiply_adds / FLOPS
-    model = rows.nbytes + 8 * rows.n * (len(sizes) - 1)  # if all are support vectors
+    model = int(SUPPORT * (rows.nbytes + 8 * rows.n * (len(sizes) - 1)))
     return Cost(
         what=f"exact SVM of {_words(samples)}, {counted(len(sizes), 'class', 'classes')}",
         seconds=exact_seconds(sizes, 1, 1, core_count(), entry),

@@ -64,7 +64,8 @@ class Checkpoint:
         """Write an entry of arrays, numbers and JSON values atomically, over an older one."""
         if self.folder is None:
             return
-        texts = {key: np.array(json.dumps(value)) for key, value in (values or {}).items()}
+        # As bytes: numpy keeps text in four a character.
+        texts = {key: np.array(json.dumps(value).encode()) for key, value in (values or {}).items()}
         with made_folder(self.folder), written(self._path(name)) as file:
             np.savez(file, **arrays, **texts)  # type: ignore[arg-type]  # of allow_pickle
 
@@ -95,7 +96,10 @@ def _plain(value: NDArray[Any]) -> Any:
     """
     if value.ndim:
         return value if value.base is None else value.copy(order="K")
-    return parse_json(str(value)) if value.dtype.kind == "U" else value.item()
+    text: Any = value.item()
+    if isinstance(text, bytes):
+        return parse_json(text.decode())
+    return parse_json(text) if isinstance(text, str) else text  # text: of an earlier version
 
 
 def digest_of(*parts: Any) -> str:

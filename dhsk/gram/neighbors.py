@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
+from dhsk.compiled import compiled
 from dhsk.gram.distances import NEAR, Side
 from dhsk.gram.passes import over_groups
 from dhsk.gram.storage.tiling import Tiling
@@ -101,7 +101,7 @@ def _of_part(side: Side, best: _Best, limit: Floats, part: slice) -> Sequence[ND
     return taken.norms2, taken.marks, best[0][part], best[1][part], limit[part]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _sweep(
     values: Any, rows: Any, cols: Any, firsts: Any, slack: float, mirrored: bool, itself: bool
 ) -> None:
@@ -142,7 +142,7 @@ def _sweep(
                     col_limit[j] = min(col_limit[j], last * last * ABOVE)
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _insert(best: Any, index: Any, distance: float, number: int) -> Any:
     """Insert a neighbour into the ascending list of the best; returns the last distance."""
     place = best.size - 1

@@ -8,11 +8,11 @@ it made matrices of tight clusters indefinite in float32.
 from functools import cache
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Rows, blocks
+from dhsk.compiled import compiled
 from dhsk.kernels.certified.evaluate import Reals
 
 _Marks = NDArray[np.uint64]
@@ -100,7 +100,7 @@ def _compiled() -> tuple[Any, Any, Any]:
     them in every process.
     """
 
-    @numba.njit(nogil=True, cache=True)
+    @compiled()
     def weights(numbers: Any) -> Any:
         """Pseudo-random odd numbers (the finaliser of SplitMix64, Steele et al. 2014)."""
         found = np.empty(numbers.size, np.uint64)
@@ -111,7 +111,7 @@ def _compiled() -> tuple[Any, Any, Any]:
             found[k] = (z ^ (z >> np.uint64(31))) | np.uint64(1)
         return found
 
-    @numba.njit(nogil=True, cache=True)
+    @compiled()
     def dense(bits: Any, weights: Any, marks: Any) -> None:
         minus_zero = bits.dtype.type(1) << bits.dtype.type(8 * bits.itemsize - 1)
         for i in range(bits.shape[0]):
@@ -121,7 +121,7 @@ def _compiled() -> tuple[Any, Any, Any]:
                 total += (entry ^ (entry >> np.uint64(32))) * weights[j]
             marks[i] = total
 
-    @numba.njit(nogil=True, cache=True)
+    @compiled()
     def sparse(bits: Any, weights: Any, indptr: Any, marks: Any) -> None:
         minus_zero = bits.dtype.type(1) << bits.dtype.type(8 * bits.itemsize - 1)
         for i in range(marks.size):

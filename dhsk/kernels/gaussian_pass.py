@@ -14,11 +14,11 @@ from functools import cache
 from itertools import count
 from typing import Any, Final, TypeAlias
 
-import numba
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from dhsk.compiled import compiled
 from dhsk.kernels.certified.evaluate import DOUBLE, SINGLE, Arithmetic, Reals, polynomial
 from dhsk.simd import Vector, VectorCode, cgutils
 
@@ -148,7 +148,7 @@ _block: Any = intrinsic(prefer_literal=True)(_type_block)
 def _compiled_pass(less_one: int) -> _Pass:
     """Loop over the rows of products; its numbers are those of `_numbers`."""
 
-    @numba.njit(error_model="numpy", nogil=True, cache=True)
+    @compiled(error_model="numpy")
     def run(product: Any, row_norms2: Any, col_norms2: Any, numbers: Any) -> None:
         rows, columns = product.shape
         products = product.reshape(rows * columns)

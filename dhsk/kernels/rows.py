@@ -2,12 +2,12 @@
 
 from typing import Any, Final, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, sparray, spmatrix
 
 from dhsk.arrays import Floats, Rows, blocks
+from dhsk.compiled import compiled
 from dhsk.errors import InputError
 from dhsk.kernels.centre import centres_of, set_products_of_centres, without_centres
 from dhsk.kernels.certified.evaluate import Reals
@@ -195,7 +195,7 @@ def _sparse_product(X: _Csr, Y: _Csr, out: Floats) -> None:
     _add_terms(X.data, X.indices, X.indptr, of_y.data, of_y.indices, of_y.indptr, out)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def _add_terms(
     data: Floats,
     indices: _Numbers,

@@ -8,16 +8,16 @@ features and ten columns, a Hessian product took 18 ms a thread with a tenth of 
 
 from typing import Any, Final
 
-import numba
 from numpy.typing import NDArray
 
 from dhsk.arrays import Indices
+from dhsk.compiled import compiled
 
 SUMS: Final = {"reassoc", "contract"}
 """Flags that let LLVM vectorise a sum."""
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=SUMS)
+@compiled(error_model="numpy", fastmath=SUMS)
 def add_rows(Z: NDArray[Any], factors: NDArray[Any], sums: NDArray[Any]) -> None:
     """Add factors' Z to sums, (J, k), in place: Z is (n, k), factors (n, J), mostly 0."""
     for i in range(len(Z)):
@@ -30,7 +30,7 @@ def add_rows(Z: NDArray[Any], factors: NDArray[Any], sums: NDArray[Any]) -> None
                     total[c] += factor * row[c]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=SUMS)
+@compiled(error_model="numpy", fastmath=SUMS)
 def add_curved(
     Z: NDArray[Any],
     curvature: NDArray[Any],

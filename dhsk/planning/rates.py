@@ -233,6 +233,7 @@ def _sparse_line(threads: int, repeats: int) -> Line:
 def _stage_seconds() -> float:
     values = np.random.default_rng(0).random((2048, 256))
     samples = open_samples(values)
+    scan(open_samples(values[:16]), "hyperspherical")  # loads what is compiled, or compiles it
     begin = perf_counter()
     scan(samples, "hyperspherical")
     blocks: list[Rows] = [apply_map("hyperspherical", block) for block in samples.blocks(2048)]

@@ -12,10 +12,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.compiled import compiled
 from dhsk.samples.tally import Tally
 
 _BASE: Final = 0x9E3779B97F4A7C15
@@ -108,7 +108,7 @@ class HashedTable(Tally):
         return columns, row_ends
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def _hash(letters: Any, ends: Any, skip: int, shape: Any, bases: Any, powers: Any) -> Any:
     """Columns of the substrings that end at each letter from `skip` on, and where strings end.
 

@@ -2,8 +2,9 @@
 
 from typing import Any, Final
 
-import numba
 import numpy as np
+
+from dhsk.compiled import compiled
 
 _DIGIT: Final = 8
 """Bits of a digit of the radix sort."""
@@ -11,7 +12,7 @@ _PLACE: Final = 32
 """Bits of the place of an entry."""
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def write_in_order(
     terms: Any, counts: Any, starts: Any, columns: Any, indices: Any, data: Any
 ) -> int:

@@ -6,10 +6,10 @@ codes of different substrings, of any lengths, differ. Equal hashes never merge 
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dhsk.compiled import compiled
 from dhsk.errors import InputError
 from dhsk.samples.tally import MOST, Tally
 
@@ -157,7 +157,7 @@ class SubstringTable(Tally):
 # The functions do not call each other: each array that a call takes costs more than a substring.
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def _pack_narrow(
     letters: Any, ends: Any, skip: int, shape: Any, canonical: bool, codes: Any, row_ends: Any
 ) -> int:
@@ -199,7 +199,7 @@ def _pack_narrow(
     return row
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def _pack_wide(
     letters: Any, ends: Any, skip: int, shape: Any, canonical: bool, codes: Any, row_ends: Any
 ) -> int:
@@ -236,7 +236,7 @@ def _pack_wide(
     return row
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def _number_narrow(
     codes: Any, first: int, slots: Any, known: Any, size: int, learns: bool, numbers: Any
 ) -> tuple[int, int]:
@@ -260,7 +260,7 @@ def _number_narrow(
     return len(codes), size
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def _number_wide(
     codes: Any, first: int, slots: Any, known: Any, size: int, learns: bool, numbers: Any
 ) -> tuple[int, int]:

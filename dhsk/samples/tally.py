@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from dhsk.compiled import compiled
 from dhsk.errors import InputError
 from dhsk.samples.texts import PAIR
 
@@ -85,7 +85,7 @@ class Tally(ABC):
         self._totals, self._touched = np.empty(0, np.int64), np.empty(0, np.int32)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def _tally(
     numbers: Any, row_ends: Any, totals: Any, touched: Any, n_touched: int, found: Any
 ) -> tuple[int, int]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
 from dhsk.caching import cached_value
+from dhsk.compiled import compiled
 from dhsk.solvers.smo import ascend, diagonal_of, rounding_of, settle
 
 MAX_STEPS: Final = 10_000_000
@@ -145,7 +145,7 @@ def _start_from_smaller_box(dual: Dual, b: Floats, f: Floats, column: int) -> No
     _scale_into_box(dual.sign, dual.boxes[column - 1], dual.boxes[column], before, larger)
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _scale_into_box(
     sign: Floats,
     small: Floats,
@@ -180,7 +180,7 @@ def gradient(K: NDArray[Any], dual: Dual, b: Floats) -> Floats:
     return f
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _subtract_products(K: NDArray[Any], b: Floats, f: Floats) -> None:
     """Subtract K b from f, for each column, by the rows of its coefficients, four at a time.
 
@@ -214,7 +214,7 @@ def certify(dual: Dual, b: Floats, f: Floats, work: Floats, tol: float) -> list[
     return [_certify(dual, c, b[c], f[c], work[:, c], tol) for c in range(dual.shape[0])]
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _settle_in_box(sign: Floats, box: Floats, b: Floats) -> None:
     """Compiled part of `certify`: numpy takes longer for the bounds of a small problem."""
     signed = sign * box
@@ -277,7 +277,7 @@ def _certify(dual: Dual, column: int, b: Floats, f: Floats, work: Floats, tol: f
     )
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _judge(sign: Floats, box: Floats, b: Floats, f: Floats) -> tuple[float, float]:
     """Compiled part of `violation_and_intercept`."""
     highest, lowest, total, free = -np.inf, np.inf, 0.0, 0
@@ -293,7 +293,7 @@ def _judge(sign: Floats, box: Floats, b: Floats, f: Floats) -> tuple[float, floa
     return max(0.0, highest - lowest), total / free if free else (highest + lowest) / 2
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _objective(
     sign: Floats, box: Floats, b: Floats, f: Floats, intercept: float
 ) -> tuple[float, float, float]:

@@ -7,11 +7,11 @@ smallest ball, and subproblems of a problem too large for memory.
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
+from dhsk.compiled import compiled
 from dhsk.solvers.simd import BLOCK, SMALLEST_CURVATURE, gain_of_block, update_block
 
 _EPS: Final = float(np.finfo(np.float64).eps)
@@ -44,13 +44,13 @@ def largest_entry(K: NDArray[Any]) -> float:
     return largest
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _largest(diagonal: NDArray[Any], row: NDArray[Any]) -> float:
     """Largest absolute value of a diagonal and a row."""
     return float(max(np.abs(diagonal).max(), np.abs(row).max()))
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def rounding_of(gradient: float, entry: float, size: float) -> float:
     """Violation that rounding alone may leave, below which no step is sure to gain anything.
 
@@ -61,7 +61,7 @@ def rounding_of(gradient: float, entry: float, size: float) -> float:
     return _EPS * (4.0 * gradient + entry * size)
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def settle(b: Floats, lower: Floats, upper: Floats) -> None:
     """Set the coefficients that are within rounding of a bound to this bound, in place.
 
@@ -134,7 +134,7 @@ def ascend(
     return steps, max(0.0, violation)
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _ascend(
     K: NDArray[Any],
     diagonal: Floats,
@@ -156,7 +156,7 @@ def _ascend(
     return steps, highest - lowest
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _steps(
     K: NDArray[Any],
     diagonal: Floats,
@@ -196,7 +196,7 @@ def _steps(
     return steps, 0.0, 0.0
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _move(
     f: Floats, grow: Floats, row_i: NDArray[Any], row_j: NDArray[Any], step: float
 ) -> tuple[int, float]:
@@ -213,7 +213,7 @@ def _move(
     return -1, highest
 
 
-@numba.njit(nogil=True, error_model="numpy", cache=True)
+@compiled(error_model="numpy")
 def _partner(
     f: Floats, shrink: Floats, diagonal: Floats, row: NDArray[Any], highest: float, own: float
 ) -> tuple[int, float]:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, blocks
+from dhsk.compiled import compiled
 from dhsk.execution.tasks import Executor
 from dhsk.solvers.smo import padded
 
@@ -206,7 +206,7 @@ def gathered(
     return found
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def _gather(K: NDArray[Any], rows: Indices, columns: Indices, out: NDArray[Any]) -> None:
     for i in range(len(rows)):
         row = K[rows[i]]
@@ -222,7 +222,7 @@ def fill_symmetric(K: NDArray[Any], values: NDArray[Any], row: int, column: int)
     _fill_symmetric(K, values, row, column)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled()
 def _fill_symmetric(K: NDArray[Any], values: NDArray[Any], row: int, column: int) -> None:
     edge = 32  # a square of entries and of their transposes stays in the first cache
     for i in range(0, values.shape[0], edge):

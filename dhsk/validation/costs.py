@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dhsk.costs import Cost
+from dhsk.execution.local import OwningClient
 from dhsk.execution.workers import resources_of
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
@@ -25,8 +26,15 @@ from dhsk.validation.search import SEARCHED
 KERNEL_SECONDS: Final = 2e-9
 """Seconds to evaluate a kernel at an inner product: 1 to 3 ns."""
 
-ROW_BYTES: Final = 1200
-"""Bytes of a row of results, in three files."""
+PROCESS_SECONDS: Final = 6.0
+"""Processor seconds until a process has loaded what it needs. A run of 200 samples on two workers,
+which computes next to nothing, takes 28 of three processes where others keep the cores busy."""
+
+ROW_BYTES: Final = 1500
+"""Bytes of a row of results, in three files and a checkpoint: 1,520 of digits."""
+
+COLUMN_BYTES: Final = 10
+"""Bytes of a number in the table of held-out decisions: 194 kB of digits, 1,797 x 10."""
 
 SOONER: Final = (
     "this will be long. Sooner: a sample of some thousand rows first; then only what was best "
@@ -68,7 +76,7 @@ def cost_of(
     matrices = products / max(values.stored_bytes, 1) if stored else 0.0
     return Cost(
         what=_words(square, grid, first, look=look, how=how),
-        seconds=matrices * values.gram_seconds + solving,
+        seconds=values.start + matrices * values.gram_seconds + solving,
         memory=max(need.memory for need in needs),
         disk=products + kept + _working_bytes(grid),
         stays=kept + (products if asked else 0),
@@ -82,6 +90,8 @@ class _Values:
     def __init__(self, square: Square, options: CvOptions, *, stored: bool) -> None:
         resources = resources_of(options.client, options.memory)
         self.cores = max(1, resources.threads)
+        starting = isinstance(options.client, OwningClient)  # else its workers have run before
+        self.start = PROCESS_SECONDS * (1 + resources.workers) / self.cores if starting else 0.0
         self.entry = self.multiply_adds = self.gram_seconds = 0.0
         self.stored_bytes = 0
         if not isinstance(square, Samples):
@@ -106,8 +116,8 @@ def _words(square: Square, grid: Grid, kernels: Sequence[Kernel], *, look: bool,
     )
 
 
-PAGE_BYTES: Final = 500_000
-"""Bytes of the page of results, about."""
+PAGE_BYTES: Final = 300_000
+"""Bytes of the page of results, about: 260 kB of digits."""
 
 
 def _kept_bytes(grid: Grid, kernels: int) -> int:
@@ -116,7 +126,8 @@ def _kept_bytes(grid: Grid, kernels: int) -> int:
     cell = 4 * n * (1 if k == 2 else k)
     decisions = max(cell, min(MOST_BYTES, len(grid.C) * cell))
     predicted = 4 * n * len(grid.C)
-    return PAGE_BYTES + kernels * (decisions + predicted + ROW_BYTES * grid.columns)
+    table = COLUMN_BYTES * len(grid.y) * (k + 1)
+    return PAGE_BYTES + table + kernels * (decisions + predicted + ROW_BYTES * grid.columns)
 
 
 def _working_bytes(grid: Grid) -> int:

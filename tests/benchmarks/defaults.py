@@ -46,9 +46,9 @@ TABLES = {
 }
 
 
-def some(n: int) -> Any:
+def some(n: int, most: int = MOST) -> Any:
     """Numbers of the samples that are taken."""
-    return np.random.default_rng(0).permutation(n)[:MOST]
+    return np.random.default_rng(0).permutation(n)[:most]
 
 
 def of_scikit_learn(name: str) -> tuple[Any, Any]:
@@ -57,27 +57,27 @@ def of_scikit_learn(name: str) -> tuple[Any, Any]:
     return (MinMaxScaler().fit_transform(X) if "," in name else X), y
 
 
-def mnist(path: Path) -> tuple[Any, Any]:
+def mnist(path: Path, most: int = MOST) -> tuple[Any, Any]:
     """Images of handwritten digits."""
     with np.load(path) as kept:
-        chosen = some(len(kept["y_train"]))
+        chosen = some(len(kept["y_train"]), most)
         return kept["X_train"][chosen].reshape(len(chosen), -1) / 1.0, kept["y_train"][chosen]
 
 
-def newsgroups(path: Path) -> tuple[Any, Any]:
+def newsgroups(path: Path, most: int = MOST) -> tuple[Any, Any]:
     """Words of posts, but for those of one post."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         posts = [line.split("\t", 3) for line in file]
-    chosen = [posts[number] for number in some(len(posts))]
+    chosen = [posts[number] for number in some(len(posts), most)]
     counts = CountVectorizer(min_df=2).fit_transform([post[3] for post in chosen])
     return counts.astype(float), np.array([post[1] for post in chosen])
 
 
-def tumours(path: Path) -> tuple[Any, Any]:
+def tumours(path: Path, most: int = MOST) -> tuple[Any, Any]:
     """Mutations of genes, and the kind of the tumour."""
     with np.load(path) as kept:
         whole = csr_array((kept["data"] / 1.0, kept["indices"], kept["indptr"]), kept["shape"])
-        chosen = some(whole.shape[0])
+        chosen = some(whole.shape[0], most)
         return whole[chosen], kept["labels"][chosen]
 
 

@@ -53,7 +53,7 @@ def peak_bytes(words: list[str]) -> int:
     process = psutil.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     peak = 0
     while process.poll() is None:
-        peak = max(peak, _tree_bytes(process))
+        peak = max(peak, tree_bytes(process))
         time.sleep(0.02)
     if process.returncode == REFUSED:
         return 0
@@ -62,7 +62,8 @@ def peak_bytes(words: list[str]) -> int:
     return peak
 
 
-def _tree_bytes(process: psutil.Process) -> int:
+def tree_bytes(process: psutil.Process) -> int:
+    """Bytes that a process and its descendants hold now; 0 if one of them has just ended."""
     own = shared = 0
     try:
         for member in (process, *process.children(recursive=True)):

@@ -18,12 +18,12 @@ from functools import cache, partial
 from itertools import count, islice
 from typing import Any, Final, TypeAlias
 
-import numba
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from dhsk.compiled import compiled
 from dhsk.simd import Vector, VectorCode, cgutils
 
 Reals: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
@@ -253,7 +253,7 @@ def compiled_pass(
     left out, and `rate_p` and `rate_q` coefficients of R = P/Q follow.
     """
 
-    @numba.njit(error_model="numpy", nogil=True, cache=True)
+    @compiled(error_model="numpy")
     def run(cosines: Any, out: Any, form: Any) -> None:
         entries = _BLOCK_BYTES // cosines.itemsize
         whole = cosines.size - cosines.size % entries

@@ -1,0 +1,129 @@
+"""Functions are compiled once for all processes that start together."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
+from dhsk import compiled
+from dhsk.compiled import LOCK_NAME
+
+PROCESSES = 3
+
+SCRIPT = """
+import sys
+import numpy as np
+from dhsk.solvers.sources import _fill_symmetric, _gather
+sys.stdin.readline()
+K, rows = np.zeros((4, 4)), np.arange(2)
+_gather(np.eye(4), rows, rows, K[:2, :2])
+_fill_symmetric(K, np.ones((2, 2)), 0, 2)
+assert K.sum() == 10
+print(sum(sum(one.stats.cache_misses.values()) for one in (_gather, _fill_symmetric)))
+"""
+"""Needs two compiled functions, and prints how many of them it compiled."""
+
+HOLDER = """
+import sys
+from dhsk.compiled import _turn
+with _turn.at_most_one():
+    _turn.take()
+    print(flush=True)
+    sys.stdin.read()
+"""
+"""Takes the turn to compile, and keeps it."""
+
+
+def start(folder: Path, script: str = SCRIPT) -> subprocess.Popen[str]:
+    """Start a process with its cache in a folder; it begins when it is told to."""
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder)},
+    )  # fmt: skip
+
+
+def compilations(processes: Sequence["subprocess.Popen[str]"]) -> list[int]:
+    """Functions that each compiled, if all begin together."""
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    told = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(processes)
+    return [int(text) for text in told]
+
+
+def test_processes_that_start_together_compile_each_function_once(tmp_path: Path) -> None:
+    """And keep it under one name."""
+    assert sum(compilations([start(tmp_path) for _ in range(PROCESSES)])) == 2
+    assert len(list(tmp_path.rglob("*.nbc"))) == 2
+    assert compilations([start(tmp_path)]) == [0]
+
+
+@pytest.mark.slow
+def test_a_killed_compiler_leaves_the_turn_to_others(tmp_path: Path) -> None:
+    """Who waits goes on when the lock ends with its process."""
+    holder = start(tmp_path, HOLDER)
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    waiter = start(tmp_path, "from dhsk import compiled\ncompiled.WAITING_SECONDS = 1e9\n" + SCRIPT)
+    assert waiter.stdin is not None
+    waiter.stdin.write("\n")
+    waiter.stdin.flush()
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiter.wait(8.0)
+    assert not list(tmp_path.rglob("*.nbc"))
+    holder.kill()
+    holder.communicate()
+    assert compilations([waiter]) == [2]
+
+
+def test_a_stopped_compiler_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock does not end."""
+    monkeypatch.setattr(compiled, "WAITING_SECONDS", 0.1)
+    monkeypatch.setattr(compiled, "_folder", lambda: tmp_path)
+
+    @compiled.compiled()
+    def twice(x: float) -> float:
+        return 2 * x
+
+    with (tmp_path / LOCK_NAME).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert twice(2.0) == 4.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", ["UserProvidedCacheLocator", "UserWideCacheLocator"])
+def test_without_any_folder_each_process_compiles_for_itself(
+    monkeypatch: pytest.MonkeyPatch, classes: str
+) -> None:
+    """Where neither the package nor the home can be written, as in some containers."""
+    monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", classes)
+    nowhere = Path("/proc/nowhere")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(nowhere))
+    assert compilations([start(nowhere)]) == [2]
+
+
+def test_a_full_disk_costs_the_cache_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled function serves its process."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(compiled, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+
+    @compiled.compiled()
+    def thrice(x: float) -> float:
+        return 3 * x
+
+    assert thrice(2.0) == 6.0
