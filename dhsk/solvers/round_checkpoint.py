@@ -19,7 +19,7 @@ _MOST_QUIET, _LEAST_QUIET = 15.0, 3.0
 again after a kill, and no more than a quarter of the time goes into entries."""
 
 
-class State(Protocol):
+class Resumable(Protocol):
     """State of the problems of a pair between two rounds."""
 
     ARRAYS: ClassVar[tuple[str, ...]]
@@ -45,7 +45,7 @@ class RoundCheckpoint:
         self._entries = checkpoint or Checkpoint(None)
         self._next = 0.0
 
-    def resume(self, name: str, states: Sequence[State]) -> dict[str, Any]:
+    def resume(self, name: str, states: Sequence[Resumable]) -> dict[str, Any]:
         """Restore the states of pairs; return the values stored with them, or none."""
 
         def restored(kept: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class RoundCheckpoint:
         return self._entries.get(name, restored) or {}
 
     def put(
-        self, name: str, states: Sequence[State], shared: Mapping[str, Any], *, last: bool
+        self, name: str, states: Sequence[Resumable], shared: Mapping[str, Any], *, last: bool
     ) -> None:
         """Write an entry, unless it is not the last and an earlier one is recent."""
         begin = perf_counter()
