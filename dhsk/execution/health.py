@@ -17,11 +17,13 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import dask
+import psutil
 from dask.utils import parse_timedelta
 from distributed import Client
 from distributed import TimeoutError as LateError
 
 from dhsk.errors import ClusterError
+from dhsk.execution.limits import core_count
 
 BEAT_SECONDS: Final = 5.0
 """Most time between two looks at a cluster that gives no results."""
@@ -31,7 +33,8 @@ LOST_SCHEDULER: Final = (
 )
 
 BUSY_PERCENT: Final = 10.0
-"""Share of a core that a worker at work takes at least; an idle one takes up to 4 %."""
+"""Share of a core that a worker at work takes at least; an idle one takes up to 4 %. Both take less
+where other processes wait for the cores, see `crowding`."""
 
 
 def progress_timeout() -> float:
@@ -42,6 +45,13 @@ def progress_timeout() -> float:
 def scheduler_timeout() -> float:
     """Seconds after which a scheduler that does not answer is lost."""
     return float(parse_timedelta(dask.config.get("dhsk.scheduler-timeout", "30s")))
+
+
+def crowding(address: str) -> float:
+    """Processes that wait for each core of a worker's machine, at least 1; 1 of other machines."""
+    if not address.partition("://")[2].startswith(("127.0.0.1:", "[::1]:")):
+        return 1.0
+    return max(1.0, psutil.getloadavg()[0] / core_count())
 
 
 def ask(
@@ -95,7 +105,7 @@ class Watch:
             seen = known.get(address) or _Seen(worker["last_seen"], now, now)
             if worker["last_seen"] != seen.last_seen:
                 seen.last_seen, seen.heard = worker["last_seen"], now
-                if rare or worker["metrics"].get("cpu", 100.0) >= BUSY_PERCENT:
+                if rare or worker["metrics"].get("cpu", 100.0) >= BUSY_PERCENT / crowding(address):
                     seen.busy = now
             self._seen[address] = seen
         self.avoided = {address for address in self.avoided if self.silence(address) > 0}

@@ -15,13 +15,23 @@ from warnings import warn
 from distributed import Client, KilledWorker, as_completed
 
 from dhsk.errors import BudgetError, ClusterError, ClusterWarning
-from dhsk.execution.health import BEAT_SECONDS, LOST_SCHEDULER, ask, progress_timeout, watch_of
+from dhsk.execution.health import (
+    BEAT_SECONDS,
+    LOST_SCHEDULER,
+    ask,
+    crowding,
+    progress_timeout,
+    watch_of,
+)
 from dhsk.execution.shared import call_with_shared, has_shared, live_names, prefix_of
 from dhsk.execution.tasks import file_errors, memory_of, words_of
 from dhsk.units import format_bytes
 
 PATIENCE_SECONDS: Final = 60.0
 """Time without any worker after which a run ends."""
+
+CROWDED: Final = 2.0
+"""Processes for each core from which on a worker that seems idle may only be waiting for one."""
 
 SLOWEST: Final = 5
 """Multiple of the slowest finished task after which a task makes no progress, at least."""
@@ -277,7 +287,12 @@ class Flights:
         silence, idleness = self._watch.silence(place), self._watch.idleness(place)
         if self._is_silent(place):
             return f"worker {place} has not been heard of for {silence:.0f} s"
-        return f"worker {place} answers, but has computed nothing for {idleness:.0f} s"
+        crowd = crowding(place)
+        busy = f" (this machine is busy: {crowd:.0f} processes wait for each core)"
+        return (
+            f"worker {place} answers, but has computed nothing for {idleness:.0f} s"
+            f"{busy if crowd >= CROWDED else ''}"
+        )
 
     def _held(self, flights: set[_Flight]) -> str:
         """Tasks in words: the first, and the number of the others."""
