@@ -105,7 +105,7 @@ def _on_screen() -> Iterator[OnProgress]:
     columns = (
         TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
         BarColumn(bar_width=16),
-        TimeElapsedColumn(),
+        TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
         TextColumn("{task.fields[rest]}", table_column=Column(no_wrap=True, overflow="fold")),
     )
     with Bars(*columns, console=console) as bars:

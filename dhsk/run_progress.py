@@ -133,9 +133,10 @@ class RunProgress:
     def end(self) -> None:
         """Report that all is done."""
         if self._last.stage and self._share < 1:
-            self._share = 1.0
-            last = self._last
-            self.report(replace(last, done=last.total, share=1.0, left=0.0, best=self.best))
+            self._share, last = 1.0, self._last
+            what, best = self.what or last.what, last.best if self.best is None else self.best
+            ended = replace(last, done=last.total, what=what, share=1.0, left=0.0, best=best)
+            self.report(ended)
 
     def _part_of(self, event: Progress) -> _Part | None:
         """The part that an event belongs to, with what it says is done."""
