@@ -188,6 +188,7 @@ class ExactEngine:
             if kept is None:
                 missing.append(k)
             else:
+                told.trying(matrices[k].names.label)
                 yield k, Cells.of_checkpoint(kept[1], self._journal.arrays(problem.name))
         found = (len(problems) - len(missing)) * columns
         told.advance(DECISIONS, found, found=True)

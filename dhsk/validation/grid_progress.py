@@ -27,6 +27,10 @@ _SHARES: Final = {
 """Guesses of the time of a part, that of the fits of a kernel being 1, until it is measured."""
 
 
+_PREPARED: Final = 0.05
+"""The same for samples that are only mapped."""
+
+
 class GridProgress(RunProgress):
     """Progress of a grid of kernels, of which a search adds some.
 
@@ -71,6 +75,11 @@ class GridProgress(RunProgress):
         self.expect(FITS, (done + ahead) * self._fits, column / self._fits)
         if self._decided:
             self.expect(DECISIONS, done + ahead, _SHARES[DECISIONS] * column)
+
+    def expect_matrices(self, count: int, *, stored: bool) -> None:
+        """Expect products of samples, which are computed or else only prepared for that."""
+        self.expect(PRODUCTS, count, _SHARES[PRODUCTS] if stored else _PREPARED)
+        self.expect(VALUES, count if stored else 0, _SHARES[VALUES])
 
     def expect_part(self, name: str, units: float) -> None:
         """Expect one of the other parts."""

@@ -17,7 +17,6 @@ from dhsk.validation.disk import DiskNeed, disk_need
 from dhsk.validation.engine import CvOptions, Engine, TriedKernel
 from dhsk.validation.exact import ExactEngine
 from dhsk.validation.grid import Grid
-from dhsk.validation.grid_progress import PRODUCTS, VALUES
 from dhsk.validation.input import Square
 from dhsk.validation.low_rank import LowRankEngine
 from dhsk.validation.matrices import KernelMatrices
@@ -91,9 +90,8 @@ class EngineMaker:
         """The same with the decision whether products are stored, and the disk of all of them."""
         if self.low_rank is not None or not isinstance(square, Samples):
             return self, DiskNeed(0, 0, fits=True)
-        self.options.report.expect_part(PRODUCTS, matrices)
-        self.options.report.expect_part(VALUES, matrices)
         need = disk_need(square, matrices, self.options)
+        self.options.report.expect_matrices(matrices, stored=need.fits)
         return replace(self, options=replace(self.options, stores_fit=need.fits)), need
 
     def make(
