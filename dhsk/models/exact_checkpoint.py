@@ -1,5 +1,6 @@
 """Checkpoint of the training of an exact SVM, and its progress."""
 
+from math import ceil
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,6 +21,10 @@ PREFIX: Final = "exact-"
 _COLUMNS: Final = 1.8
 """Columns of the matrix that a support vector costs, for the expected end. Measured on 30,000 and
 100,000 samples of `tests/benchmarks/mixtures.py`: 1.8 and 1.6."""
+
+_UNKNOWN: Final = 1.1
+"""Columns that are expected once there are more than that, as a multiple of those so far: what is
+not over is not at 99 %."""
 
 
 class Layout(NamedTuple):
@@ -86,7 +91,8 @@ def _arrays_of(rows: Rows) -> list[Any]:
 def progress_of(one: Round, n: int) -> Progress:
     """Columns computed so far, and as many as the support vectors so far will take."""
     done = one.entries // n
-    total = done if one.ended == one.pairs else max(done + 1, int(_COLUMNS * one.needed / n))
+    expected = max(int(_COLUMNS * one.needed / n), ceil(_UNKNOWN * done), done + 1)
+    total = done if one.ended == one.pairs else expected
     return Progress(
         f"columns of {n:,}",
         done,
