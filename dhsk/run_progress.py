@@ -126,9 +126,9 @@ class RunProgress:
         self._tick(part)
         part.begun += units
         part.found += units if found else 0.0
-        part.done = part.begun
+        part.done = max(part.done, part.begun)
         part.units = max(part.units, part.done)
-        self._tell(Progress(stage or name, round(part.done), round(part.units)))
+        self._tell(Progress(stage or name, round(part.begun), round(part.units)))
 
     def end(self) -> None:
         """Report that all is done."""

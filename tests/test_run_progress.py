@@ -116,6 +116,19 @@ def test_what_an_earlier_run_had_finished_takes_no_time(clock: Clock) -> None:
     assert events[-1].left == pytest.approx(40.0, rel=0.01)
 
 
+def test_what_is_counted_does_not_undo_what_was_told(clock: Clock) -> None:
+    """Rounds told that all is done; counting the pairs then leaves no time."""
+    events: list[Progress] = []
+    run = RunProgress(events.append)
+    run.expect("fits", 10, 1.0)
+    with run.part("fits", span=10):
+        clock.now = 10.0
+        run(Progress("columns", 5, 5))
+        run.advance("fits", 1)
+    assert [event.left for event in events] == [0.0, 0.0]
+    assert events[-1].done == 1
+
+
 def test_more_work_than_expected_does_not_turn_back(clock: Clock) -> None:
     """The share stays until the work has caught up."""
     events: list[Progress] = []

@@ -22,7 +22,7 @@ MODEL: Final = "model of all samples"
 
 _SHARES: Final = {
     PRODUCTS: 1.0, VALUES: 0.2, FITS: 1.0, DECISIONS: 0.2,
-    METHODS: 0.5, EIGENVALUES: 1.0, MODEL: 0.3,
+    METHODS: 1.0, EIGENVALUES: 1.0, MODEL: 0.3,
 }  # fmt: skip
 """Guesses of the time of a part, that of the fits of a kernel being 1, until it is measured."""
 
