@@ -111,24 +111,17 @@ class GridProgress(RunProgress):
             fold = row.fold if self._fold < 0 else self._fold
             own = self._scores.setdefault((self._prefix + row.label, row.C, row.rank), {})
             own[fold] = row.score
-            if len(own) == self._folds:
-                mean = float(np.mean(list(own.values())))
+            mean = float(np.mean(list(own.values())))
+            if len(own) == self._folds and np.isfinite(mean):
                 self.best = mean if self.best is None else max(self.best, mean)
 
     @contextmanager
-    def under(self, prefix: str) -> Iterator[None]:
-        """Within it, names of kernels begin with that of a map."""
-        before, self._prefix = self._prefix, prefix
+    def within(self, *, prefix: str | None = None, fold: int | None = None) -> Iterator[None]:
+        """Within it, names of kernels begin with that of a map, or there is one fold alone."""
+        before = self._prefix, self._fold
+        self._prefix = self._prefix if prefix is None else prefix
+        self._fold = self._fold if fold is None else fold
         try:
             yield
         finally:
-            self._prefix = before
-
-    @contextmanager
-    def in_fold(self, fold: int) -> Iterator[None]:
-        """Within it, kernels are fitted on one fold alone."""
-        before, self._fold = self._fold, fold
-        try:
-            yield
-        finally:
-            self._fold = before
+            self._prefix, self._fold = before

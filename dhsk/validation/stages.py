@@ -162,7 +162,7 @@ class Stages:
         grid = self.grid if C is None else self.grid.at(C)
         searched = len(self.tried) - len(wanted.kernels) + len(kernels) if self.tried else 0
         ahead = max(0, wanted.searched - searched)
-        with self.told.under(self.prefix):
+        with self.told.within(prefix=self.prefix):
             self.told.expect_stage(labels, len(grid.C), ahead + wanted.later)
             found = self.engine.run(kernels, scale_C=wanted.scale_C, grid=grid)
         self.tried += found

@@ -88,7 +88,7 @@ class WeightedEngine:
     def _try(self, kernel: Kernel, scale_C: bool, grid: Grid) -> list[TriedWeighted]:
         """Results of a kernel, at each rank if it is of low rank."""
         self._begin()
-        with self._told.in_fold(0):
+        with self._told.within(fold=0):
             firsts = self._engines[0].run([kernel], scale_C=scale_C, grid=_fold(grid, 0))
         return [self._others(kernel, first, grid) for first in firsts]
 
@@ -98,7 +98,7 @@ class WeightedEngine:
         C_scaled = {row.C: row.C_scaled for row in first.cells.rows}
         parts = [first.cells]
         for fold, engine in enumerate(self._engines[1:], start=1):
-            with self._told.in_fold(fold):
+            with self._told.within(fold=fold):
                 own = engine.run([kernel], scale_C=False, grid=_fold(grid, fold).at(first.C))
             parts.append(next(one.cells for one in own if one.cells.rows[0].rank == rank))
         # It is a column of the cell, which is one over all folds: the worst.
