@@ -16,7 +16,6 @@ from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
-from dhsk.estimators.renamed import RENAMED, parameter
 from dhsk.estimators.selection import (
     check_choice,
     check_landmark_tol,
@@ -83,8 +82,6 @@ class NystromFeatures(
         in every pass.
     random_state
         Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same landmarks.
-    tol
-        Former name of `landmark_tol`.
 
     Attributes
     ----------
@@ -145,7 +142,6 @@ class NystromFeatures(
         dtype: str = "float64",
         memory: int | str | None = None,
         random_state: int | np.random.RandomState | None = None,
-        tol: float | str = RENAMED,
     ) -> None:
         super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
         self.n_components = n_components
@@ -153,7 +149,6 @@ class NystromFeatures(
         self.oversampling = oversampling
         self.landmark_tol = landmark_tol
         self.random_state = random_state
-        self.tol = tol
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Choose landmarks and factor their matrix.
@@ -346,8 +341,7 @@ class NystromFeatures(
         """Fit, and return the approximation."""
         self._check()
         check_choice(self.n_components, self.selection, self.oversampling)
-        landmark_tol = parameter(self, "landmark_tol", "tol")
-        check_landmark_tol(landmark_tol)
+        check_landmark_tol(self.landmark_tol)
         samples = self._samples(self._validated(X))
         selection = numbered(self.selection, samples.shape[0])
         oversampling = self.oversampling
@@ -357,7 +351,7 @@ class NystromFeatures(
             rank=self.n_components,
             selection=selection,
             oversampling=oversampling,
-            landmark_tol=landmark_tol,
+            landmark_tol=self.landmark_tol,
             seed=random_numbers(self.random_state).randint(np.iinfo(np.int32).max),
         )
         with in_scikit_words(self):

@@ -15,7 +15,6 @@ from dhsk.bars import Show, passes_shown
 from dhsk.errors import BudgetError, InputError
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator
-from dhsk.estimators.renamed import former_attribute
 from dhsk.execution.limits import own_room
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -219,8 +218,6 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         """
         check_is_fitted(self)
         return self.unit_ * (self._stretched_sums(X) - self._boundary)
-
-    violation_ = former_attribute("violation_", "kkt_violation_")
 
     @property
     def support_vectors_(self) -> Rows:

@@ -14,7 +14,6 @@ from dhsk.arrays import Floats
 from dhsk.bars import Show, passes_shown
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.regression import KernelRegression, Rank
-from dhsk.estimators.renamed import RENAMED, former_attribute, parameter
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import computing
 from dhsk.kernels import Kernel
@@ -73,8 +72,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
     journal
         Folder or ``s3://`` prefix for checkpoints. The same fit resumes after an interruption, and
         ends with the same bits; a finished fit removes them. None for no checkpoints.
-    max_passes
-        Former name of `max_iter`.
 
     Attributes
     ----------
@@ -132,7 +129,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         store: str | Path | None = None,
         preconditioner_rank: Rank = "auto",
         journal: str | Place | None = None,
-        max_passes: int | str = RENAMED,
     ) -> None:
         super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
         self.alpha = alpha
@@ -142,7 +138,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         self.store = store
         self.preconditioner_rank = preconditioner_rank
         self.journal = journal
-        self.max_passes = max_passes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Show = None) -> Self:
         """Fit to samples.
@@ -172,7 +167,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         """
         self._check("alpha", "tol")
         self._check_rank()
-        max_iter = whole_parameter("max_iter", parameter(self, "max_iter", "max_passes"), 2)
+        max_iter = whole_parameter("max_iter", self.max_iter, 2)
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
@@ -212,8 +207,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         coef = self.dual_coef_
         scores = self._sums(X, self._rows, coef.reshape(len(coef), -1))
         return scores.reshape(-1, *coef.shape[1:])
-
-    n_passes_ = former_attribute("n_passes_", "n_iter_")
 
     def _complaint(self, solution: RidgeSolution) -> str:
         """Text of the warning that targets did not converge, with advice."""

@@ -9,12 +9,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.errors import InputError
-from dhsk.estimators.renamed import RENAMED
 from dhsk.kernels import Kernel
 from dhsk.models.files import load_fitted, read_by_other
 from dhsk.models.fitted import FittedState, save_fitted
 from dhsk.objects.places import Place
 from dhsk.samples.names import names_in, table_in_order
+
+DEPRECATED: Final = "deprecated"
+"""Default of a parameter that goes in the next release, as in scikit-learn."""
 
 _OF_A_MACHINE: Final = ("memory", "client", "store", "journal")
 """Parameters that say where a fit runs."""
@@ -101,7 +103,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         for name, value in self.get_params(deep=False).items():
             plain = value.item() if isinstance(value, np.generic) else value
             kept = isinstance(plain, bool | int | float | str | Kernel | None)
-            if kept and name not in _OF_A_MACHINE and plain != RENAMED:
+            if kept and name not in _OF_A_MACHINE and plain != DEPRECATED:
                 found[name] = plain
         return found
 

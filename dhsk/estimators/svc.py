@@ -13,7 +13,7 @@ from dhsk.arrays import Floats, Rows
 from dhsk.bars import Show, shown
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.classifier import HeatClassifier
-from dhsk.estimators.renamed import RENAMED
+from dhsk.estimators.saving import DEPRECATED
 from dhsk.execution.options import RunOptions
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -166,7 +166,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
         kernel: Kernel | str | None = None,
         tol: float = 1e-3,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        probability: bool | str = RENAMED,
+        probability: bool | str = DEPRECATED,
         dtype: str = "float64",
         memory: int | str | None = None,
         client: Client | None = None,
@@ -242,7 +242,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
     @property
     def _sigmoid_folds(self) -> dict[str, Any]:
         wanted = self._with_sigmoids
-        if self.probability != RENAMED:
+        if self.probability != DEPRECATED:
             wanted = bool(self.probability)
             warnings.warn(
                 "probability of HeatSVC is deprecated, as in scikit-learn's SVC, and the next "

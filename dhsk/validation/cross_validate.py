@@ -36,7 +36,6 @@ from dhsk.validation.grid_progress import MODEL, GridProgress
 from dhsk.validation.held_out import HeldOutSamples, open_held_out, score_held_out
 from dhsk.validation.input import Square, has_samples, open_square, samples_first
 from dhsk.validation.low_rank import checked
-from dhsk.validation.old_names import random_state_of, without_old_names
 from dhsk.validation.out_of_fold import HeldOutPredictions
 from dhsk.validation.result import CvResult
 from dhsk.validation.runs import EngineMaker, Maps, make_runs
@@ -77,7 +76,6 @@ def cross_validate(
     indefinite: Indefinite = "error",
     baselines: bool | None = None,
     progress: Show = None,
-    **old_names: Any,
 ) -> CvResult:
     """Cross-validate an SVM over kernels, diffusion times and C: exact, or of low rank.
 
@@ -198,9 +196,6 @@ def cross_validate(
         kernels, if no kernel was asked for.
     progress
         Function that is called with a `Progress` after every tile and every task; True for bars.
-    **old_names
-        `rank`, `selection`, `oversampling` and `loss` of `low_rank`, paths `journal` and `table`,
-        and `seed`. They go in the next release.
 
     Returns
     -------
@@ -213,8 +208,6 @@ def cross_validate(
     -----
     InputWarning
         A class has fewer samples than there are folds.
-    FutureWarning
-        An argument has an old name.
 
     Raises
     ------
@@ -233,10 +226,7 @@ def cross_validate(
     0.98
     """
     begin = perf_counter()
-    low_rank, places = without_old_names(low_rank, out, old_names)
-    seed = random_state_of(random_state, old_names)
-    if store is not None:
-        places["store"] = parse_place("store", store)
+    places = _places(out, store)
     parse_zero_rule(zero_rows)
     check_choose(choose)
     refit = refit or test is not None
@@ -246,7 +236,7 @@ def cross_validate(
     look = _is_auto("time_scale", time_scale) or default
     scale_C = _is_auto("C", C) or (C is None and look)
     grid_options = GridOptions(
-        cv=cv, groups=groups, seed=seed,
+        cv=cv, groups=groups, seed=random_state,
         C=SPREAD_C if scale_C else DEFAULT_C if C is None else C,
         class_weight=class_weight, sample_weight=sample_weight, scoring=scoring, tol=tol,
         min_class=min_class, repeats=repeats,
@@ -269,7 +259,7 @@ def cross_validate(
     with full_disk_is_budget(), shown(progress) as report, computing(client) as computed_on:
         told = GridProgress(report, (asked is not False, eigenvalues is True, refit))
         options = replace(options, client=computed_on, report=told)
-        make = EngineMaker(zero_rows, low_rank, options, seed)
+        make = EngineMaker(zero_rows, low_rank, options, random_state)
         runs = make_runs(maps, square, grid, kernels_on, make)
         tell_cost(partial(cost_of, runs, square, grid, options, low_rank, look=look))
         runs.run(look=look, scale_C=scale_C, table=options.table)
@@ -291,6 +281,14 @@ def cross_validate(
         low_rank=low_rank, examined=examined, baselines=beside,
         seconds=_timings(runs.prepared, begin, fitted),
     )  # fmt: skip
+
+
+def _places(out: str | Place | None, store: str | Place | None) -> dict[str, Place | None]:
+    """Where products, checkpoints and finished rows are kept; None for nowhere."""
+    folder = None if out is None else parse_place("out", out)
+    kept = {"store": "fits/gram", "journal": "fits", "table": "results.csv"}
+    found = {name: None if folder is None else folder / where for name, where in kept.items()}
+    return found if store is None else found | {"store": parse_place("store", store)}
 
 
 def _timings(prepared: float, begin: float, fitted: float) -> Timings:
