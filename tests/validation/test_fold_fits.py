@@ -11,8 +11,8 @@ from sklearn.svm import LinearSVC
 from dhsk.execution.threads import Threads
 from dhsk.linear.losses import LOSSES
 from dhsk.nystrom.spans import FeatureMatrix
-from dhsk.progress import ignore
 from dhsk.results.columns import KernelColumns
+from dhsk.run_progress import RunProgress
 from dhsk.validation.cells import Cells
 from dhsk.validation.fold_fits import FoldFits, positives
 from dhsk.validation.grid import GridOptions, make_grid
@@ -36,7 +36,7 @@ def cells(
     defaults: dict[str, Any] = {"cv": 3, "C": VALUES_OF_C, "tol": TOL}
     grid = make_grid(len(y), y, GridOptions(**defaults | options))
     features = FeatureMatrix.in_memory(Z, Threads(1))
-    fits = FoldFits(features, grid, LOSSES[loss], room, seed=0, threads=1, report=ignore)
+    fits = FoldFits(features, grid, LOSSES[loss], room, seed=0, threads=1, run=RunProgress())
     return grid, fits.cells(grid.C, NAMES)
 
 
