@@ -277,9 +277,8 @@ class PairSolver:
 
     def forget_rounds(self, k: int = 0) -> None:
         """Delete the rounds of a kernel from the checkpoint."""
-        if not self._small(k):
-            name = self._rounds_of(self._parts(k))
-            self.watch.checkpoint.drop(name, f"{name}-rounds")
+        name = self._rounds_of(self._parts(k))
+        self.watch.checkpoint.drop(name, f"{name}-rounds")
 
     def _parts(self, k: int) -> list[PairPart]:
         """Tasks of a kernel."""

@@ -1,7 +1,7 @@
 """Problems of pairs of classes, solved on whole matrices, on working sets, or in rounds."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -72,8 +72,8 @@ def solve_pairs(
 
     Small matrices are read as a whole. Larger ones that are computed on demand are solved on
     working sets, see `dhsk.solvers.decomposition`; what these leave is solved on the whole matrix,
-    if it takes at most room bytes and was not `found` by an earlier run, or else in rounds. The
-    option `fine` is for `solve_block`.
+    if it takes at most room bytes, or else in rounds. Of these, what an earlier run has `found` is
+    not solved again. The option `fine` is for `solve_block`.
     """
     large: dict[int, list[PairTask]] = {}
     known, watch = found or {}, watch or RoundWatch()
@@ -96,7 +96,8 @@ def solve_pairs(
         yield from executor.run(solve_whole, missing)
         others = [task for task in left if not _fits(task, room)]
         if others:
-            yield from _solve_in_rounds(others, tol, room, executor, watch)
+            yield from (known[task.key] for task in others if task.key in known)
+            yield from _solve_in_rounds(others, known.keys(), tol, room, executor, watch)
 
 
 def _fits(task: PairTask, room: int) -> bool:
@@ -135,20 +136,28 @@ def _solve_on_working_sets(
 
 
 def _solve_in_rounds(
-    tasks: Sequence[PairTask], tol: float, room: int, executor: Executor, watch: RoundWatch
+    tasks: Sequence[PairTask],
+    known: Collection[Any],
+    tol: float,
+    room: int,
+    executor: Executor,
+    watch: RoundWatch,
 ) -> Iterator[Solved]:
-    """Solve pairs on the same matrix, none of which fits in memory."""
+    """Solve pairs on the same matrix, none of which fits in memory, but for those that are known.
+
+    These stay among the pairs of the checkpoint, which would else be that of others.
+    """
     source = tasks[0].source
-    with_ball = [number for number, task in enumerate(tasks) if task.ball]
+    done = {number for number, task in enumerate(tasks) if task.key in known}
+    with_ball = [n for n, task in enumerate(tasks) if task.ball and n not in done]
     radii2: dict[int, float] = {}
     if with_ball:
         balls = balls_about_means(source, [tasks[number].pair.members for number in with_ball])
         radii2 = {number: ball.radius2 for number, ball in zip(with_ball, balls, strict=True)}
     pairs = {number: task.pair for number, task in enumerate(tasks)}
     largest = largest_block(room, source.dtype)
-    name = watch.name and f"{watch.name}-rounds"
-    kept = watch.checkpoint if name else None
-    for number, fits in solve_in_rounds(source, pairs, tol, largest, executor, kept, name):
+    own = replace(watch, name=f"{watch.name}-rounds")
+    for number, fits in solve_in_rounds(source, pairs, tol, largest, executor, own, done):
         yield tasks[number].key, fits, radii2.get(number, 0.0)
 
 

@@ -6,7 +6,7 @@ coefficients are free than fit, rounds progress slowly, so conjugate gradients c
 coefficients at once, a pass each. All pairs, folds and C share every pass.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 from dhsk.caching import cached_value
 from dhsk.execution.tasks import Executor
+from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import (
     Fit,
     certify,
@@ -25,7 +26,6 @@ from dhsk.solvers.dual import (
     violation_and_intercept,
 )
 from dhsk.solvers.problems import Pair
-from dhsk.solvers.round_checkpoint import RoundCheckpoint
 from dhsk.solvers.smo import settle
 from dhsk.solvers.sources import Source, products
 
@@ -122,18 +122,20 @@ def solve_in_rounds(
     tol: float,
     largest: int,
     executor: Executor,
-    checkpoint: RoundCheckpoint | None = None,
-    name: str = "",
+    watch: RoundWatch | None = None,
+    done: Collection[int] = (),
 ) -> Iterator[tuple[int, list[Fit]]]:
     """Solve numbered pairs to a KKT violation of tol, by subproblems of up to `largest` variables.
 
-    Yields the number of each pair, with a fit for each of its columns. The named entry of the
-    checkpoint stays.
+    Yields the number of each pair that is not `done`, with a fit for each of its columns. The
+    entry of the checkpoint, which has all pairs, stays.
     """
     states = {k: RoundState(pair) for k, pair in pairs.items()}
-    every, kept = list(states.values()), checkpoint or RoundCheckpoint()
-    passes = kept.resume(name, every).get("passes", 0)
+    every, watch = list(states.values()), watch or RoundWatch()
+    passes = watch.checkpoint.resume(watch.name, every).get("passes", 0)
     entry = float(np.abs(source.diagonal()).max())
+    for k in done:
+        states.pop(k).ended = True
     for k in [k for k, state in states.items() if state.ended]:
         yield k, states.pop(k).certified(tol)
     while states:
@@ -153,7 +155,8 @@ def solve_in_rounds(
         for state in states.values():
             state.moved = False
         passes += 1 + _ascend_within_bounds(source, solvers)
-        kept.put(name, every, {"passes": passes}, last=not states)
+        if states:  # whoever has all fits may have dropped the entry
+            watch.checkpoint.put(watch.name, every, {"passes": passes}, last=False)
 
 
 def _improve_parts(

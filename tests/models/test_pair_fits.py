@@ -11,8 +11,9 @@ from dhsk.execution.threads import Threads
 from dhsk.models.journal import Journal
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.solvers.ball import smallest_ball
-from dhsk.solvers.pairs import BALL_TOLERANCE, solve_block, solve_pairs, solve_whole
+from dhsk.solvers.pairs import BALL_TOLERANCE, solve_block, solve_whole
 from dhsk.solvers.problems import make_pairs
+from dhsk.solvers.rounds import improve_part
 from dhsk.solvers.sources import ArraySource
 
 N = 90
@@ -74,7 +75,7 @@ def test_folds_that_are_tasks_of_their_own_give_the_same(solver: PairSolver) -> 
     whole = dict(solver.solved([0, 1]))
     counts: list[int] = []
     split = Placement(Backwards(1), 10**9, split_folds=True)
-    parts = replace(solver, placement=split, on_fits=counts.append)
+    parts = replace(solver, placement=split, on_fits=lambda count, _: counts.append(count))
     for k, found in parts.solved([1, 0]):
         assert_same(found, whole[k])
     assert counts == [2] * 12
@@ -98,18 +99,17 @@ def test_what_the_journal_has_is_not_solved_again(
     )
     first = dict(kept.solved([0, 1]))
     sorted(tmp_path.iterdir())[0].unlink()
-    solved: list[Any] = []
+    solved: set[Any] = set()
 
-    def counting(tasks: Any, *args: Any, **options: Any) -> Any:
-        given = list(tasks)
-        solved.extend(given)
-        return solve_pairs(given, *args, **options)
+    def counting_part(task: Any, *args: Any) -> Any:
+        solved.add((id(task.source), task.number))
+        return improve_part(task, *args)
 
     def counting_whole(task: Any, *args: Any) -> Any:
-        solved.append(task)
+        solved.add(task.key)
         return solve_whole(task, *args)
 
-    monkeypatch.setattr("dhsk.models.pair_fits.solve_pairs", counting)
+    monkeypatch.setattr("dhsk.solvers.rounds.improve_part", counting_part)
     monkeypatch.setattr("dhsk.models.pair_fits.solve_whole", counting_whole)
     for k, found in replace(kept).solved([0, 1]):
         assert_same(found, first[k])
@@ -126,7 +126,7 @@ def test_pairs_that_do_not_fit_are_solved_in_rounds(solver: PairSolver) -> None:
     small = replace(
         solver,
         placement=replace(WHOLE, room=40**2 * 8, split_folds=True),
-        on_fits=counts.append,
+        on_fits=lambda count, _: counts.append(count),
     )
     for k, found in small.solved([0, 1]):
         for own, others in zip(found.fits, whole[k].fits, strict=True):
