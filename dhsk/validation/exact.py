@@ -27,7 +27,7 @@ from dhsk.models.exact_checkpoint import Layout, drop_layout, kept_layout, progr
 from dhsk.models.fit_plan import FitCounts, FitPlan, plan_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.journal import Journal
-from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
+from dhsk.models.pair_fits import DECISIONS, MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place
@@ -43,7 +43,7 @@ from dhsk.solvers.sources import ArraySource
 from dhsk.validation.cells import Cells, certificate, rows_of_kernel
 from dhsk.validation.engine import NO_MODEL, CvOptions, Needs
 from dhsk.validation.grid import Grid
-from dhsk.validation.grid_progress import DECISIONS, EIGENVALUES, FITS, PRODUCTS
+from dhsk.validation.grid_progress import EIGENVALUES, FITS, PRODUCTS
 from dhsk.validation.input import describe, gram_plan
 from dhsk.validation.matrices import KernelMatrices, KernelMatrix
 from dhsk.validation.result import remove_rows, write_rows

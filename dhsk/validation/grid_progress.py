@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dhsk.models.pair_fits import DECISIONS
 from dhsk.progress import OnProgress, ignore
 from dhsk.results.columns import Row
 from dhsk.run_progress import RunProgress, passes_reported
@@ -15,7 +16,6 @@ from dhsk.validation.grid import Grid
 PRODUCTS: Final = "inner products"
 VALUES: Final = "kernel values"
 FITS: Final = "fits"
-DECISIONS: Final = "held-out decisions"
 METHODS: Final = "common methods"
 EIGENVALUES: Final = "eigenvalues"
 MODEL: Final = "model of all samples"
