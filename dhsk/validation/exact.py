@@ -131,8 +131,8 @@ class ExactEngine:
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[TriedMatrix]:
         """Try some kernels, or the precomputed matrix if there is one."""
         begin = perf_counter()
-        self._options.report.preparing()
         for kernel in self._matrices.lacking(kernels):
+            self._options.report.preparing()
             with self._options.report.part(PRODUCTS, 1.0):
                 self._matrices.gram(kernel)
         matrices = self._matrices.of(kernels)
