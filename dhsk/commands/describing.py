@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dhsk.arrays import Rows
 from dhsk.samples.documents import LABEL_FIELD
+from dhsk.samples.looks import heavy_column, seems
 
 LABELS: Final = (LABEL_FIELD, "labels", "class", "target", "category", "y")
 """Usual names of a column of labels."""
@@ -40,3 +42,22 @@ class SamplesFile:
 def listed(names: Sequence[str]) -> str:
     """The first names."""
     return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+
+
+def value_notes(
+    rows: Rows, names: Sequence[str] | None, counts: str | None = None
+) -> list[tuple[str, str]]:
+    """What values seem to be where others would be better; `counts` is where the file has those."""
+    there = f": {counts} may have counts" if counts else ""
+    match seems(rows):
+        case "z-scores":
+            way = there or ": a Gaussian kernel takes them (--kernel gaussian)"
+            return [("values", f"below 0 too, as z-scores are{way}")]
+        case "logarithms":
+            return [("values", f"log1p of counts, it seems{there or ': np.expm1 has counts'}")]
+    heavy = heavy_column(rows)
+    if heavy is None:
+        return []
+    column, share = heavy
+    name = column if names is None else names[column]
+    return [("values", f"column {name} has {share:.0%} of all: scale columns of other units")]

@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from shlex import quote
 from typing import Any, Final
 
-from dhsk.commands.describing import LABELS, SamplesFile, listed
+from dhsk.commands.describing import LABELS, SamplesFile, listed, value_notes
 from dhsk.errors import InputError
-from dhsk.samples import Samples, open_samples
+from dhsk.samples import open_samples
 from dhsk.samples.binary import NpySamples, archive_keys, member_header
 from dhsk.samples.h5ad import opened_h5ad
-from dhsk.samples.looks import first_rows, heavy_column, seems
+from dhsk.samples.looks import first_rows
 from dhsk.samples.paths import Origin
 from dhsk.samples.zarr_folder import opened_zarr
 
@@ -31,7 +31,7 @@ def describe_arrays(words: str, origin: Origin) -> SamplesFile:
     shape = f"{n:,} x {dim:,}{'' if samples.nnz is None else f', {samples.nnz:,} entries'}"
     if isinstance(samples, NpySamples):
         shape += f" {samples.header.dtype}"
-    notes = _notes(samples, _beside(origin))
+    notes = value_notes(first_rows(samples), samples.feature_names, _beside(origin))
     return SamplesFile(
         words, [("samples", shape), *rows, *notes], kept, labels, facts={"shape": [n, dim]}
     )
@@ -47,8 +47,9 @@ def _parts(origin: Origin) -> tuple[list[tuple[str, str]], str]:
         if hasattr(root, "shape") or "obs" not in root or hasattr(root["obs"], "shape"):
             return [], "LABELS"
         obs = root["obs"]
-        columns = [key for key in obs if key != obs.attrs.get("_index")]
-        layers = [f"layers/{key}" for key in root.get("layers", ())]
+        # sorted: a folder lists its names in any order
+        columns = sorted(key for key in obs if key != obs.attrs.get("_index"))
+        layers = [f"layers/{key}" for key in sorted(root.get("layers", ()))]
         layers += ["raw/X"] if "raw" in root and "X" in root["raw"] else []
         label = _label(obs, columns)
     rows = [("layers", listed(layers))] if layers else []
@@ -84,25 +85,6 @@ def _beside(origin: Origin) -> str | None:
         if hasattr(root, "shape"):
             return None
         return next((key for key in _COUNTS if key in root and key != origin.key), None)
-
-
-def _notes(samples: Samples, counts: str | None) -> list[tuple[str, str]]:
-    """What the values of the first rows seem to be, where counts would be better."""
-    rows = first_rows(samples)
-    there = f": {counts} may have counts" if counts else ""
-    match seems(rows):
-        case "z-scores":
-            way = there or ": a Gaussian kernel takes them (--kernel gaussian)"
-            return [("values", f"below 0 too, as z-scores are{way}")]
-        case "logarithms":
-            return [("values", f"log1p of counts, it seems{there or ': np.expm1 has counts'}")]
-    heavy = heavy_column(rows)
-    if heavy is None:
-        return []
-    column, share = heavy
-    names = samples.feature_names
-    name = column if names is None else names[column]
-    return [("values", f"column {name} has {share:.0%} of all: scale columns of other units")]
 
 
 @contextmanager

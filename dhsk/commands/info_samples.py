@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dhsk.commands.describing import LABELS, SamplesFile, listed
+from dhsk.commands.describing import LABELS, SamplesFile, listed, value_notes
 from dhsk.commands.info_arrays import describe_arrays
 from dhsk.samples.arrow import arrow_head
 from dhsk.samples.dialect import is_number
@@ -113,6 +113,8 @@ def _of_columns(
     rows += [("labels", f"perhaps {label}")] if label else []
     rows += [("ids", ids)] if ids else []
     text = text or vector
+    if text is None:
+        rows += _notes({name: v for name, v in columns.items() if name not in (*own, label, ids)})
     plain = text is None or (text == TEXT_FIELD and origin.suffix in JSONL)
     samples = quote(path if plain else f"{path}:{text}")
     labels = "LABELS" if label is None else quote(f"{path}:{label}")
@@ -122,6 +124,14 @@ def _of_columns(
         options += "".join(f" --drop-column {quote(name)}" for name in dropped)
     facts = {"rows": number, "columns": list(columns), "text": text, "label": label, "id": ids}
     return SamplesFile(words, rows, samples, labels, options, facts)
+
+
+def _notes(columns: dict[str, list[Any]]) -> list[tuple[str, str]]:
+    """What the numbers of the first rows seem to be."""
+    if not columns:
+        return []
+    values = np.array(list(columns.values()), dtype=np.float64).T
+    return value_notes(values, list(columns))
 
 
 def _are_vectors(origin: Origin, values: list[Any]) -> bool:

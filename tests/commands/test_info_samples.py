@@ -167,3 +167,14 @@ def test_a_column_of_another_unit_is_named(run: Any, here: None) -> None:
     for same in (np.ceil(x), x / x.sum(axis=1, keepdims=True)):
         np.save("x.npy", same)
         assert "column" not in run("info", "x.npy")[1]
+
+
+def test_a_column_of_another_unit_is_named_in_a_table(run: Any, here: None) -> None:
+    """Among the columns that are samples: neither labels nor ids."""
+    x = np.random.default_rng(0).random((40, 4)) * [1, 2, 3, 900]
+    lines = [f"{i}000,{a},{b},{c},{d},{'uv'[i % 2]}" for i, (a, b, c, d) in enumerate(x)]
+    Path("x.csv").write_text("\n".join(["id,a,b,c,d,label", *lines]))
+    assert "column d has 99% of all: scale columns of other units" in run("info", "x.csv")[1]
+    signed = [f"{i},{a - 0.5},{b},{c},{'uv'[i % 2]}" for i, (a, b, c, _) in enumerate(x)]
+    Path("x.csv").write_text("\n".join(["id,a,b,c,label", *signed]))
+    assert "below 0 too, as z-scores are: a Gaussian kernel" in run("info", "x.csv")[1]
