@@ -8,7 +8,7 @@ coefficients at once, a pass each. All pairs, folds and C share every pass.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +48,11 @@ GOLDEN_RATIO: Final = 0.6180339887498949
 class RoundState:
     """State of the problems of a pair."""
 
-    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "work")
+    ARRAYS: ClassVar[tuple[str, ...]] = ("b", "f", "work", "direction", "free", "ascent")
     """Names of the arrays of a checkpoint."""
+
+    VALUES: ClassVar[tuple[str, ...]] = ("left", "moved", "ended", "improved", "ascends")
+    """Names of the JSON values of a checkpoint."""
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
@@ -60,6 +63,13 @@ class RoundState:
         self.moved = False
         """Whether a coefficient has changed since the gradients were computed."""
         self.ended = False
+        self.improved = False
+        """Whether the subproblem of this round is solved."""
+        self.ascends = False
+        """Whether conjugate gradients have begun; their state is below, for each column."""
+        self.direction = np.zeros(pair.dual.shape)
+        self.free = np.zeros(pair.dual.shape, dtype=bool)
+        self.ascent = np.zeros((len(self.b), len(_Ascent._fields)))
 
     def certified(self, tol: float) -> list[Fit]:
         """The fit of each column."""
@@ -71,7 +81,7 @@ class RoundState:
 
     def values(self) -> dict[str, Any]:
         """JSON values of a checkpoint."""
-        return {"left": self.left, "moved": self.moved, "ended": self.ended}
+        return {name: getattr(self, name) for name in self.VALUES}
 
     def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
@@ -102,6 +112,7 @@ class RoundState:
 
     def take(self, chosen: Indices, b: Floats) -> None:
         """Take the solution of the subproblems in the chosen variables."""
+        self.improved = True
         self.moved |= bool((self.b[:, chosen] != b).any())
         self.b[:, chosen] = b
         for column in self.left:
@@ -131,45 +142,79 @@ def solve_in_rounds(
     entry of the checkpoint, which has all pairs, stays.
     """
     states = {k: RoundState(pair) for k, pair in pairs.items()}
-    every, watch = list(states.values()), watch or RoundWatch()
-    passes = watch.checkpoint.resume(watch.name, every).get("passes", 0)
-    entry = float(np.abs(source.diagonal()).max())
+    rounds = _Rounds(source, list(states.values()), tol, watch or RoundWatch())
     for k in done:
         states.pop(k).ended = True
     for k in [k for k, state in states.items() if state.ended]:
         yield k, states.pop(k).certified(tol)
     while states:
-        _improve_parts(source, states, tol, largest, executor)
-        _renew_gradients(source, list(states.values()))
-        for state in states.values():
-            state.left = unfinished(state.pair.dual, state.b, state.f, tol, entry)
-        given_up = passes > MAX_PASSES
-        ended = [k for k, s in states.items() if not s.left or not s.moved or given_up]
-        for k in ended:
-            state = states.pop(k)
-            state.ended = True
-            yield k, state.certified(tol)
-        solvers = [
-            _FreeSetCG(state, c, tol, entry) for state in states.values() for c in state.left
+        if not any(state.ascends for state in states.values()):
+            rounds.improve_parts(states, largest, executor)
+            for k in rounds.ended(states):
+                yield k, states.pop(k).certified(tol)
+        rounds.ascend(list(states.values()))
+
+
+class _Rounds:
+    """The matrix and the passes over it, with a checkpoint of all pairs after each part of them."""
+
+    def __init__(
+        self, source: Source, every: list[RoundState], tol: float, watch: RoundWatch
+    ) -> None:
+        self._source, self._every, self._tol, self._watch = source, every, tol, watch
+        kept = watch.checkpoint.resume(watch.name, every)
+        self._passes, self._ascents = kept.get("passes", 0), kept.get("ascents", 0)
+        self._entry = float(np.abs(source.diagonal()).max())
+
+    def _keep(self) -> None:
+        shared = {"passes": self._passes, "ascents": self._ascents}
+        self._watch.checkpoint.put(self._watch.name, self._every, shared, last=False)
+
+    def improve_parts(
+        self, states: dict[int, RoundState], largest: int, executor: Executor
+    ) -> None:
+        """Solve a subproblem of each pair in its worst variables."""
+        tasks = [
+            (state.part(k, self._source, state.worst(largest)), state.left, self._tol)
+            for k, state in states.items()
+            if not state.improved
         ]
+        for k, chosen, b, work in executor.run(improve_part, tasks):
+            states[k].take(chosen, b)
+            states[k].work += work
+            self._keep()
+
+    def ended(self, states: dict[int, RoundState]) -> list[int]:
+        """Recompute the gradients; the numbers of the pairs that have ended."""
+        _renew_gradients(self._source, list(states.values()))
+        self._passes += 1
         for state in states.values():
-            state.moved = False
-        passes += 1 + _ascend_within_bounds(source, solvers)
+            state.left = unfinished(state.pair.dual, state.b, state.f, self._tol, self._entry)
+            state.ended = not state.left or not state.moved or self._passes > MAX_PASSES
+            state.moved = state.improved = False
+        return [k for k, state in states.items() if state.ended]
+
+    def ascend(self, states: list[RoundState]) -> None:
+        """Run conjugate gradients in all columns where that helps."""
+        solvers = [
+            _FreeSetCG(state, c, self._tol, self._entry) for state in states for c in state.left
+        ]
+        for state in states:
+            state.ascends = True
+        while self._ascents < MAX_PASSES:
+            solvers = [solver for solver in solvers if solver.worthwhile]
+            if not solvers:
+                break
+            vectors = [(solver.members, solver.direction) for solver in solvers]
+            for solver, product in zip(solvers, products(self._source, vectors), strict=True):
+                solver.move(product)
+            self._ascents += 1
+            self._keep()
+        self._passes, self._ascents = self._passes + self._ascents, 0
+        for state in states:
+            state.ascends = False
         if states:  # whoever has all fits may have dropped the entry
-            watch.checkpoint.put(watch.name, every, {"passes": passes}, last=False)
-
-
-def _improve_parts(
-    source: Source, states: dict[int, RoundState], tol: float, largest: int, executor: Executor
-) -> None:
-    """Solve a subproblem of each pair in its worst variables."""
-    tasks = [
-        (state.part(k, source, state.worst(largest)), state.left, tol)
-        for k, state in states.items()
-    ]
-    for k, chosen, b, work in executor.run(improve_part, tasks):
-        states[k].take(chosen, b)
-        states[k].work += work
+            self._keep()
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,65 +255,69 @@ def _renew_gradients(source: Source, states: list[RoundState]) -> None:
         state.f[c] = state.pair.dual.sign - product
 
 
-def _ascend_within_bounds(source: Source, solvers: list["_FreeSetCG"]) -> int:
-    """Run conjugate gradients in all columns where that helps; return the number of passes."""
-    passes = 0
-    while passes < MAX_PASSES:
-        solvers = [solver for solver in solvers if solver.worthwhile]
-        if not solvers:
-            break
-        vectors = [(solver.members, solver.direction) for solver in solvers]
-        for solver, product in zip(solvers, products(source, vectors), strict=True):
-            solver.move(product)
-        passes += 1
-    return passes
+class _Ascent(NamedTuple):
+    """Numbers of conjugate gradients in a column."""
+
+    tol: float
+    """Violation to be reached."""
+    rest2: float
+    """Squared length of the projected gradient, 0 before the first direction."""
+    turns: int
+    """Directions since a restart."""
+    stops: int
+    """Consecutive steps that ended at a bound."""
 
 
 class _FreeSetCG:
-    """Conjugate gradients in the free coefficients of a column, those strictly within bounds."""
+    """Conjugate gradients in the free coefficients of a column, those strictly within bounds.
+
+    All that changes is in the arrays of the state, for its checkpoint.
+    """
 
     def __init__(self, state: RoundState, column: int, tol: float, entry: float) -> None:
         self.members = state.pair.members
+        self.direction = state.direction[column]
         self._state = state
         self._dual, self._column = state.pair.dual, column
         self._lower, self._upper = self._dual.bounds(column)
-        self._b, self._f = state.b[column], state.f[column]
-        self._tol = least_violation(self._b, self._f, tol, entry)
-        self._stops = 0
-        self._start()
+        self._b, self._f, self._free = state.b[column], state.f[column], state.free[column]
+        if not state.ascends:
+            self._start(_Ascent(least_violation(self._b, self._f, tol, entry), 0.0, 0, 0))
 
-    def _start(self) -> None:
+    @property
+    def _numbers(self) -> _Ascent:
+        return _Ascent(*self._state.ascent[self._column])
+
+    def _start(self, numbers: _Ascent) -> None:
         """Restart with the coefficients that are free now."""
-        self._turns = 0
-        self._free = (self._b > self._lower) & (self._b < self._upper)
-        self._rest2 = 0.0
-        self.direction = np.zeros(len(self._b))
-        self._turn()
+        self._free[:] = (self._b > self._lower) & (self._b < self._upper)
+        self.direction[:] = 0.0
+        self._turn(numbers._replace(rest2=0.0, turns=0))
 
-    def _turn(self) -> None:
+    def _turn(self, numbers: _Ascent) -> None:
         """Next direction: the gradient, projected to a sum of 0, conjugate to earlier ones."""
         within = np.zeros(len(self._b))
         if self._free.any():
             within[self._free] = self._f[self._free] - self._f[self._free].mean()
         rest2 = float(within @ within)
-        self.direction *= rest2 / self._rest2 if self._rest2 else 0.0
+        self.direction *= rest2 / numbers.rest2 if numbers.rest2 else 0.0
         self.direction += within
         if self._free.any():
             # Rounding leaves a sum, the steepest direction of all, which would grow step by step.
             self.direction[self._free] -= self.direction[self._free].mean()
-        self._rest2 = rest2
-        self._turns += 1
+        self._state.ascent[self._column] = numbers._replace(rest2=rest2, turns=numbers.turns + 1)
 
     @property
     def worthwhile(self) -> bool:
         """Whether enough violation is left among the free coefficients."""
+        numbers = self._numbers
         # In exact arithmetic, one direction for each free coefficient would be enough.
-        tired = self._turns > MOST_TURNS * max(1, int(self._free.sum()))
-        if tired or self._stops >= PATIENCE or not self._rest2:
+        tired = numbers.turns > MOST_TURNS * max(1, int(self._free.sum()))
+        if tired or numbers.stops >= PATIENCE or not numbers.rest2:
             return False
         spread = float(np.ptp(self._f[self._free]))
         violation, _ = violation_and_intercept(self._dual, self._column, self._b, self._f)
-        return spread > self._tol / 2 and spread > WORTHWHILE * violation
+        return spread > numbers.tol / 2 and spread > WORTHWHILE * violation
 
     def move(self, product: Floats) -> None:
         """Step along the direction to the optimum or to the first bound.
@@ -276,7 +325,7 @@ class _FreeSetCG:
         The product is that of the matrix with the direction, (n,).
         """
         self._state.moved = True
-        d = self.direction
+        d, numbers = self.direction, self._numbers
         ends = np.where(d > 0, self._upper, self._lower)
         room = np.divide(ends - self._b, d, out=np.full(len(d), np.inf), where=d != 0)
         first = int(room.argmin())
@@ -287,9 +336,7 @@ class _FreeSetCG:
         settle(self._b, self._lower, self._upper)
         self._f -= step * product
         if step == best:
-            self._stops = 0
-            self._turn()
+            self._turn(numbers._replace(stops=0))
         else:
             self._b[first] = ends[first]
-            self._stops += 1
-            self._start()
+            self._start(numbers._replace(stops=numbers.stops + 1))

@@ -1,6 +1,7 @@
 """Problems in parts: the same solutions, in the memory that is there, in shared passes."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.threads import Threads
+from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.pairs import PairTask, largest_block, solve_pairs
 from dhsk.solvers.problems import Pair, make_pairs
+from dhsk.solvers.round_checkpoint import RoundCheckpoint
 from dhsk.solvers.rounds import _FreeSetCG, solve_in_rounds
 from dhsk.solvers.sources import COLUMNS, ArraySource, products
 
@@ -23,6 +27,10 @@ EPS = float(np.finfo(float).eps)
 
 ROUNDING = 1e-12
 """Sums of some thousand changes in float64, relative to the sum of the coefficients."""
+
+
+class KilledError(Exception):
+    """Stands for the end of a process."""
 
 
 class CountingSource(ArraySource):
@@ -366,3 +374,46 @@ def test_gradients_that_drifted_in_conjugate_gradients_do_not_end_it(
     monkeypatch.setattr(_FreeSetCG, "move", lying)
     assert_same(pairs, solve(K, pairs, 64**2 * 8), solve(K, pairs, PLENTY))
     assert not lies
+
+
+def test_a_killed_run_goes_on_from_every_part_of_a_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a subproblem of two, and between two conjugate gradients: no part is done again."""
+    monkeypatch.setattr("dhsk.solvers.round_checkpoint._QUIET", 0.0)
+    K, y = overlapping(8, classes=3, flipped=0.4)
+    pairs = dict(enumerate(make_pairs(y, np.ones((1, len(y))), [10.0, 1000.0])))
+    K = K + 0.1 * np.eye(len(K))
+
+    def solved(folder: Path | None, alive: int = PLENTY) -> tuple[dict[int, list[Fit]], int, int]:
+        """Fits, and the numbers of entries and of products."""
+        source, written = CountingSource(K), 0
+
+        class Dying(RoundCheckpoint):
+            def put(self, *args: Any, **options: Any) -> None:
+                nonlocal written
+                super().put(*args, **options)
+                written += 1
+                if written == alive:
+                    raise KilledError
+
+        watch = RoundWatch(checkpoint=Dying(Checkpoint(folder)), name="one")
+        try:
+            fits = dict(solve_in_rounds(source, pairs, TOL, 128, Threads(1), watch))
+        except KilledError:
+            fits = {}
+        return fits, written, len(source.products)
+
+    expected, entries, passes = solved(None)
+    assert entries > passes > 12  # the subproblems and every product
+    for alive in (1, 2, 3, 5, 8, entries // 2, entries - 1):
+        folder = tmp_path / str(alive)
+        _, _, before = solved(folder, alive)
+        found, after, rest = solved(folder)
+        assert after == entries - alive
+        assert before + rest <= passes + 1  # a kill after the last part repeats the new gradients
+        for k, fits in expected.items():
+            for a, b in zip(fits, found[k], strict=True):
+                np.testing.assert_array_equal(a.support, b.support)
+                np.testing.assert_array_equal(a.coef, b.coef)
+                assert (a.violation, a.steps) == (b.violation, b.steps)
