@@ -18,7 +18,7 @@ from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto, time_scale_of
 from dhsk.estimators.saving import SavedEstimator
 from dhsk.execution.limits import own_room
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel
@@ -180,7 +180,7 @@ class HeatEstimator(SavedEstimator):
         """Results of a function of samples, see `Predictor`, of row_bytes each."""
         row_map = self._fitted_map.anew()
         samples = row_map.to_predict(self._new_samples(X))
-        options = RunOptions(self._bytes(), self.client, report=passes_of_call().report)
+        options = Run(self._bytes(), self.client, report=passes_of_call().report)
         with in_scikit_words(self):
             predictor = Predictor(row_map, fitted, function, width)
             found = predictor.whole(samples, options, row_bytes)

@@ -9,14 +9,13 @@ from typing import Any, TypedDict, Unpack, overload
 
 from distributed import Client
 
-from dhsk.bars import Show, shown
+from dhsk.bars import Show
 from dhsk.errors import InputError
 from dhsk.execution.folder import TemporaryPlace, temporary_place
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import is_occupied
 from dhsk.execution.owner import one_of_several_at, sole_writer_of
-from dhsk.execution.workers import computing, resources_of
-from dhsk.files import full_disk_is_budget
+from dhsk.execution.run import Run
 from dhsk.gram.matrices import GramMatrices
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.parts import prepare_store, removed_if_samples_change
@@ -33,7 +32,6 @@ from dhsk.kernels import Kernel, one_or_several, parse_kernel
 from dhsk.objects.places import Place, free_bytes, is_url, parse_place
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, ZeroRule, warn_of_zero_rows
-from dhsk.units import parse_bytes
 
 
 class GramOptions(TypedDict, total=False):
@@ -188,19 +186,18 @@ def compute_gram(
     """
     _check_layout(layout)
     asked = None if part is None else parse_part(part)
-    limit = None if memory is None else parse_bytes(memory)
     given = one_or_several(kernel)
     sides = open_sides(X, Y)
     kernels = [parse_kernel(one, sides[0].shape[1]) for one in given]
     chosen_map = check_kernels(kernels, sides, sphere_map, product_dtype)
     with ExitStack() as stack:
         guesses = {"reading": 1.0, "staging": 1.0} | ({} if store is None else {"tiles": 8.0})
-        report = stack.enter_context(shown(progress, **guesses))
-        worker_client = stack.enter_context(computing(client))
+        begun = Run.begun(progress, memory=memory, client=client, **guesses)
+        run, report = stack.enter_context(begun)
         plan_with = partial(
             make_plan,
             GramSides.of(sides),
-            replace(resources_of(worker_client, limit), to_server=is_url(store)),
+            replace(run.resources, to_server=is_url(store)),
             dtype=dtype,
             product_dtype=product_dtype,
             layout="none" if store is None else layout,
@@ -208,13 +205,12 @@ def compute_gram(
         )
         plan = plan_with(tile=tile)
         path, folder = _place(store, scratch, plan, asked)
-        stack.enter_context(full_disk_is_budget())
         turns = None
         if asked is not None:
             turns = stack.enter_context(one_of_several_at(path))
         else:
             stack.enter_context(sole_writer_of(path))
-            stack.enter_context(shared_by_workers(worker_client, path))
+            stack.enter_context(shared_by_workers(run.client, path))
         if is_occupied(path) and not is_begun(path):
             sides = in_order_of(GramStore.open(path), sides)
         narrow = "float32" if "float32" in (dtype, product_dtype) else "float64"
@@ -231,9 +227,9 @@ def compute_gram(
             plan.check()
         staging = stage_samples(opened, sides, report)
         if asked is not None:
-            compute_share(opened, kernels, asked, worker_client, plan, report)
+            compute_share(opened, kernels, asked, run.client, plan, report)
         elif store is not None:
-            compute_tiles(opened, kernels, staging, worker_client, plan, report)
+            compute_tiles(opened, kernels, staging, run.client, plan, report)
         else:
             deque(staging, maxlen=0)
     matrices = [GramMatrix(opened, k, compute=store is None, folder=folder) for k in kernels]

@@ -7,15 +7,14 @@ from typing import Any, cast
 
 from distributed import Client
 
-from dhsk.bars import Show, shown
+from dhsk.bars import Show
 from dhsk.costs import tell_cost
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.folder import temporary_place
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import is_occupied
 from dhsk.execution.owner import sole_writer_of
-from dhsk.execution.workers import computing, resources_of
-from dhsk.files import full_disk_is_budget
+from dhsk.execution.run import Run
 from dhsk.gram.graph_functions import NodeSpectrum, check_range, coefficients
 from dhsk.gram.graph_plan import plan_graph
 from dhsk.gram.graph_similarity import Graph, negative_laplacian_of, similarity_of
@@ -30,11 +29,9 @@ from dhsk.gram.storage.tiling import DtypeName
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.nodes import NodeKernel, NodeKind
 from dhsk.objects.places import Place, free_bytes, is_url, parse_place
-from dhsk.progress import OnProgress
 from dhsk.run_progress import passes_reported
 from dhsk.samples import Samples, scan
 from dhsk.samples.memory import from_memory
-from dhsk.units import parse_bytes
 
 
 def graph_gram(
@@ -132,13 +129,14 @@ def graph_gram(
     array([[0.7 , 0.01, 0.14, 0.14, 0.01],
            [0.01, 0.7 , 0.13, 0.03, 0.14]])
     """
-    kernel, limit = NodeKernel(kind, beta, power), None if memory is None else parse_bytes(memory)
+    kernel = NodeKernel(kind, beta, power)
     _check_types(dtype, tile)
     with ExitStack() as stack:
-        report = stack.enter_context(shown(progress, products=1, staging=1, tiles=10))
-        workers = stack.enter_context(computing(client))
+        parts = {"products": 1, "staging": 1, "tiles": 10}
+        begun = Run.begun(progress, memory=memory, client=client, **parts)
+        run, report = stack.enter_context(begun)
         graph = _graph(S, laplacian=laplacian)
-        resources = replace(resources_of(workers, limit), to_server=is_url(store))
+        resources = replace(run.resources, to_server=is_url(store))
         n, nnz = graph.matrix.shape[0], graph.matrix.nnz
         plan = plan_graph(n, nnz, resources, cast("DtypeName", dtype), tile)
         plan.check()
@@ -152,36 +150,33 @@ def graph_gram(
         tell_cost(plan.cost)
         with passes_reported(report):
             problem = _problem(graph, kernel, dtype, laplacian=laplacian)
-        stack.enter_context(full_disk_is_budget())
         stack.enter_context(sole_writer_of(path))
-        stack.enter_context(shared_by_workers(workers, path))
+        stack.enter_context(shared_by_workers(run.client, path))
         header = problem.header(plan.tiling.tile, plan.dtype)
         opened = GramStore.create(path, header, problem.graph.nodes)
         if opened.header.tile != plan.tiling.tile:  # an existing store keeps its tiles
             plan = plan_graph(n, nnz, resources, plan.dtype, opened.header.tile)
             plan.check()
         deque(stage_samples(opened, [problem.rows], report), maxlen=0)
-        compute_columns(opened, workers, plan, report)
+        compute_columns(opened, run.client, plan, report)
     return GramMatrix(opened, opened.kernels[0], folder=folder)
 
 
-def repair_graph(
-    store: GramStore, S: Any, limit: int | None, client: Client | None, report: OnProgress
-) -> list[tuple[int, int]]:
+def repair_graph(store: GramStore, S: Any, run: Run) -> list[tuple[int, int]]:
     """Compute damaged and missing tiles of a store again, as `repair_gram` does.
 
     `S` is the similarity, or the adjacency matrix if that is its negative Laplacian.
     """
     rows = _rows_of(store, S)
-    with full_disk_is_budget(), sole_writer_of(store.path), computing(client) as workers:
+    with sole_writer_of(store.path):
         header = store.header
-        resources = replace(resources_of(workers, limit), to_server=is_url(store.path))
+        resources = replace(run.resources, to_server=is_url(store.path))
         plan = plan_graph(header.n_rows, header.nnz[0] or 0, resources, header.dtype, header.tile)
         plan.check()
-        with shared_by_workers(workers, store.path):
+        with shared_by_workers(run.client, store.path):
             damaged = store.discard_damage(rows.feature_names)
-            deque(stage_samples(store, [rows], report), maxlen=0)
-            compute_columns(store, workers, plan, report)
+            deque(stage_samples(store, [rows], run.report), maxlen=0)
+            compute_columns(store, run.client, plan, run.report)
     return damaged
 
 

@@ -5,13 +5,12 @@ from typing import Any
 
 from distributed import Client
 
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.errors import InputError, StoreMismatchError
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.owner import sole_writer_of
 from dhsk.execution.resources import Resources
-from dhsk.execution.workers import computing, resources_of
-from dhsk.files import full_disk_is_budget
+from dhsk.execution.run import Run
 from dhsk.gram.graph import repair_graph
 from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.gram.prepare import open_sides, scan_side
@@ -21,8 +20,8 @@ from dhsk.gram.storage.store import GramStore
 from dhsk.gram.tile_tasks import compute_tiles
 from dhsk.objects.places import Place, is_url, parse_place
 from dhsk.progress import OnProgress
+from dhsk.run_progress import passes_reported
 from dhsk.samples import Samples
-from dhsk.units import parse_bytes
 
 
 def repair_gram(
@@ -83,19 +82,20 @@ def repair_gram(
     10
     """
     opened = GramStore.open(parse_place("store", store))
-    limit = None if memory is None else parse_bytes(memory)
-    with passes_shown(progress, reading=1, checking=2, tiles=2) as passes:
-        return _repaired(opened, X, Y, limit, client, passes.report)
+    parts = {"reading": 1, "checking": 2, "tiles": 2}
+    with (
+        Run.begun(progress, memory=memory, client=client, **parts) as (run, report),
+        passes_reported(report),
+    ):
+        return _repaired(opened, X, Y, run)
 
 
-def _repaired(
-    opened: GramStore, X: Any, Y: Any, limit: int | None, client: Client | None, report: OnProgress
-) -> list[tuple[int, int]]:
+def _repaired(opened: GramStore, X: Any, Y: Any, run: Run) -> list[tuple[int, int]]:
     """Compute the damaged and missing tiles again; see `repair_gram`."""
     if opened.header.graph is not None:
         if Y is not None:
             raise InputError(f"{opened.path} is a matrix of graph nodes: give the graph alone")
-        return repair_graph(opened, X, limit, client, report)
+        return repair_graph(opened, X, run)
     sides = open_sides(X, Y)
     made_from = len(opened.samples.sides)
     if len(sides) != made_from:
@@ -103,12 +103,15 @@ def _repaired(
             f"{opened.path} was made from {made_from} sets of samples, {len(sides)} given: "
             "repair it in Python with dhsk.repair_gram(store, X), or (store, X, Y)"
         )
-    with full_disk_is_budget(), sole_writer_of(opened.path), computing(client) as workers:
-        plan = _plan(opened, sides, resources_of(workers, limit))
-        with shared_by_workers(workers, opened.path):
+    with sole_writer_of(opened.path):
+        plan = _plan(opened, sides, run.resources)
+        with shared_by_workers(run.client, opened.path):
             sides = in_order_of(opened, sides)
-            _check_samples(opened, sides, report)
-            return _repair(opened, sides, workers, plan, report)
+            _check_samples(opened, sides, run.report)
+            damaged = opened.discard_damage(sides[0].feature_names)
+            staging = stage_samples(opened, sides, run.report)
+            compute_tiles(opened, opened.kernels, staging, run.client, plan, run.report)
+            return damaged
 
 
 def _plan(store: GramStore, sides: list[Samples], resources: Resources) -> GramPlan:
@@ -133,12 +136,3 @@ def _check_samples(store: GramStore, sides: list[Samples], report: OnProgress) -
                 f"{store.path} was made from other samples than {side.source} "
                 f"({made_from[:8]}, now {found[:8]})"
             )
-
-
-def _repair(
-    store: GramStore, sides: list[Samples], workers: Client, plan: GramPlan, report: OnProgress
-) -> list[tuple[int, int]]:
-    damaged = store.discard_damage(sides[0].feature_names)
-    staging = stage_samples(store, sides, report)
-    compute_tiles(store, store.kernels, staging, workers, plan, report)
-    return damaged

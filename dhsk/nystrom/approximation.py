@@ -12,7 +12,7 @@ from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import core_count, own_room
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import Workers, borrow_client
 from dhsk.gram.compute import compute_gram
@@ -129,7 +129,7 @@ def approximate(
     samples: Samples,
     row_map: RowMap,
     how: LandmarkOptions,
-    options: RunOptions = RunOptions(),  # noqa: B008  # frozen
+    run: Run = Run(),  # noqa: B008  # frozen
     plan: ApproximationPlan | None = None,
 ) -> Approximation:
     """Choose landmarks, and compute the features of all samples by the Nyström method [1]_.
@@ -140,7 +140,7 @@ def approximate(
     rounding.
 
     Workers read the samples from a temporary folder that all of them must see. The checkpoint in
-    `options.journal` stores the state of "rpcholesky" after every round, unless features are in
+    `run.journal` stores the state of "rpcholesky" after every round, unless features are in
     memory; the same call resumes from there to the same bits. Without a plan, the memory is planned
     by the options.
 
@@ -160,12 +160,12 @@ def approximate(
     with ExitStack() as stack:
         # One thread and several give the same bits only with BLAS on one thread in both.
         stack.enter_context(one_blas_thread())
-        if options.client is not None:
-            stack.enter_context(borrow_client(options.client))
-        options = replace(options, report=stack.enter_context(_told(options.report, how)))
-        plan = plan or _plan(samples, row_map, m, options)
-        making = _Making(_placed(samples, row_map, plan, options), plan, how, options.report)
-        return making.approximation(m, _checkpoint(samples, row_map, making, options.journal))
+        if run.client is not None:
+            stack.enter_context(borrow_client(run.client))
+        run = replace(run, report=stack.enter_context(_told(run.report, how)))
+        plan = plan or _plan(samples, row_map, m, run)
+        making = _Making(_placed(samples, row_map, plan, run), plan, how, run.report)
+        return making.approximation(m, _checkpoint(samples, row_map, making, run.journal))
 
 
 def _told(report: OnProgress, how: LandmarkOptions) -> AbstractContextManager[RunProgress]:
@@ -177,37 +177,35 @@ def _told(report: OnProgress, how: LandmarkOptions) -> AbstractContextManager[Ru
     return told_whole(report, reading=1, features=3)
 
 
-def _plan(samples: Samples, row_map: RowMap, m: int, options: RunOptions) -> ApproximationPlan:
+def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> ApproximationPlan:
     """Plan by the memory of this process, or of the workers."""
     n, itemsize = samples.shape[0], np.dtype(row_map.dtype).itemsize
     need = ApproximationNeed.of(n, row_map.bytes_of(samples), itemsize, m)
     what = f"{m} landmarks of {n} samples"
-    if options.client is None:
-        return plan_here(need, what, own_room(options.memory), core_count())
-    return plan_on_workers(need, what, own_room(None), options.memory, options.client)
+    if run.client is None:
+        return plan_here(need, what, own_room(run.memory), core_count())
+    return plan_on_workers(need, what, own_room(None), run.memory, run.client)
 
 
-def _placed(
-    samples: Samples, row_map: RowMap, plan: ApproximationPlan, options: RunOptions
-) -> Placed:
+def _placed(samples: Samples, row_map: RowMap, plan: ApproximationPlan, run: Run) -> Placed:
     """Mapped samples in memory, in their source, or in a folder of all workers."""
-    if options.client is not None:
+    if run.client is not None:
         G = compute_gram(
             samples,
             row_map.kernel,
             sphere_map=row_map.sphere_map,
             product_dtype=row_map.dtype,
             zero_rows=row_map.zero_rows,
-            memory=options.memory,
-            client=options.client,
-            scratch=options.scratch,
-            progress=options.report,
+            memory=run.memory,
+            client=run.client,
+            scratch=run.scratch,
+            progress=run.report,
         )
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
-        return in_folder(G, row_bytes, Workers(options.client, plan.threads))
+        return in_folder(G, row_bytes, Workers(run.client, plan.threads))
     if plan.tier == "samples read in every pass":
         return in_source(samples, row_map, plan.threads)
-    rows = row_map.all_of(samples, plan.planned, options.report, threads=plan.threads)
+    rows = row_map.all_of(samples, plan.planned, run.report, threads=plan.threads)
     return in_memory(rows, row_map.kernel, plan.threads)
 
 

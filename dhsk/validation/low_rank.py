@@ -14,7 +14,7 @@ from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Allowance
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.execution.workers import resources_of
 from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
 from dhsk.gram.row_map import RowMap
@@ -111,7 +111,7 @@ class LowRankEngine:
         self._grid = grid
         self._options = options
         # It keeps whole kernels.
-        self._where = RunOptions(options.memory, options.client, scratch=options.scratch)
+        self._where = Run(options.memory, options.client, scratch=options.scratch)
         self._journal = Journal(options.journal)
         self._seed = seed
         self._scan: Scan | None = None
