@@ -11,10 +11,9 @@ from dhsk.execution.memory import Allowance
 from dhsk.execution.workers import resources_of
 from dhsk.gram.plan import make_plan
 from dhsk.gram.sides import GramSides
-from dhsk.models.exact_plan import plan_exact
-from dhsk.models.fit_plan import FitCounts, plan_fits
+from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits
 from dhsk.models.low_rank_plan import plan_low_rank
-from dhsk.models.predict_plan import BlockNeed, plan_prediction
+from dhsk.models.predict import BlockNeed, plan_prediction
 from dhsk.models.sources import RowsShape
 from dhsk.planning.fits import FLOPS, SUPPORT, exact_seconds, low_rank_seconds
 from dhsk.samples import Samples
@@ -57,9 +56,9 @@ def low_rank_cost(
     rows, classes = RowsShape.of_samples(samples, dtype), len(np.unique(y))
     columns = 1 if classes == 2 else classes
     resources = resources_of(client, memory)
-    allowed, r = Allowance.now(memory), resources
+    allowed = Allowance.now(memory)
     if client is not None:
-        allowed = Allowance(memory, r.idle_bytes, r.memory - r.idle_bytes, r.threads)
+        allowed = Allowance.of_all(memory, resources)
     peak = plan_low_rank(rows, landmarks, columns, allowed).need.total
     plan = make_plan(GramSides.of([samples]), resources, layout="none")
     model = landmarks * (rows.nbytes // rows.n + 8 * columns)

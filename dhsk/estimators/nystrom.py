@@ -23,13 +23,13 @@ from dhsk.estimators.selection import (
     usual_oversampling,
 )
 from dhsk.execution.limits import own_room
+from dhsk.execution.memory import require_room
 from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
 from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
-from dhsk.nystrom.landmarks import require_room
 from dhsk.objects.places import Place, parse_place
 from dhsk.progress import OnProgress
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples

@@ -19,8 +19,7 @@ from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.exact import Certificates, Expansion, SvcModel
 from dhsk.models.exact_checkpoint import ExactCheckpoint, Layout
-from dhsk.models.exact_plan import plan_exact, share_of_fits
-from dhsk.models.fit_plan import FitCounts, plan_fits
+from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits, share_of_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.problem import Problem
@@ -139,7 +138,7 @@ def _in_memory(
     plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
     kernel, name = kernel_in(row_map.kernel, unit), kept.name_of(rows)
-    layout = kept.layout(name, Layout(plan.room, plan.edge, plan.keep))
+    layout = kept.layout(name, Layout(plan.room, plan.rows, plan.held))
     source: Source = RowsSource(rows, kernel, plan.threads, layout.edge)
     if layout.keep:
         source = ClassesSource(rows, kernel, problem.codes, plan.threads, layout.edge)

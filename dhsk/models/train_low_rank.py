@@ -6,9 +6,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from dhsk.arrays import Floats, blocks
-from dhsk.errors import BudgetError, InputError
+from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
+from dhsk.execution.memory import Share, require_room
 from dhsk.execution.run import Run
 from dhsk.gram.prepare import check_kernels, scan_side
 from dhsk.gram.row_map import RowMap
@@ -20,13 +21,12 @@ from dhsk.linear.preconditioner import Factors
 from dhsk.linear.warm_start import solve_columns
 from dhsk.models.base import training_notes
 from dhsk.models.low_rank import LowRankCertificates, LowRankModel
-from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank, solver_bytes
+from dhsk.models.low_rank_plan import plan_low_rank, solver_bytes
 from dhsk.models.problem import Problem
 from dhsk.models.sources import RowsShape
 from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
 from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples
-from dhsk.units import format_bytes
 
 LossName: TypeAlias = Literal["squared_hinge", "logistic"]
 
@@ -59,9 +59,8 @@ def train_low_rank(
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
     with run.told(approximation=3, training=3) as (run, told):
         plan, room = _plan(problem, samples, row_map, run, how)
-        features = None if plan is None else plan.features
         with told.part("approximation", 1.0):
-            found = approximate(samples, row_map, how, run, features)
+            found = approximate(samples, row_map, how, run, plan)
         steps = _steps(problem, samples, row_map, run, how, found)
         solver = _Solver(problem, how, found, steps, told)
         solution = solver.solve(solver.room_of(room))
@@ -79,13 +78,13 @@ def _plan(
     row_map: RowMap,
     run: Run,
     how: LowRankOptions,
-) -> tuple[LowRankPlan | None, int]:
+) -> tuple[Share | None, int]:
     """Plan of this process, None if samples are on workers, and the memory of the solver."""
     n, rows = samples.shape[0], RowsShape.of_samples(samples, row_map.dtype)
     m, keys = how.count(n), len(columns_of(problem))
     if run.client is None:
         plan = plan_low_rank(rows, m, keys, run.allowance)
-        return plan, plan.solver
+        return plan, plan.room
     return None, min(solver_bytes(n, min(m, n), rows.itemsize, keys), own_room(None) // 4)
 
 
@@ -144,11 +143,7 @@ class _Solver:
             return kept[0]
         columns, width = columns_of(self.problem), self.found.features.inner
         least = self._bytes_of(columns.only([0]))
-        if left < least:
-            raise BudgetError(
-                f"second derivatives of {width} features take {format_bytes(least)} but "
-                f"{format_bytes(left)} of memory are left: allow more, or take fewer landmarks"
-            )
+        require_room(least, left, f"second derivatives of {width} features", "take fewer landmarks")
         return min(left, len(columns) * least)
 
     def solve(self, room: int) -> Solution:
@@ -180,7 +175,7 @@ class _Solver:
         return solve_columns(
             newton,
             seed=self.how.seed,
-            threads=self.found.plan.threads,
+            threads=self.found.plan.at_once,
             state=None if kept is None else kept[1],
         )[0]
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.limits import core_count
+from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import Workers, borrow_client
@@ -25,13 +26,7 @@ from dhsk.nystrom.cholesky import ComputedFactor, InMemoryFactor
 from dhsk.nystrom.components import components, squared_length, turned, write_features
 from dhsk.nystrom.landmarks import RandomPivots, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
-from dhsk.nystrom.room import (
-    ApproximationNeed,
-    ApproximationPlan,
-    Tier,
-    plan_here,
-    plan_on_workers,
-)
+from dhsk.nystrom.room import ApproximationNeed, plan_here, plan_on_workers
 from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.objects.places import Place
@@ -112,7 +107,7 @@ class Approximation:
     values: NDArray[Any] | None
     trace_error: float
     trace: float
-    plan: ApproximationPlan
+    plan: Share
 
     @property
     def width(self) -> int:
@@ -120,9 +115,9 @@ class Approximation:
         return int(self.root.shape[1])
 
     @property
-    def tier(self) -> Tier:
-        """Data in memory, and where passes run."""
-        return self.plan.tier
+    def tier(self) -> str:
+        """Data in memory, and where passes run, a `Tier`."""
+        return self.plan.way
 
 
 def approximate(
@@ -130,7 +125,7 @@ def approximate(
     row_map: RowMap,
     how: LandmarkOptions,
     run: Run = Run(),  # noqa: B008  # frozen
-    plan: ApproximationPlan | None = None,
+    plan: Share | None = None,
 ) -> Approximation:
     """Choose landmarks, and compute the features of all samples by the Nyström method [1]_.
 
@@ -177,17 +172,16 @@ def _told(report: OnProgress, how: LandmarkOptions) -> AbstractContextManager[Ru
     return told_whole(report, reading=1, features=3)
 
 
-def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> ApproximationPlan:
+def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> Share:
     """Plan by the memory of this process, or of the workers."""
     n, itemsize = samples.shape[0], np.dtype(row_map.dtype).itemsize
     need = ApproximationNeed.of(n, row_map.bytes_of(samples), itemsize, m)
-    what = f"{m} landmarks of {n} samples"
-    if run.client is None:
-        return plan_here(need, what, own_room(run.memory), core_count())
-    return plan_on_workers(need, what, own_room(None), run.memory, run.client)
+    if run.client is not None:
+        return plan_on_workers(need, run)
+    return plan_here(need, run.room, core_count())
 
 
-def _placed(samples: Samples, row_map: RowMap, plan: ApproximationPlan, run: Run) -> Placed:
+def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run) -> Placed:
     """Mapped samples in memory, in their source, or in a folder of all workers."""
     if run.client is not None:
         G = compute_gram(
@@ -202,11 +196,11 @@ def _placed(samples: Samples, row_map: RowMap, plan: ApproximationPlan, run: Run
             progress=run.report,
         )
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
-        return in_folder(G, row_bytes, Workers(run.client, plan.threads))
-    if plan.tier == "samples read in every pass":
-        return in_source(samples, row_map, plan.threads)
-    rows = row_map.all_of(samples, plan.planned, run.report, threads=plan.threads)
-    return in_memory(rows, row_map.kernel, plan.threads)
+        return in_folder(G, row_bytes, Workers(run.client, plan.at_once))
+    if plan.way == "samples read in every pass":
+        return in_source(samples, row_map, plan.at_once)
+    rows = row_map.all_of(samples, plan.need.total, run.report, threads=plan.at_once)
+    return in_memory(rows, row_map.kernel, plan.at_once)
 
 
 def _checkpoint(
@@ -220,7 +214,7 @@ def _checkpoint(
     if print_ is None:
         print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
     m = how.count(samples.shape[0])
-    tier = making.plan.tier.replace("in memory", "held")  # as earlier versions name checkpoints
+    tier = making.plan.way.replace("in memory", "held")  # as earlier versions name checkpoints
     key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
     return LandmarkCheckpoint(folder, digest_of("landmarks", [*key, m, how.landmark_tol, how.seed]))
 
@@ -241,14 +235,14 @@ class _Making:
     """Steps of an approximation."""
 
     placed: Placed
-    plan: ApproximationPlan
+    plan: Share
     how: LandmarkOptions
     report: OnProgress
 
     @property
     def in_memory(self) -> bool:
         """Whether features are in memory."""
-        return self.plan.tier == "features in memory"
+        return self.plan.way == "features in memory"
 
     @property
     def pivoted(self) -> bool:

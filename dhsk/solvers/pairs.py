@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,9 @@ class PairTask:
     ball: bool = False
     """Whether to compute the smallest ball that contains the samples of the pair."""
 
+
+Way: TypeAlias = Literal["whole matrices", "working sets", "rounds"]
+"""How the problems of a pair are solved."""
 
 Solved: TypeAlias = tuple[Any, list[Fit], float]
 """Key of a task, one fit for each of its columns, and the squared radius of the ball, or 0."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.execution.memory import Share
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import executor_of, resources_of
@@ -24,7 +25,7 @@ from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.exact_checkpoint import Layout, drop_layout, kept_layout, progress_of
-from dhsk.models.fit_plan import FitCounts, FitPlan, plan_fits
+from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.journal import Journal
 from dhsk.models.pair_fits import DECISIONS, MatrixProblem, PairFits, PairSolver, Placement
@@ -103,7 +104,7 @@ class ExactEngine:
         self._on_sets, self._layout = False, ""
         self._plan = self._plan_of(counts, dtype, max(1, n_kernels))
 
-    def _plan_of(self, counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int) -> FitPlan:
+    def _plan_of(self, counts: FitCounts, dtype: "np.dtype[Any]", n_kernels: int) -> Share:
         """Plan of the fits of the grid; it decides whether they are solved on working sets."""
         matrices, square = self._matrices, self._matrices.square
         given = isinstance(square, GramMatrix) and square.computed
@@ -342,7 +343,7 @@ class ExactEngine:
                 values, exact = leading_eigenvalues(source)
         return RunFacts(
             samples=describe(self._matrices.square, made),
-            plan=tuple((what, value) for what, value in (*gram, *self._plan.table())),
+            plan=tuple((what, value) for what, value in (*gram, *self._plan.table)),
             eigenvalues=tuple(values.tolist()),
             eigenvalues_exact=exact,
             trace=float(source.diagonal().sum()),

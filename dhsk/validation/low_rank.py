@@ -13,7 +13,7 @@ from dhsk.arrays import Indices
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
-from dhsk.execution.memory import Allowance
+from dhsk.execution.memory import Allowance, Share
 from dhsk.execution.run import Run
 from dhsk.execution.workers import resources_of
 from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
@@ -25,7 +25,7 @@ from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.passes import sums
 from dhsk.models.journal import Journal
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
+from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.sources import RowsShape
 from dhsk.models.train_low_rank import LossName, LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
@@ -126,8 +126,7 @@ class LowRankEngine:
         client, memory = self._options.client, self._options.memory
         allowed = Allowance.now(memory)
         if client is not None:
-            r = resources_of(client, memory)
-            allowed = Allowance(memory, r.idle_bytes, r.memory - r.idle_bytes, r.threads)
+            allowed = Allowance.of_all(memory, resources_of(client, memory))
         plan = self._plan_within(self._row_map(kernels[0]), self._ranks[-1], allowed)
         return Needs(plan.need.total, stored=False)
 
@@ -219,21 +218,21 @@ class LowRankEngine:
             Z=made.features,
             grid=grid,
             loss=LOSSES[self._low_rank.loss],
-            room=own_room(self._options.memory) if plan is None else plan.solver,
+            room=own_room(self._options.memory) if plan is None else plan.room,
             seed=self._seed,
-            threads=made.plan.threads,
+            threads=made.plan.at_once,
             run=run,
         )
         cells = fits.cells(C, names, grid.C if scale_C else None)
         return cells, {"C": C, "trace": made.trace}
 
-    def _planned(self, row_map: RowMap, rank: int) -> LowRankPlan | None:
+    def _planned(self, row_map: RowMap, rank: int) -> Share | None:
         """Memory of this process; None if the samples are on workers."""
         if self._options.client is not None:
             return None
         return self._plan_within(row_map, rank, Allowance.now(self._options.memory))
 
-    def _plan_within(self, row_map: RowMap, rank: int, allowed: Allowance) -> LowRankPlan:
+    def _plan_within(self, row_map: RowMap, rank: int, allowed: Allowance) -> Share:
         grid, n = self._grid, self._samples.shape[0]
         return plan_low_rank(
             RowsShape.of_samples(self._samples, row_map.dtype),
@@ -244,12 +243,11 @@ class LowRankEngine:
         )
 
     def _approximate(
-        self, row_map: RowMap, rank: int, plan: LowRankPlan | None, report: OnProgress
+        self, row_map: RowMap, rank: int, plan: Share | None, report: OnProgress
     ) -> Approximation:
-        features = None if plan is None else plan.features
         how = self._train_options(rank)
         where = replace(self._where, report=report)
-        made = approximate(self._samples, row_map, how, where, features)
+        made = approximate(self._samples, row_map, how, where, plan)
         self._plan = [("features", made.tier)]
         if plan is not None:
             self._plan.append(("memory", plan.need.words))

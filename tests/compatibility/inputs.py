@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 import dhsk
-from dhsk.nystrom.room import ApproximationPlan
+from dhsk.execution.memory import MemoryNeed, Share
 
 GRID: Final[dict[str, Any]] = {"time_scale": [0.7, 1.4], "C": [1.0, 10.0], "cv": 3, "refit": True}
 LOW_RANK: Final[dict[str, Any]] = {**GRID, "low_rank": dhsk.LowRank([4, 8])}
@@ -56,7 +56,8 @@ def train_in_steps(progress: Any, journal: Path | None) -> dhsk.NystromSVC:
 def train_in_rounds(progress: Any, journal: Path | None) -> dhsk.NystromSVC:
     """Training with features that are not in memory: the rounds of the landmarks are kept."""
     model = dhsk.NystromSVC(36, C=10.0, time_scale=0.7, random_state=0, memory=MEMORY)
-    plan = ApproximationPlan("samples in memory", 2, 10**8)
+    need = MemoryNeed("as told", {"all": 10**8})
+    plan = Share(need, 2, "samples in memory", whole=False)
     with patch("dhsk.models.low_rank_plan.plan_here", lambda *_: plan):
         return model.fit_samples(*different_samples(), progress, journal=journal)
 

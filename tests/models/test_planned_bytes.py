@@ -11,10 +11,9 @@ import pytest
 from dhsk.errors import BudgetError
 from dhsk.execution.memory import Allowance
 from dhsk.execution.resources import Resources
-from dhsk.models.exact_plan import plan_exact
-from dhsk.models.fit_plan import FitCounts, plan_fits
+from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits
 from dhsk.models.low_rank_plan import plan_low_rank
-from dhsk.models.predict_plan import BlockNeed, plan_prediction
+from dhsk.models.predict import BlockNeed, plan_prediction
 from dhsk.models.sources import RowsShape
 from dhsk.nystrom.room import ApproximationNeed, plan_here
 from dhsk.samples import open_samples
@@ -36,8 +35,8 @@ def allowed(memory: int | None, cores: int = 4, room: int | None = None) -> Allo
 def exact(rows: RowsShape, sizes: tuple[int, ...], memory: int) -> dict[str, Any]:
     """Fits of this process on rows in memory."""
     found = plan_exact(rows, FitCounts.of_classes(sizes), sizes, allowed(memory))
-    numbers = {name: getattr(found, name) for name in ("room", "at_once", "threads", "edge")}
-    return numbers | {"keep": found.keep, "whole": found.whole, **found.need.parts}
+    numbers = {name: getattr(found, name) for name in ("room", "at_once", "threads", "whole")}
+    return numbers | {"keep": found.held, "edge": found.rows, **found.need.parts}
 
 
 def fits(
@@ -47,16 +46,19 @@ def fits(
     counts = FitCounts.of_classes(sizes, 5, 3)
     dtype = np.dtype(how.pop("dtype", "float64"))
     found = plan_fits(counts, dtype, how.pop("kernels", 2), Resources(*resources, memory), **how)
-    names = "fits", "tasks", "at_once", "room", "whole", "held", "split_folds", "shared", "window"
-    return {name: getattr(found, name) for name in names} | dict(found.need.parts)
+    names = "at_once", "room", "whole", "held", "split_folds", "shared", "window"
+    numbers = {name: getattr(found, name) for name in names} | dict(found.need.parts)
+    words = dict(found.table)["fits"].split()
+    return {"fits": int(words[0]), "tasks": int(words[3]), **numbers}
 
 
 def low_rank(rows: RowsShape, m: int, keys: int, memory: int, folds: int = 1) -> dict[str, Any]:
     """Fits on features."""
     found = plan_low_rank(rows, m, keys, allowed(memory), folds)
-    features = found.features
-    numbers = {"solver": found.solver, "tier": features.tier, "threads": features.threads}
-    return numbers | {"planned": features.planned, **found.need.parts}
+    parts = found.need.parts
+    planned = found.need.total - parts["process"] - parts["second derivatives"]
+    numbers = {"solver": found.room, "tier": found.way, "threads": found.at_once}
+    return numbers | {"planned": planned, **parts}
 
 
 def prediction(n: int, fitted: RowsShape, width: int, *how: Any, workers: int = 0) -> Any:
@@ -69,8 +71,8 @@ def prediction(n: int, fitted: RowsShape, width: int, *how: Any, workers: int = 
 
 def features(n: int, m: int, room: int) -> dict[str, Any]:
     """Features alone."""
-    found = plan_here(ApproximationNeed.of(n, 8 * n * 100, 8, m), "landmarks", room, 4)
-    return {"tier": found.tier, "threads": found.threads, "planned": found.planned}
+    found = plan_here(ApproximationNeed.of(n, 8 * n * 100, 8, m), room, 4)
+    return {"tier": found.way, "threads": found.at_once, "planned": found.need.total}
 
 
 CASES: Final[dict[str, Callable[[], dict[str, Any]]]] = {

@@ -13,10 +13,11 @@ from sklearn.svm import LinearSVC
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
+from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import approximate
@@ -122,8 +123,8 @@ def small_room(monkeypatch: pytest.MonkeyPatch, factors: int) -> None:
 def leave(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
     """Leave the solver so many bytes."""
 
-    def short(*words: Any) -> LowRankPlan:
-        return replace(plan_low_rank(*words), solver=room)
+    def short(*words: Any) -> Share:
+        return replace(plan_low_rank(*words), room=room)
 
     monkeypatch.setattr("dhsk.models.train_low_rank.plan_low_rank", short)
 

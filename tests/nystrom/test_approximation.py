@@ -10,12 +10,13 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.passes import sums
 from dhsk.nystrom import approximation
 from dhsk.nystrom.approximation import SELECTIONS, Approximation, LandmarkOptions, approximate
-from dhsk.nystrom.room import ApproximationNeed, ApproximationPlan, plan_here
+from dhsk.nystrom.room import ApproximationNeed, plan_here
 from dhsk.samples import ZeroRows, open_samples
 
 SAME = 1e-9
@@ -37,7 +38,7 @@ def tier(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Sets where approximations are made."""
 
     def put(name: Any, threads: int = 2) -> None:
-        plan = ApproximationPlan(name, threads, 10**9)
+        plan = Share(MemoryNeed("as told", {"all": 10**9}), threads, name)
         monkeypatch.setattr(approximation, "plan_here", lambda *_: plan)
 
     return put
@@ -334,9 +335,11 @@ def test_as_much_is_held_as_fits() -> None:
     assert need.factor == 4 * 2_000_000 * 1000
     for name in TIERS:
         for threads in (2, 1):
-            room = need.bytes_in(name, threads)
-            assert plan_here(need, "landmarks", room, 2) == ApproximationPlan(name, threads, room)
+            room = need.within(name, threads).total
+            found = plan_here(need, room, 2)
+            assert (found.way, found.at_once, found.need.total) == (name, threads, room)
     with pytest.raises(
-        BudgetError, match=r"1,000 landmarks take .* but .* are left: allow more, or"
+        BudgetError,
+        match=r"^1000 landmarks of 2000000 samples take .* but .* left: allow more, or",
     ):
-        plan_here(need, "1,000 landmarks", room - 1, 2)
+        plan_here(need, room - 1, 2)

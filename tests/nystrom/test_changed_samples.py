@@ -11,11 +11,11 @@ import pytest
 from scipy.sparse import csr_array
 
 import dhsk
+from dhsk.execution.memory import MemoryNeed, Share
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
-from dhsk.nystrom.room import ApproximationPlan
 from dhsk.progress import Progress
 from dhsk.samples import open_samples
 
@@ -29,7 +29,8 @@ Change = Callable[[], None]
 @pytest.fixture(autouse=True)
 def read_in_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither features nor samples are held in memory."""
-    plan = ApproximationPlan("samples read in every pass", 2, 10**8)
+    need = MemoryNeed("as told", {"all": 10**8})
+    plan = Share(need, 2, "samples read in every pass", whole=False)
     monkeypatch.setattr("dhsk.models.low_rank_plan.plan_here", lambda *_: plan)
 
 
