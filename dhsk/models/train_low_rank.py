@@ -1,12 +1,11 @@
 """Training of a low-rank classifier: features first, then all columns together."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 
 from dhsk.arrays import Floats, blocks
-from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Share, require_room
@@ -24,32 +23,26 @@ from dhsk.models.low_rank import LowRankCertificates, LowRankModel
 from dhsk.models.low_rank_plan import plan_low_rank, solver_bytes
 from dhsk.models.problem import Problem
 from dhsk.models.sources import RowsShape
-from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
+from dhsk.nystrom.approximation import Approximation, approximate
+from dhsk.results.low_rank import LowRank, check_loss
 from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples
-
-LossName: TypeAlias = Literal["squared_hinge", "logistic"]
-
-
-@dataclass(frozen=True, eq=False)
-class LowRankOptions(LandmarkOptions):
-    """Options of the approximation, and the loss."""
-
-    loss: LossName = "squared_hinge"
 
 
 def train_low_rank(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    how: LowRankOptions,
+    how: LowRank,
     run: Run,
+    *,
+    seed: int = 0,
 ) -> LowRankModel:
     """Train a one-vs-rest linear classifier on Nyström features.
 
-    Its certificates say which columns did not converge. With a checkpoint folder in
-    `run.journal`, the same call resumes after an interruption and gives the same model; the
-    caller removes the folder.
+    Its certificates say which columns did not converge. The seed is that of all random choices.
+    With a checkpoint folder in `run.journal`, the same call resumes after an interruption and gives
+    the same model; the caller removes the folder.
 
     Raises InputError if samples, kernel, map and loss do not match, or a row cannot be used, and
     BudgetError if memory or disk do not suffice.
@@ -60,9 +53,9 @@ def train_low_rank(
     with run.told(approximation=3, training=3) as (run, told):
         plan, room = _plan(problem, samples, row_map, run, how)
         with told.part("approximation", 1.0):
-            found = approximate(samples, row_map, how, run, plan)
-        steps = _steps(problem, samples, row_map, run, how, found)
-        solver = _Solver(problem, how, found, steps, told)
+            found = approximate(samples, row_map, how, run, plan, seed=seed)
+        steps = _steps(problem, samples, row_map, run, [how.loss, seed], found)
+        solver = _Solver(problem, how.loss, seed, found, steps, told)
         solution = solver.solve(solver.room_of(room))
         model = _model(problem, row_map, how, found, solution)
     notes = training_notes(samples.shape[0], samples.source)
@@ -77,7 +70,7 @@ def _plan(
     samples: Samples,
     row_map: RowMap,
     run: Run,
-    how: LowRankOptions,
+    how: LowRank,
 ) -> tuple[Share | None, int]:
     """Plan of this process, None if samples are on workers, and the memory of the solver."""
     n, rows = samples.shape[0], RowsShape.of_samples(samples, row_map.dtype)
@@ -86,15 +79,6 @@ def _plan(
         plan = plan_low_rank(rows, m, keys, run.allowance)
         return plan, plan.room
     return None, min(solver_bytes(n, min(m, n), rows.itemsize, keys), own_room(None) // 4)
-
-
-def check_loss(loss: object) -> None:
-    """Raise InputError if there is no loss of this name."""
-    if not isinstance(loss, str) or loss not in get_args(LossName):
-        raise InputError(
-            f"loss must be {' or '.join(map(repr, get_args(LossName)))}, but it is {loss!r}; the "
-            "hinge loss is that of the exact HeatSVC"
-        )
 
 
 def columns_of(problem: Problem) -> Columns:
@@ -109,7 +93,7 @@ def _steps(
     samples: Samples,
     row_map: RowMap,
     run: Run,
-    how: LowRankOptions,
+    how: list[Any],
     found: Approximation,
 ) -> NewtonCheckpoint:
     """Checkpoint of the solver, named by everything that its steps depend on."""
@@ -118,7 +102,7 @@ def _steps(
     kernel, sphere_map = row_map.kernel, row_map.sphere_map
     scan = scan_side(samples, [kernel], sphere_map, run.report, row_map.zero_rows)
     made_from = [scan.fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
-    key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed]
+    key: list[Any] = [*made_from, problem.C, problem.tol, *how]
     return NewtonCheckpoint(run.journal, digest_of(key, problem.codes, problem.weights, found.root))
 
 
@@ -127,7 +111,8 @@ class _Solver:
     """Solves all columns, in batches whose factors fit in memory."""
 
     problem: Problem
-    how: LowRankOptions
+    loss: str
+    seed: int
     found: Approximation
     steps: NewtonCheckpoint
     told: RunProgress
@@ -165,7 +150,7 @@ class _Solver:
             Z,
             Targets(self.problem.codes, weights),
             columns,
-            LOSSES[self.how.loss],
+            LOSSES[self.loss],
             self.problem.tol,
             room - len(columns) * (Z.inner + 1) ** 2 * Z.dtype.itemsize - curvatures,
             self.told,
@@ -174,7 +159,7 @@ class _Solver:
         kept = self.steps.get(batch)
         return solve_columns(
             newton,
-            seed=self.how.seed,
+            seed=self.seed,
             threads=self.found.plan.at_once,
             state=None if kept is None else kept[1],
         )[0]
@@ -198,7 +183,7 @@ def _joined(parts: list[Solution]) -> Solution:
 def _model(
     problem: Problem,
     row_map: RowMap,
-    how: LowRankOptions,
+    how: LowRank,
     found: Approximation,
     solution: Solution,
 ) -> LowRankModel:

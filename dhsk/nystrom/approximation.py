@@ -1,8 +1,7 @@
 """Nyström approximations of a kernel matrix, each with its trace error."""
 
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Any, Final
 
 import numpy as np
@@ -29,47 +28,10 @@ from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
 from dhsk.nystrom.room import ApproximationNeed, plan_here, plan_on_workers
 from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
-from dhsk.objects.places import Place
-from dhsk.progress import OnProgress, Progress, counter, ignore
-from dhsk.run_progress import RunProgress, told_whole
+from dhsk.progress import Progress, counter, ignore
+from dhsk.results.low_rank import LowRank
+from dhsk.run_progress import told_whole
 from dhsk.samples import Samples
-
-SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
-"""Methods of choosing landmarks."""
-
-
-@dataclass(frozen=True, eq=False)
-class LandmarkOptions:
-    """Choice of landmarks, and number of features.
-
-    Attributes
-    ----------
-    rank
-        Upper bound on the number of features.
-    selection
-        "rpcholesky", "uniform", "kmeans" (cluster centres, which are not samples), or the indices
-        of samples, (m,).
-    oversampling
-        Number of landmarks for each feature, at least 1. If there are more landmarks than features,
-        the leading principal components are kept.
-    landmark_tol
-        Relative trace error, below 1, at which "rpcholesky" stops. With more than `rank` landmarks,
-        the components that are dropped add to the error.
-    seed
-        Seed of all random choices.
-    """
-
-    rank: int
-    selection: str | Indices = "rpcholesky"
-    oversampling: float = 1.0
-    landmark_tol: float = 0.0
-    seed: int = 0
-
-    def count(self, n: int) -> int:
-        """Number of landmarks of n samples."""
-        if isinstance(self.selection, str):
-            return ceil(min(n, self.oversampling * self.rank))
-        return len(self.selection)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +85,11 @@ class Approximation:
 def approximate(
     samples: Samples,
     row_map: RowMap,
-    how: LandmarkOptions,
+    how: LowRank,
     run: Run = Run(),  # noqa: B008  # frozen
     plan: Share | None = None,
+    *,
+    seed: int = 0,
 ) -> Approximation:
     """Choose landmarks, and compute the features of all samples by the Nyström method [1]_.
 
@@ -137,7 +101,7 @@ def approximate(
     Workers read the samples from a temporary folder that all of them must see. The checkpoint in
     `run.journal` stores the state of "rpcholesky" after every round, unless features are in
     memory; the same call resumes from there to the same bits. Without a plan, the memory is planned
-    by the options.
+    for the largest rank. The seed is that of all random choices.
 
     Raises
     ------
@@ -157,19 +121,15 @@ def approximate(
         stack.enter_context(one_blas_thread())
         if run.client is not None:
             stack.enter_context(borrow_client(run.client))
-        run = replace(run, report=stack.enter_context(_told(run.report, how)))
+        told = told_whole(run.report, reading=1, **_PARTS.get(how.method, {"features": 3}))
+        run = replace(run, report=stack.enter_context(told))
         plan = plan or _plan(samples, row_map, m, run)
-        making = _Making(_placed(samples, row_map, plan, run), plan, how, run.report)
-        return making.approximation(m, _checkpoint(samples, row_map, making, run.journal))
+        making = _Making(_placed(samples, row_map, plan, run), plan, how, run, seed)
+        return making.approximation(m, _checkpoint(samples, row_map, making))
 
 
-def _told(report: OnProgress, how: LandmarkOptions) -> AbstractContextManager[RunProgress]:
-    """Progress of the whole approximation."""
-    if isinstance(how.selection, str) and how.selection == "rpcholesky":
-        return told_whole(report, reading=1, landmarks=10)
-    if isinstance(how.selection, str) and how.selection == "kmeans":
-        return told_whole(report, reading=1, clustering=5, features=3)
-    return told_whole(report, reading=1, features=3)
+_PARTS: Final = {"rpcholesky": {"landmarks": 10}, "kmeans": {"clustering": 5, "features": 3}}
+"""Parts of an approximation besides reading, and what they are guessed to take in proportion."""
 
 
 def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> Share:
@@ -203,11 +163,10 @@ def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run) -> Placed:
     return in_memory(rows, row_map.kernel, plan.at_once)
 
 
-def _checkpoint(
-    samples: Samples, row_map: RowMap, making: "_Making", folder: Place | None
-) -> LandmarkCheckpoint:
+def _checkpoint(samples: Samples, row_map: RowMap, making: "_Making") -> LandmarkCheckpoint:
     """Checkpoint of a choice, named by everything that determines it."""
-    if folder is None or making.in_memory or not making.pivoted:
+    folder, pivoted = making.run.journal, making.how.method == "rpcholesky"
+    if folder is None or making.plan.whole or not pivoted:
         return LandmarkCheckpoint(None, "")
     how, kernel, sphere_map = making.how, row_map.kernel, row_map.sphere_map
     print_ = making.placed.fingerprint
@@ -216,7 +175,8 @@ def _checkpoint(
     m = how.count(samples.shape[0])
     tier = making.plan.way.replace("in memory", "held")  # as earlier versions name checkpoints
     key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
-    return LandmarkCheckpoint(folder, digest_of("landmarks", [*key, m, how.landmark_tol, how.seed]))
+    own = [m, how.landmark_tol, making.seed]
+    return LandmarkCheckpoint(folder, digest_of("landmarks", [*key, *own]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,24 +196,15 @@ class _Making:
 
     placed: Placed
     plan: Share
-    how: LandmarkOptions
-    report: OnProgress
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether features are in memory."""
-        return self.plan.way == "features in memory"
-
-    @property
-    def pivoted(self) -> bool:
-        """Whether landmarks are chosen by randomly pivoted Cholesky."""
-        return isinstance(self.how.selection, str) and self.how.selection == "rpcholesky"
+    how: LowRank
+    run: Run
+    seed: int
 
     def approximation(self, m: int, rounds: LandmarkCheckpoint) -> Approximation:
         """Choose m landmarks, and make features of them."""
         found = self.by(m, rounds)
-        if isinstance(self.how.selection, str) and found.root.shape[1] > self.how.rank:
-            found = self.leading(found, self.how.rank)
+        if self.how.method and found.root.shape[1] > self.how.largest:
+            found = self.leading(found, self.how.largest)
         return Approximation(
             kernel=self.placed.kernel,
             landmarks=found.landmarks,
@@ -282,12 +233,12 @@ class _Making:
         if not isinstance(selection, str):
             return self.by_inverse(self.placed.take(selection), selection)
         if selection == "uniform":
-            chosen = uniform(self.placed.n, m, np.random.default_rng(self.how.seed))
+            chosen = uniform(self.placed.n, m, np.random.default_rng(self.seed))
             return self.by_inverse(self.placed.take(chosen), chosen)
         if selection == "kmeans":
-            self.report(Progress("clustering", 0, 1))
-            centres = kmeans(self.placed, m, self.how.seed)
-            self.report(Progress("clustering", 1, 1))
+            self.run.report(Progress("clustering", 0, 1))
+            centres = kmeans(self.placed, m, self.seed)
+            self.run.report(Progress("clustering", 1, 1))
             return self.by_inverse(centres, None)
         return self.by_cholesky(m, rounds)
 
@@ -296,13 +247,13 @@ class _Making:
         last = rounds.last()
         begun, root = (None, None) if last is None else last
         factor: InMemoryFactor | ComputedFactor
-        if self.in_memory:
+        if self.plan.whole:
             factor = InMemoryFactor(self.placed, m)
         else:
             factor = ComputedFactor(self.placed, None if begun is None else begun.pivots, root)
-        rng, tol = np.random.default_rng(self.how.seed), self.how.landmark_tol
+        rng, tol = np.random.default_rng(self.seed), self.how.landmark_tol
         pivoting = RandomPivots(self.placed, factor, self.diagonal, m, rng, tol)
-        choice = pivoting.choose(begun, lambda now: rounds.keep(now, factor), self.report)
+        choice = pivoting.choose(begun, lambda now: rounds.keep(now, factor), self.run.report)
         values = factor.finished() if isinstance(factor, InMemoryFactor) else None
         return _Found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
 
@@ -311,12 +262,12 @@ class _Making:
         placed = self.placed
         root = inverse_root(placed.kernel.of_rows(landmarks))
         Z, R = placed.values(landmarks), root.astype(placed.dtype)
-        values = np.empty((placed.n, root.shape[1]), placed.dtype) if self.in_memory else None
+        values = np.empty((placed.n, root.shape[1]), placed.dtype) if self.plan.whole else None
         if values is None:
             spans = Z.map(squared_length, (), R)
         else:
             spans = Z.map(write_features, (values,), R)
-        advance, gained = counter(self.report, "features", placed.n), []
+        advance, gained = counter(self.run.report, "features", placed.n), []
         for rows, squares in spans:
             gained.append(squares)
             advance(rows)

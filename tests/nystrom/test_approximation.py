@@ -15,8 +15,9 @@ from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.passes import sums
 from dhsk.nystrom import approximation
-from dhsk.nystrom.approximation import SELECTIONS, Approximation, LandmarkOptions, approximate
+from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.nystrom.room import ApproximationNeed, plan_here
+from dhsk.results.low_rank import SELECTIONS, LowRank
 from dhsk.samples import ZeroRows, open_samples
 
 SAME = 1e-9
@@ -53,8 +54,8 @@ def row_map(X: Any, dtype: str = "float64", scale: float = 1.0) -> RowMap:
 def made(X: Any, k: int = 60, dtype: str = "float64", **options: Any) -> Approximation:
     """Approximation of an array."""
     run = Run(**{n: options.pop(n) for n in ("client", "journal", "report") if n in options})
-    how = LandmarkOptions(k, **options)
-    return approximate(open_samples(X), row_map(X, dtype), how, run)
+    seed, how = options.pop("seed", 0), LowRank(k, **options)
+    return approximate(open_samples(X), row_map(X, dtype), how, run, seed=seed)
 
 
 def whole(found: Approximation) -> Any:
