@@ -122,9 +122,9 @@ def train(
     an interrupt.
     """
     from dhsk.execution.checkpoint import Checkpoint
-    from dhsk.linear.checkpoint import PREFIX as NEWTON
     from dhsk.models.exact_checkpoint import PREFIX as EXACT
-    from dhsk.nystrom.checkpoint import PREFIX as LANDMARKS
+    from dhsk.models.train_low_rank import PREFIX as NEWTON
+    from dhsk.nystrom.approximation import PREFIX as LANDMARKS
 
     check_out(out, samples, labels)
     _check_rank(low_rank, fit)

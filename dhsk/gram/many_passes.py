@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dhsk.execution.checkpoint import Checkpoint
+from dhsk.execution.checkpoint import Checkpoint, KeptProducts
 from dhsk.execution.limits import core_count, own_room
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.workers import computing
@@ -11,7 +11,6 @@ from dhsk.gram.plan import LARGEST_GROUP
 from dhsk.gram.tile_tasks import bytes_of_task
 from dhsk.gram.tiled import TiledMatrix
 from dhsk.objects.places import Place, parse_place
-from dhsk.solvers.product_checkpoint import CheckpointedProducts
 from dhsk.units import parse_bytes
 
 
@@ -22,7 +21,7 @@ def many_products(
     width: int,
     memory: int | str | None,
     journal: str | Place | None,
-) -> Iterator[CheckpointedProducts]:
+) -> Iterator[KeptProducts]:
     """Give products with a matrix to a method that makes many, with BLAS on one thread.
 
     On threads of this process, tiles stay in memory as far as they fit. The bits of the products
@@ -48,7 +47,7 @@ def many_products(
         need = MemoryNeed(method.name, {**method.parts, **_of_tasks(G, width, client is None)})
         need.check(room, "give more memory, or ask for less")
         used = G.with_tiles_held(room - need.total) if client is None else G
-        yield CheckpointedProducts(used.__matmul__, Checkpoint(folder, "product-"), G.description)
+        yield Checkpoint(folder, "product-").replay(used.__matmul__, G.description)
 
 
 def _of_tasks(G: TiledMatrix, width: int, here: bool) -> dict[str, int]:

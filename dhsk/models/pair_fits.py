@@ -11,10 +11,10 @@ import numpy as np
 
 from dhsk.arrays import Floats, Indices, blocks
 from dhsk.caching import cached_value
-from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.checkpoint import NOWHERE, Checkpoint, digest_of
 from dhsk.execution.tasks import Executor, told_as
 from dhsk.models.admission import Admission
-from dhsk.models.journal import Journal
+from dhsk.models.fit_entries import entry_of_fits, fits_of_entry
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
@@ -162,8 +162,8 @@ class PairSolver:
     problems: Sequence[MatrixProblem]
     """Matrices, with equal numbers of values of C."""
     placement: Placement
-    journal: Journal = field(default_factory=Journal)
-    """Checkpoint of finished fits."""
+    entries: Checkpoint = NOWHERE
+    """Where finished fits are kept."""
     fine: bool = False
     """Whether to continue below the tolerance, see `dhsk.solvers.pairs.solve_block`."""
     balls: bool = False
@@ -196,7 +196,7 @@ class PairSolver:
         kept: dict[PairPart, Solved] = {}
         missing = []
         for part in (part for k in wanted for part in self._parts(k)):
-            entry = self.journal.get(self._name_of(part))
+            entry = self.entries.get(self._name_of(part), fits_of_entry)
             if entry is not None:
                 kept[part] = part, entry[0], entry[1]
             if entry is None or not self._small(part.kernel):
@@ -207,7 +207,7 @@ class PairSolver:
         yield from ((k, self._joined(found.pop(k), k)) for k in wanted if self._whole(found, k))
         for part, fits, radius2 in self._solve(missing, kept):
             if part not in kept:
-                self.journal.put(self._name_of(part), fits, radius2)
+                self.entries.put(self._name_of(part), *entry_of_fits(fits, radius2))
             found[part.kernel][part] = fits, radius2
             self.on_fits(len(fits), part in kept)
             if self._whole(found, part.kernel):
@@ -258,20 +258,20 @@ class PairSolver:
     ) -> Floats:
         """Decisions for some samples, from the checkpoint or computed, in tasks of the source."""
         name = digest_of(self.problems[k].name, DECISIONS, rows, folds)
-        decided: Floats | None = self.journal.arrays(name).get(DECISIONS)
+        decided: Floats | None = self.entries.get(name, lambda kept: kept[DECISIONS])
         begin = perf_counter()
         if decided is None:
             decided = decide_part(self._problems, k, rows, folds, found)
             if perf_counter() - begin < KEPT_SECONDS:
                 return decided
-            self.journal.put(name, [], None, {DECISIONS: decided})
+            self.entries.put(name, {DECISIONS: decided})
         self._decisions.append(name)
         return decided
 
     def forget(self, k: int) -> None:
         """Delete the fits of a kernel, and its rounds, from the checkpoint."""
         parts = self._parts(k)
-        self.journal.drop([*map(self._name_of, parts), *self._decisions])
+        self.entries.drop(*map(self._name_of, parts), *self._decisions)
         self._decisions.clear()
         self.forget_rounds(k)
 

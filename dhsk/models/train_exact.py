@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dhsk.arrays import ROWS, Floats, Indices, Rows
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.limits import core_count
 from dhsk.execution.run import Run
 from dhsk.execution.tasks import Executor
@@ -18,7 +19,13 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.exact import Certificates, Expansion, SvcModel
-from dhsk.models.exact_checkpoint import ExactCheckpoint, Layout
+from dhsk.models.exact_checkpoint import (
+    PREFIX,
+    Layout,
+    kept_layout,
+    name_of_training,
+    progress_of,
+)
 from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits, share_of_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
@@ -27,6 +34,7 @@ from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix
 from dhsk.models.sources import ClassesSource, RowsShape, RowsSource
 from dhsk.progress import OnProgress, Progress
 from dhsk.samples import Samples
+from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.platt import fit_sigmoid
 from dhsk.solvers.problems import make_pairs, pairs_of_classes
 from dhsk.solvers.smo import matrix_bytes
@@ -62,9 +70,9 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
         pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
         counts = FitCounts.of(pairs, len(problem.codes))
         del pairs
-        kept = ExactCheckpoint(run.journal, problem, row_map)
+        entries = Checkpoint(run.journal, PREFIX)
         with told.part("matrix", 1.0):
-            training = prepare(problem, samples, row_map, run, counts, kept)
+            training = prepare(problem, samples, row_map, run, counts, entries)
         told.expect("fits", counts.pairs)
         solver = PairSolver(
             problem.codes,
@@ -72,12 +80,12 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
             problem.tol,
             [training.matrix],
             training.placement,
-            kept.journal,
+            entries,
             fine=True,
             on_fits=lambda fits, found: told.advance(
                 "fits", fits / counts.columns, "pairs of classes", found=found
             ),
-            watch=kept.watch(len(problem.codes), run.report),
+            watch=RoundWatch(lambda one: run.report(progress_of(one, len(problem.codes))), entries),
         )
         with told.part("fits", span=counts.pairs):  # rounds tell of all pairs
             models, _ = fit_models(problem, row_map, solver, training.rows_of)
@@ -129,7 +137,7 @@ def _in_memory(
     row_map: RowMap,
     run: Run,
     counts: FitCounts,
-    kept: ExactCheckpoint,
+    entries: Checkpoint,
 ) -> _Training:
     allowed = run.allowance
     store_it = "have the Gram matrix stored (store=FOLDER)"
@@ -137,8 +145,9 @@ def _in_memory(
     sizes = np.bincount(problem.codes[problem.codes >= 0]).tolist()
     plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
-    kernel, name = kernel_in(row_map.kernel, unit), kept.name_of(rows)
-    layout = kept.layout(name, Layout(plan.room, plan.rows, plan.held))
+    kernel = kernel_in(row_map.kernel, unit)
+    name = "" if run.journal is None else name_of_training(problem, row_map, rows)
+    layout = kept_layout(entries, name, Layout(plan.room, plan.rows, plan.held))
     source: Source = RowsSource(rows, kernel, plan.threads, layout.edge)
     if layout.keep:
         source = ClassesSource(rows, kernel, problem.codes, plan.threads, layout.edge)
@@ -156,7 +165,7 @@ def _on_gram(
     row_map: RowMap,
     run: Run,
     counts: FitCounts,
-    kept: ExactCheckpoint,
+    entries: Checkpoint,
 ) -> _Training:
 
     def compute(kernel: Kernel) -> GramMatrix:
@@ -192,8 +201,8 @@ def _on_gram(
         resources = run.resources
         plan = plan_fits(counts, G.dtype, 1, resources, on_sets=G.computed)
         room, executor = plan.room, Workers(run.client, plan.window)
-    name = kept.name_of([list(G.header.fingerprints), unit])
-    room = kept.layout(name, Layout(room)).room
+    name = name_of_training(problem, row_map, [list(G.header.fingerprints), unit])
+    room = kept_layout(entries, name, Layout(room)).room
     matrix = MatrixProblem(source, (problem.C,), unit, name)
     return _Training(matrix, Placement(executor, room), source.rows)
 

@@ -1,22 +1,22 @@
 """Training of a low-rank classifier: features first, then all columns together."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from dhsk.arrays import Floats, blocks
-from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Share, require_room
 from dhsk.execution.run import Run
 from dhsk.gram.prepare import check_kernels, scan_side
 from dhsk.gram.row_map import RowMap
-from dhsk.linear.checkpoint import NewtonCheckpoint
 from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
 from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
+from dhsk.linear.state import State
 from dhsk.linear.warm_start import solve_columns
 from dhsk.models.base import training_notes
 from dhsk.models.low_rank import LowRankCertificates, LowRankModel
@@ -27,6 +27,9 @@ from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.results.low_rank import LowRank, check_loss
 from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples
+
+PREFIX: Final = "newton-"
+"""Begins the names of the entries of steps."""
 
 
 def train_low_rank(
@@ -54,8 +57,9 @@ def train_low_rank(
         plan, room = _plan(problem, samples, row_map, run, how)
         with told.part("approximation", 1.0):
             found = approximate(samples, row_map, how, run, plan, seed=seed)
-        steps = _steps(problem, samples, row_map, run, [how.loss, seed], found)
-        solver = _Solver(problem, how.loss, seed, found, steps, told)
+        name = _name_of(problem, samples, row_map, run, [how.loss, seed], found)
+        steps = Checkpoint(run.journal, PREFIX)
+        solver = _Solver(problem, how.loss, seed, found, steps, name, told)
         solution = solver.solve(solver.room_of(room))
         model = _model(problem, row_map, how, found, solution)
     notes = training_notes(samples.shape[0], samples.source)
@@ -88,22 +92,22 @@ def columns_of(problem: Problem) -> Columns:
     return Columns(positive, np.zeros_like(positive), np.full(len(positive), problem.C))
 
 
-def _steps(
+def _name_of(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
     run: Run,
     how: list[Any],
     found: Approximation,
-) -> NewtonCheckpoint:
-    """Checkpoint of the solver, named by everything that its steps depend on."""
+) -> str:
+    """Name of the steps in the checkpoint, by everything that they depend on."""
     if run.journal is None:
-        return NewtonCheckpoint(None, "")
+        return ""
     kernel, sphere_map = row_map.kernel, row_map.sphere_map
     scan = scan_side(samples, [kernel], sphere_map, run.report, row_map.zero_rows)
     made_from = [scan.fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
     key: list[Any] = [*made_from, problem.C, problem.tol, *how]
-    return NewtonCheckpoint(run.journal, digest_of(key, problem.codes, problem.weights, found.root))
+    return digest_of(key, problem.codes, problem.weights, found.root)
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,8 @@ class _Solver:
     loss: str
     seed: int
     found: Approximation
-    steps: NewtonCheckpoint
+    steps: Checkpoint
+    name: str
     told: RunProgress
 
     def room_of(self, left: int) -> int:
@@ -123,7 +128,7 @@ class _Solver:
         A resumed run takes that of its beginning, as rounding depends on it. Raises BudgetError if
         the Hessian of one column does not fit.
         """
-        kept = self.steps.get(0)
+        kept = self._kept(0)
         if kept is not None:
             return kept[0]
         columns, width = columns_of(self.problem), self.found.features.inner
@@ -154,15 +159,20 @@ class _Solver:
             self.problem.tol,
             room - len(columns) * (Z.inner + 1) ** 2 * Z.dtype.itemsize - curvatures,
             self.told,
-            lambda state: self.steps.put(batch, room, state),
+            lambda state: self.steps.put(f"{self.name}-{batch}", {"room": room, **state.entry()}),
         )
-        kept = self.steps.get(batch)
+        kept = self._kept(batch)
         return solve_columns(
             newton,
             seed=self.seed,
             threads=self.found.plan.at_once,
             state=None if kept is None else kept[1],
         )[0]
+
+    def _kept(self, batch: int) -> tuple[int, State] | None:
+        """Last room and state of a batch: rounding depends on how many Hessians are summed."""
+        entry = f"{self.name}-{batch}"
+        return self.steps.get(entry, lambda kept: (kept.pop("room"), State(**kept)))
 
     def _bytes_of(self, columns: Columns) -> int:
         Z = self.found.features

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
-from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count
 from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
@@ -20,10 +20,9 @@ from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
-from dhsk.nystrom.checkpoint import LandmarkCheckpoint
 from dhsk.nystrom.cholesky import ComputedFactor, InMemoryFactor
 from dhsk.nystrom.components import components, squared_length, turned, write_features
-from dhsk.nystrom.landmarks import RandomPivots, uniform
+from dhsk.nystrom.landmarks import PivotState, RandomPivots, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
 from dhsk.nystrom.room import ApproximationNeed, plan_here, plan_on_workers
 from dhsk.nystrom.root import inverse_root
@@ -125,8 +124,11 @@ def approximate(
         run = replace(run, report=stack.enter_context(told))
         plan = plan or _plan(samples, row_map, m, run)
         making = _Making(_placed(samples, row_map, plan, run), plan, how, run, seed)
-        return making.approximation(m, _checkpoint(samples, row_map, making))
+        return making.approximation(m, _name_of(samples, row_map, making))
 
+
+PREFIX: Final = "landmarks-"
+"""Begins the names of the entries of rounds."""
 
 _PARTS: Final = {"rpcholesky": {"landmarks": 10}, "kmeans": {"clustering": 5, "features": 3}}
 """Parts of an approximation besides reading, and what they are guessed to take in proportion."""
@@ -163,11 +165,11 @@ def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run) -> Placed:
     return in_memory(rows, row_map.kernel, plan.at_once)
 
 
-def _checkpoint(samples: Samples, row_map: RowMap, making: "_Making") -> LandmarkCheckpoint:
-    """Checkpoint of a choice, named by everything that determines it."""
-    folder, pivoted = making.run.journal, making.how.method == "rpcholesky"
-    if folder is None or making.plan.whole or not pivoted:
-        return LandmarkCheckpoint(None, "")
+def _name_of(samples: Samples, row_map: RowMap, making: "_Making") -> str:
+    """Name of a choice in the checkpoint, by everything that determines it; empty for none."""
+    pivoted = making.how.method == "rpcholesky"
+    if making.run.journal is None or making.plan.whole or not pivoted:
+        return ""
     how, kernel, sphere_map = making.how, row_map.kernel, row_map.sphere_map
     print_ = making.placed.fingerprint
     if print_ is None:
@@ -176,7 +178,7 @@ def _checkpoint(samples: Samples, row_map: RowMap, making: "_Making") -> Landmar
     tier = making.plan.way.replace("in memory", "held")  # as earlier versions name checkpoints
     key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
     own = [m, how.landmark_tol, making.seed]
-    return LandmarkCheckpoint(folder, digest_of("landmarks", [*key, *own]))
+    return digest_of("landmarks", [*key, *own])
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,9 +202,9 @@ class _Making:
     run: Run
     seed: int
 
-    def approximation(self, m: int, rounds: LandmarkCheckpoint) -> Approximation:
+    def approximation(self, m: int, name: str) -> Approximation:
         """Choose m landmarks, and make features of them."""
-        found = self.by(m, rounds)
+        found = self.by(m, name)
         if self.how.method and found.root.shape[1] > self.how.largest:
             found = self.leading(found, self.how.largest)
         return Approximation(
@@ -227,7 +229,7 @@ class _Making:
         """Trace of the kernel matrix."""
         return float(self.diagonal.sum())
 
-    def by(self, m: int, rounds: LandmarkCheckpoint) -> _Found:
+    def by(self, m: int, name: str) -> _Found:
         """Choose landmarks by the selection of the options."""
         selection = self.how.selection
         if not isinstance(selection, str):
@@ -240,12 +242,12 @@ class _Making:
             centres = kmeans(self.placed, m, self.seed)
             self.run.report(Progress("clustering", 1, 1))
             return self.by_inverse(centres, None)
-        return self.by_cholesky(m, rounds)
+        return self.by_cholesky(m, name)
 
-    def by_cholesky(self, m: int, rounds: LandmarkCheckpoint) -> _Found:
+    def by_cholesky(self, m: int, name: str) -> _Found:
         """Choose landmarks by randomly pivoted Cholesky, whose factor are the features."""
-        last = rounds.last()
-        begun, root = (None, None) if last is None else last
+        rounds = Checkpoint(self.run.journal if name else None, PREFIX)
+        begun, root = rounds.get(name, _round) or (None, None)
         factor: InMemoryFactor | ComputedFactor
         if self.plan.whole:
             factor = InMemoryFactor(self.placed, m)
@@ -253,7 +255,13 @@ class _Making:
             factor = ComputedFactor(self.placed, None if begun is None else begun.pivots, root)
         rng, tol = np.random.default_rng(self.seed), self.how.landmark_tol
         pivoting = RandomPivots(self.placed, factor, self.diagonal, m, rng, tol)
-        choice = pivoting.choose(begun, lambda now: rounds.keep(now, factor), self.run.report)
+
+        def keep(now: PivotState) -> None:
+            if rounds.folder is not None:  # the root of the factor takes a tenth of all rounds
+                arrays: dict[str, Any] = {**vars(now), "root": factor.root}
+                rounds.put(name, arrays, {"random": dict(arrays.pop("random"))})
+
+        choice = pivoting.choose(begun, keep, self.run.report)
         values = factor.finished() if isinstance(factor, InMemoryFactor) else None
         return _Found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
 
@@ -292,3 +300,9 @@ class _Making:
         if found.values is None:
             return self.placed.values(found.landmarks, found.root)
         return FeatureMatrix.in_memory(found.values, self.placed.executor)
+
+
+def _round(kept: dict[str, Any]) -> tuple[PivotState, Floats]:
+    """State after the last round, and the root of its factor."""
+    root = kept.pop("root")
+    return PivotState(**kept), root

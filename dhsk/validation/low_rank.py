@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Indices
 from dhsk.errors import InputError
-from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Allowance, Share
 from dhsk.execution.run import Run
@@ -22,7 +22,6 @@ from dhsk.kernels import Kernel
 from dhsk.linear.features import sum_of
 from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.passes import sums
-from dhsk.models.journal import Journal
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.sources import RowsShape
@@ -102,7 +101,7 @@ class LowRankEngine:
         self._options = options
         # It keeps whole kernels.
         self._where = Run(options.memory, options.client, scratch=options.scratch)
-        self._journal = Journal(options.journal)
+        self._kept = Checkpoint(options.journal)
         self._seed = seed
         self._scan: Scan | None = None
         self._checked: set[SphereMap] = set()
@@ -158,20 +157,21 @@ class LowRankEngine:
     def _try(self, kernel: Kernel, rank: int, fingerprint: str, grid: Grid, scale_C: bool) -> Tried:
         """Results of one kernel at one rank, from a checkpoint if there is one."""
         row_map = self._row_map(kernel)
-        asked = asdict(replace(self._low_rank, rank=rank))
-        how = asked | {"seed": self._seed, "dtype": row_map.dtype}
+        how = asdict(replace(self._low_rank, rank=rank))
+        how |= {"seed": self._seed, "dtype": row_map.dtype}
+        if not how["landmark_tol"]:  # as earlier versions name checkpoints
+            del how["landmark_tol"]
         key = [kernel.to_spec(), fingerprint, row_map.sphere_map, how]
         folds = [test.tolist() for _, test in grid.folds]
         rest = [folds, grid.tol, grid.scoring.key, grid.C, scale_C]
         weights = np.vstack([grid.all_weights, grid.weights])
         name = digest_of("low rank 2", key, grid.y, weights, *rest)
-        kept = self._journal.get(name)
+        kept = self._kept.get(name, lambda kept: (Cells.of_entry(kept), kept["rest"]))
         if kept is None:
             cells, entry = self._fit(row_map, rank, grid, scale_C)
-            self._journal.put(name, [], cells.checkpoint() | entry, cells.arrays)
+            self._kept.put(name, *cells.entry(entry))
         else:
-            entry = kept[1]
-            cells = Cells.of_checkpoint(entry, self._journal.arrays(name))
+            cells, entry = kept
         return Tried(kernel, rank, entry["C"], cells, entry["trace"])
 
     def _fit(
