@@ -57,7 +57,6 @@ from dhsk.samples.weighted import MapName
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
 
-
 CHOOSE = "Take the simplest kernel within one standard error of the best, or the best."
 
 
