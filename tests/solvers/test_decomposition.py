@@ -405,6 +405,12 @@ def test_solved_columns_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert left[-1] == []
 
 
+def go_on(other: WorkingSet, state: WorkingSet) -> None:
+    """Have one state take up what an entry has of another."""
+    arrays, values = Together([state], {}).entry()
+    Together([other], {}).restore(arrays | json.loads(json.dumps(values)))
+
+
 @pytest.mark.parametrize(
     ("n", "noise", "tol"), [(2000, 0.0, TOL), (2000, 0.02, TOL), (400, 0.2, 1e-300)]
 )
@@ -419,7 +425,7 @@ def test_every_state_is_restored_whole(n: int, noise: float, tol: float) -> None
         nonlocal seen
         judge(state)
         other = WorkingSet(pair, tol, 1.0, 10**6, whole=True)
-        other.restore(state.arrays(), json.loads(json.dumps(state.values())))
+        go_on(other, state)
         # What is left out must be set again before it is read.
         for name, value in vars(state).items():
             if name == "_moved" and not state.solved:
@@ -442,5 +448,5 @@ def test_a_new_look_is_not_known_to_be_in_vain() -> None:
     state._moved = False
     state._look_further()
     other = WorkingSet(pair, TOL, 1.0, 10**6, whole=False)
-    other.restore(state.arrays(), state.values())
+    go_on(other, state)
     assert state._moved == other._moved
