@@ -25,7 +25,7 @@ Opener: TypeAlias = Callable[[], AbstractContextManager[Any]]
 _ENTRIES = ("data", "indices")
 """Arrays of a CSR group that have an element per entry."""
 
-_PIECE_BYTES = 2**20
+PIECE_BYTES = 2**20
 """Small chunks are read together, up to this size in bytes."""
 
 _BAND_BYTES = 64 * 2**20
@@ -144,7 +144,7 @@ def _step(array: Any) -> int:
     most = max(_BAND_BYTES, array.dtype.itemsize * math.prod(chunks))
     if chunk_rows * row_bytes > most:
         return max(1, int(most // row_bytes))
-    return chunk_rows * max(1, int(_PIECE_BYTES // (chunk_rows * row_bytes)))
+    return chunk_rows * max(1, int(PIECE_BYTES // (chunk_rows * row_bytes)))
 
 
 def open_chunked(
