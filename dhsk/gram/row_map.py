@@ -9,10 +9,12 @@ from scipy.sparse import csr_array, vstack
 
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.run import Run
 from dhsk.execution.threads import Threads
+from dhsk.gram.prepare import Data
 from dhsk.kernels import Kernel, SmoothedKernel, require_unit_rows, squared_norms
 from dhsk.progress import OnProgress, Progress, ignore
-from dhsk.samples import Samples, SphereMap, ZeroRows, apply_map
+from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, apply_map
 from dhsk.samples.clipped import ClippedSamples
 from dhsk.samples.scan import rows_within
 from dhsk.samples.weighted import weigh
@@ -46,6 +48,10 @@ class RowMap:
         """Samples to predict: those whose fit refused values below 0 have 0 in their place."""
         counts = self.sphere_map == "hyperspherical" or isinstance(self.kernel, SmoothedKernel)
         return ClippedSamples(samples) if counts else samples
+
+    def scan(self, samples: Samples, run: Run) -> Scan:
+        """Read all samples once: check each row, and compute their fingerprint."""
+        return Data([samples], [self.kernel], self.sphere_map, self.zero_rows).scan(run)[0]
 
     def warn(self, samples: Samples) -> None:
         """Warn of all-zero samples, and of values below 0, if there were any."""

@@ -10,12 +10,16 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from dhsk.arrays import Floats, Rows, blocks
+from dhsk.errors import CorruptTileError
+from dhsk.gram.graph_functions import NodeColumns, NodeSpectrum
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.store import GramStore
 from dhsk.gram.storage.tiling import Tiling
-from dhsk.kernels import Kernel, SphericalKernel
+from dhsk.kernels import Kernel, NodeKernel, SphericalKernel
+from dhsk.kernels.base import mirror_upper
 from dhsk.objects.places import Place
 
 Group: TypeAlias = tuple[tuple[int, int], ...]
@@ -99,6 +103,9 @@ class TileSource:
         before the next one, so that values are used while they are in the cache.
         """
         store = GramStore.open(self.path)
+        if self.compute and store.header.graph is not None:
+            yield from _of_nodes(store, group)
+            return
         if self.compute:
             yield from _computed(store, self.kernels, group, in_strips)
             return
@@ -214,6 +221,25 @@ def _blocks(store: GramStore, group: Group) -> Iterator[tuple[int, int, Rows, Ro
         diagonal = tiling.symmetric and i == j
         block = rows[within(tiling.rows(i), above)]
         yield i, j, block, None if diagonal else cols[within(tiling.cols(j), left)]
+
+
+def _of_nodes(store: GramStore, group: Group) -> Iterator[TileValues]:
+    """Tiles of a column of the matrix of graph nodes, from the first one to the last."""
+    header, tiling = store.header, store.header.tiling
+    (kernel,), j = store.kernels, group[0][1]
+    S = store.samples.read("rows", slice(0, header.n_rows))
+    if not (isinstance(S, csr_array) and isinstance(kernel, NodeKernel)):
+        raise CorruptTileError(f"{store.path} has no sparse similarity: compute it again")
+    spectrum = NodeSpectrum.of_json(header.graph or {})
+    columns = tiling.cols(j)
+    values = np.empty((extent(tiling, group)[0].stop, columns.stop - columns.start))
+    NodeColumns(S, kernel, spectrum).fill(columns, values)
+    for i, _ in group:
+        tile: NDArray[Any] = values[tiling.rows(i)]
+        if i == j:
+            mirror_upper(tile)
+        tile = np.ascontiguousarray(tile, header.dtype)
+        yield TileValues(i, j, 0, tiling.rows(i), columns, tile)
 
 
 def extent(tiling: Tiling, group: Group) -> tuple[slice, slice]:

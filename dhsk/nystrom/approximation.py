@@ -16,7 +16,6 @@ from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.workers import Workers, borrow_client
 from dhsk.gram.compute import compute_gram
-from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
@@ -35,7 +34,7 @@ from dhsk.nystrom.room import (
 from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
 from dhsk.objects.places import Place
-from dhsk.progress import OnProgress, Progress, counter, ignore
+from dhsk.progress import OnProgress, Progress, counter
 from dhsk.run_progress import RunProgress, told_whole
 from dhsk.samples import Samples
 
@@ -218,7 +217,7 @@ def _checkpoint(
     how, kernel, sphere_map = making.how, row_map.kernel, row_map.sphere_map
     print_ = making.placed.fingerprint
     if print_ is None:
-        print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
+        print_ = row_map.scan(samples, Run()).fingerprint
     m = how.count(samples.shape[0])
     tier = making.plan.tier.replace("in memory", "held")  # as earlier versions name checkpoints
     key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
