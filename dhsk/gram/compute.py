@@ -9,8 +9,7 @@ from distributed import Client
 from dhsk.bars import Show
 from dhsk.errors import InputError
 from dhsk.execution.run import Run
-from dhsk.gram.matrices import GramMatrices
-from dhsk.gram.matrix import GramMatrix
+from dhsk.gram.matrix import GramMatrices, GramMatrix
 from dhsk.gram.plan import make_plan
 from dhsk.gram.prepare import Data, open_sides
 from dhsk.gram.session import Session
