@@ -1,7 +1,7 @@
 """Nyström approximations of a kernel matrix, each with its trace error."""
 
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final
 
@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.limits import core_count
 from dhsk.execution.run import Run
-from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import Workers, borrow_client
+from dhsk.execution.workers import Workers
 from dhsk.gram.compute import compute_gram
-from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
@@ -34,13 +32,17 @@ from dhsk.nystrom.room import (
 )
 from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
-from dhsk.objects.places import Place
-from dhsk.progress import OnProgress, Progress, counter, ignore
-from dhsk.run_progress import RunProgress, told_whole
+from dhsk.progress import Progress, counter
 from dhsk.samples import Samples
 
 SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
 """Methods of choosing landmarks."""
+
+_GUESSES: Final[Mapping[str, Mapping[str, float]]] = {
+    "rpcholesky": {"landmarks": 10},
+    "kmeans": {"clustering": 5, "features": 3},
+}
+"""Parts of an approximation besides reading, and what they are guessed to take in proportion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,24 +159,11 @@ def approximate(
        NIPS 13 (2000).
     """
     m = how.count(samples.shape[0])
-    with ExitStack() as stack:
-        # One thread and several give the same bits only with BLAS on one thread in both.
-        stack.enter_context(one_blas_thread())
-        if run.client is not None:
-            stack.enter_context(borrow_client(run.client))
-        run = replace(run, report=stack.enter_context(_told(run.report, how)))
+    # One thread and several give the same bits only with BLAS on one thread in both.
+    with run.told(reading=1, **_GUESSES.get(str(how.selection), {"features": 3})) as (run, _):
         plan = plan or _plan(samples, row_map, m, run)
-        making = _Making(_placed(samples, row_map, plan, run), plan, how, run.report)
-        return making.approximation(m, _checkpoint(samples, row_map, making, run.journal))
-
-
-def _told(report: OnProgress, how: LandmarkOptions) -> AbstractContextManager[RunProgress]:
-    """Progress of the whole approximation."""
-    if isinstance(how.selection, str) and how.selection == "rpcholesky":
-        return told_whole(report, reading=1, landmarks=10)
-    if isinstance(how.selection, str) and how.selection == "kmeans":
-        return told_whole(report, reading=1, clustering=5, features=3)
-    return told_whole(report, reading=1, features=3)
+        making = _Making(_placed(samples, row_map, plan, run), plan, how, run)
+        return making.approximation(m, _checkpoint(samples, row_map, making))
 
 
 def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> ApproximationPlan:
@@ -183,8 +172,8 @@ def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> ApproximationP
     need = ApproximationNeed.of(n, row_map.bytes_of(samples), itemsize, m)
     what = f"{m} landmarks of {n} samples"
     if run.client is None:
-        return plan_here(need, what, own_room(run.memory), core_count())
-    return plan_on_workers(need, what, own_room(None), run.memory, run.client)
+        return plan_here(need, what, run.room, core_count())
+    return plan_on_workers(need, what, run)
 
 
 def _placed(samples: Samples, row_map: RowMap, plan: ApproximationPlan, run: Run) -> Placed:
@@ -205,20 +194,19 @@ def _placed(samples: Samples, row_map: RowMap, plan: ApproximationPlan, run: Run
         return in_folder(G, row_bytes, Workers(run.client, plan.threads))
     if plan.tier == "samples read in every pass":
         return in_source(samples, row_map, plan.threads)
-    rows = row_map.all_of(samples, plan.planned, run.report, threads=plan.threads)
+    rows = row_map.all_of(samples, run, room=plan.planned, threads=plan.threads)
     return in_memory(rows, row_map.kernel, plan.threads)
 
 
-def _checkpoint(
-    samples: Samples, row_map: RowMap, making: "_Making", folder: Place | None
-) -> LandmarkCheckpoint:
+def _checkpoint(samples: Samples, row_map: RowMap, making: "_Making") -> LandmarkCheckpoint:
     """Checkpoint of a choice, named by everything that determines it."""
+    folder = making.run.journal
     if folder is None or making.in_memory or not making.pivoted:
         return LandmarkCheckpoint(None, "")
     how, kernel, sphere_map = making.how, row_map.kernel, row_map.sphere_map
     print_ = making.placed.fingerprint
     if print_ is None:
-        print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
+        print_ = row_map.scan(samples, Run()).fingerprint
     m = how.count(samples.shape[0])
     tier = making.plan.tier.replace("in memory", "held")  # as earlier versions name checkpoints
     key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
@@ -243,7 +231,7 @@ class _Making:
     placed: Placed
     plan: ApproximationPlan
     how: LandmarkOptions
-    report: OnProgress
+    run: Run
 
     @property
     def in_memory(self) -> bool:
@@ -291,9 +279,9 @@ class _Making:
             chosen = uniform(self.placed.n, m, np.random.default_rng(self.how.seed))
             return self.by_inverse(self.placed.take(chosen), chosen)
         if selection == "kmeans":
-            self.report(Progress("clustering", 0, 1))
+            self.run.report(Progress("clustering", 0, 1))
             centres = kmeans(self.placed, m, self.how.seed)
-            self.report(Progress("clustering", 1, 1))
+            self.run.report(Progress("clustering", 1, 1))
             return self.by_inverse(centres, None)
         return self.by_cholesky(m, rounds)
 
@@ -308,7 +296,7 @@ class _Making:
             factor = ComputedFactor(self.placed, None if begun is None else begun.pivots, root)
         rng, tol = np.random.default_rng(self.how.seed), self.how.landmark_tol
         pivoting = RandomPivots(self.placed, factor, self.diagonal, m, rng, tol)
-        choice = pivoting.choose(begun, lambda now: rounds.keep(now, factor), self.report)
+        choice = pivoting.choose(begun, lambda now: rounds.keep(now, factor), self.run)
         values = factor.finished() if isinstance(factor, InMemoryFactor) else None
         return _Found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
 
@@ -322,7 +310,7 @@ class _Making:
             spans = Z.map(squared_length, (), R)
         else:
             spans = Z.map(write_features, (values,), R)
-        advance, gained = counter(self.report, "features", placed.n), []
+        advance, gained = counter(self.run.report, "features", placed.n), []
         for rows, squares in spans:
             gained.append(squares)
             advance(rows)
