@@ -17,8 +17,7 @@ from dhsk.arrays import SUPPORT, Floats, Rows, blocks
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto, time_scale_of
 from dhsk.estimators.saving import SavedEstimator
-from dhsk.execution.limits import own_room
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel
@@ -169,8 +168,8 @@ class HeatEstimator(SavedEstimator):
         with in_scikit_words(self):
             row_map = self._row_map(SamplePairs(samples, weights))
             self._keep_map(row_map)
-            room = own_room(self._bytes())
-            rows = row_map.all_of(samples, room, passes_of_call().report)
+            run = Run(self._bytes(), report=passes_of_call().report)
+            rows = row_map.all_of(samples, run)
         row_map.warn(samples)
         return rows
 
@@ -180,7 +179,7 @@ class HeatEstimator(SavedEstimator):
         """Results of a function of samples, see `Predictor`, of row_bytes each."""
         row_map = self._fitted_map.anew()
         samples = row_map.to_predict(self._new_samples(X))
-        options = RunOptions(self._bytes(), self.client, report=passes_of_call().report)
+        options = Run(self._bytes(), self.client, report=passes_of_call().report)
         with in_scikit_words(self):
             predictor = Predictor(row_map, fitted, function, width)
             found = predictor.whole(samples, options, row_bytes)

@@ -67,9 +67,9 @@ class NodeSpectrum:
         return {"lowest": self.lowest, "highest": self.highest}
 
     @classmethod
-    def of_json(cls, found: dict[str, float]) -> Self:
-        """The interval of `to_json`."""
-        return cls(found["lowest"], found["highest"])
+    def of_json(cls, found: dict[str, float]) -> Self | None:
+        """The interval of `to_json`; None if there is none, as of powers."""
+        return cls(found["lowest"], found["highest"]) if "lowest" in found else None
 
 
 def coefficients(kernel: NodeKernel, spectrum: NodeSpectrum) -> Floats:

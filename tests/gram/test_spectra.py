@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import dhsk
 from dhsk.gram import tiled
-from dhsk.gram.held_tiles import HeldTiles
 from dhsk.gram.passes import grouped, multiply
 from dhsk.gram.plan import LARGEST_GROUP
+from dhsk.gram.tiles import HeldTiles
 from dhsk.solvers import eigenpairs
 
 pytestmark = pytest.mark.threads
