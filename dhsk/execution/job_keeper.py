@@ -27,6 +27,11 @@ _SUSPECT_SECONDS: Final = 5.0
 """Time between two looks while a job has lost its workers."""
 
 
+def names_of(cluster: Any, job: str) -> set[str]:
+    """Names of the workers of a job, by its own."""
+    return {f"{job}{suffix}" for suffix in cluster.worker_spec.get(job, {}).get("group", [""])}
+
+
 class JobKeeper:
     """Watches the jobs of a cluster of `dask_jobqueue`, in the cluster's event loop.
 
@@ -95,8 +100,7 @@ class JobKeeper:
         gone = self._gone(now)
         lost = set()
         for name, job in list(self._cluster.workers.items()):
-            group = self._cluster.worker_spec.get(name, {}).get("group", [""])
-            if any(f"{name}{suffix}" in present for suffix in group):
+            if present & names_of(self._cluster, name):
                 self._came.setdefault(name, now)
                 self._seen[name] = now
                 continue
