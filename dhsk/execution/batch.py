@@ -8,28 +8,24 @@ import getpass
 import logging
 import re
 import shlex
-import signal
 import socket
 import subprocess
 import sys
 import warnings
-from importlib import import_module
 from pathlib import Path
-from threading import current_thread, main_thread
 from time import monotonic, sleep
 from typing import Any, Final
 
-from distributed.deploy.spec import ProcessInterface
 from distributed.utils import get_ip
 
 from dhsk.errors import InputError
-from dhsk.execution.cluster_options import BatchKind, BatchOptions
+from dhsk.execution.cluster_options import ENVIRONMENT, BatchJobs, BatchKind
 from dhsk.execution.credentials import temporary_security
 from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.heap import WORKER_HEAP
 from dhsk.execution.job_keeper import MOST_FAILURES, JobKeeper
 from dhsk.execution.local import OwningClient
 from dhsk.execution.settings import short_logs
+from dhsk.execution.upstream import WatchedJob, jobqueue, said_by
 
 JOB_NAME: Final = "dhsk-worker"
 
@@ -39,11 +35,7 @@ _CLASSES: Final[dict[BatchKind, str]] = {
 """Names of classes in `dask_jobqueue`."""
 
 _ENVIRONMENT: Final = {
-    # One worker per core, so one thread per worker; more would also change the last bits.
-    "OMP_NUM_THREADS": 1,
-    "OPENBLAS_NUM_THREADS": 1,
-    "MKL_NUM_THREADS": 1,
-    **WORKER_HEAP,
+    **ENVIRONMENT,
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": False,
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
     "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": 1,
@@ -63,59 +55,13 @@ _TAKEN: Final = frozenset({"CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL"})
 """States of Slurm jobs that were ended from outside: others take their place."""
 
 
-class WatchedJob:
-    """Part of a job class of `dask_jobqueue`: notes a refused submission instead of raising.
-
-    Raised in the cluster's event loop, it would be logged there and seen by nobody.
-    """
-
-    refusal: str | None = None
-    """What the batch system said when it refused the job."""
-
-    def __init__(self, *arguments: Any, security: Any = None, **options: Any) -> None:
-        # The command line of the worker is joined with blanks and run by a shell.
-        quoted = security and _QuotedSecurity(security)
-        super().__init__(*arguments, security=quoted, **options)  # type: ignore[call-arg]
-
-    async def start(self) -> None:
-        """Submit the job."""
-        try:
-            await super().start()  # type: ignore[misc]  # of the class this one is mixed into
-        except (RuntimeError, OSError, ValueError) as error:
-            self.refusal = _words_of(error)
-            await ProcessInterface.start(self)  # the cluster waits for jobs that do not start
-
-    async def close(self) -> None:
-        """Cancel the job, and note that it is closed, which the cluster checks at its end."""
-        await super().close()  # type: ignore[misc]  # as above
-        await ProcessInterface.close(self)
-
-
-class _QuotedSecurity:
-    """Paths of credentials as words of a shell."""
-
-    def __init__(self, security: Any) -> None:
-        self._security = security
-
-    def get_tls_config_for_role(self, role: str) -> dict[str, str | None]:
-        """As of `distributed.Security`; a worker's command line takes no ciphers."""
-        found = self._security.get_tls_config_for_role(role)
-        return {name: shlex.quote(path) for name, path in found.items() if path is not None}
-
-
-def _words_of(error: BaseException) -> str:
-    """The batch system's own words in an error of `dask_jobqueue`."""
-    said = re.search(r"stderr:\n(.*)", str(error), re.DOTALL)
-    return " ".join((said[1] if said else str(error)).split())
-
-
-def start_batch_cluster(kind: BatchKind, options: BatchOptions) -> OwningClient:
+def start_batch_cluster(kind: BatchKind, options: BatchJobs) -> OwningClient:
     """Submit worker jobs and wait for the workers; both end with the client that is returned.
 
     Raises InputError if the batch system refuses a job, if a job fails before its workers answer,
     or if there is no worker in time. Jobs that Slurm cancels or preempts are submitted again.
     """
-    classes = _imported()
+    classes = jobqueue()
     cluster_class = getattr(classes, f"{_CLASSES[kind]}Cluster")
     folder = TemporaryFolder(Path(options.shared_folder or ".").absolute())
     security = temporary_security(folder.path) if options.tls else None
@@ -133,7 +79,7 @@ def start_batch_cluster(kind: BatchKind, options: BatchOptions) -> OwningClient:
     except BaseException as error:
         folder.remove()
         if isinstance(error, OSError | ValueError | RuntimeError):
-            raise InputError(f"no cluster of {kind} jobs: {_words_of(error)}") from error
+            raise InputError(f"no cluster of {kind} jobs: {said_by(error)}") from error
         raise
     try:
         cluster.scale(jobs=options.jobs)
@@ -145,24 +91,7 @@ def start_batch_cluster(kind: BatchKind, options: BatchOptions) -> OwningClient:
     return client
 
 
-def _imported() -> Any:
-    """The module `dask_jobqueue`; when it is imported, it makes Ctrl-C end Python with code 0."""
-    if "dask_jobqueue" in sys.modules and sys.modules["dask_jobqueue"] is not None:
-        return sys.modules["dask_jobqueue"]
-    if current_thread() is not main_thread():  # only that one may say what signals do
-        raise InputError("import dask_jobqueue in the main thread, or connect there")
-    on_interrupt = signal.getsignal(signal.SIGINT)
-    try:
-        return import_module("dask_jobqueue")
-    except ImportError as error:
-        raise InputError(
-            f"worker jobs need dask-jobqueue ({error}): pip install 'dhsk[slurm]'"
-        ) from error
-    finally:
-        signal.signal(signal.SIGINT, on_interrupt)
-
-
-def _arguments(kind: BatchKind, options: BatchOptions) -> dict[str, Any]:
+def _arguments(kind: BatchKind, options: BatchJobs) -> dict[str, Any]:
     """Arguments of a cluster class of `dask_jobqueue`."""
     python = options.python or sys.executable
     local = options.local_folder
@@ -244,7 +173,7 @@ def _was_taken(job_id: str) -> bool:
 
 
 def _await_workers(
-    client: OwningClient, kind: BatchKind, options: BatchOptions, keeper: JobKeeper
+    client: OwningClient, kind: BatchKind, options: BatchJobs, keeper: JobKeeper
 ) -> None:
     """Wait for all workers, or as long as `options` say."""
     deadline = monotonic() + options.wait_seconds
@@ -297,7 +226,7 @@ def names_of(cluster: Any, job: Any) -> set[str]:
     return {f"{job.name}{suffix}" for suffix in spec.get("group", [""])}
 
 
-def _end_of_log(options: BatchOptions, job_id: str) -> str:
+def _end_of_log(options: BatchJobs, job_id: str) -> str:
     """Last lines of the log of a job."""
     folder = Path(options.log_folder or ".").absolute()
     for file in sorted(folder.glob(f"{JOB_NAME}-{job_id}.*")):

@@ -25,6 +25,7 @@ from dhsk.execution.health import (
 )
 from dhsk.execution.shared import call_with_shared, has_shared, live_names, prefix_of
 from dhsk.execution.tasks import file_errors, memory_of, words_of
+from dhsk.execution.upstream import OURS, fetched
 from dhsk.units import format_bytes
 
 PATIENCE_SECONDS: Final = 60.0
@@ -42,12 +43,6 @@ ANSWERING: Final = 5
 FETCHES: Final = 16
 """Results that are fetched at a time: each takes a few messages there and back, which may be slow,
 and is in memory before its turn comes."""
-
-LOST_SECONDS: Final = 0.5
-"""Time between two attempts to fetch a result that was lost with its worker and is made anew."""
-
-OURS = "-dhsk-"
-"""Part of the key of each of dhsk's tasks."""
 
 
 @dataclass(eq=False)
@@ -154,7 +149,7 @@ class Flights:
                 copy.release()
         if future.status != "error":
             flight.fetching = asyncio.run_coroutine_threadsafe(
-                _fetched(self._client, future, self._turn), self._client.loop.asyncio_loop
+                fetched(self._client, future, self._turn), self._client.loop.asyncio_loop
             )
             self._fetching.add(flight.fetching)
 
@@ -342,18 +337,3 @@ class Flights:
         for future in list(self._running):
             future.release()
         self._running.clear()
-
-
-async def _fetched(client: Client, future: Any, turn: asyncio.Semaphore) -> Any:
-    """Result of a future that has finished well.
-
-    Asked for alone: `Client.gather` asks for many at once, and one of a stopped worker would keep
-    all of them waiting.
-    """
-    async with turn:
-        while future.status != "error":
-            answer = await client.scheduler.gather(keys=[future.key])
-            if answer["status"] == "OK":
-                return answer["data"][future.key]
-            await asyncio.sleep(LOST_SECONDS)
-        return await future

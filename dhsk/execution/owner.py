@@ -37,7 +37,7 @@ BEAT_SECONDS: Final = 5.0
 LEASE_SECONDS: Final = 60.0
 """Silence after which an owner counts as ended."""
 
-_LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 1.0
 _RELEASE_SECONDS: Final = 5.0
 
 _owned: Final[set[str]] = set()
@@ -213,10 +213,10 @@ class _Owner:
             return known
         begin = look = monotonic()
         while monotonic() - begin < LEASE_SECONDS:
-            sleep(_LOOK_SECONDS)
+            sleep(LOOK_SECONDS)
             if self._latest() != (number, found):
                 return self._latest()[1] is not None
-            if monotonic() - look > 3 * _LOOK_SECONDS:  # the server was away, for the owner too
+            if monotonic() - look > 3 * LOOK_SECONDS:  # the server was away, for the owner too
                 begin = monotonic()
             look = monotonic()
         return False

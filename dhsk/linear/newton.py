@@ -39,7 +39,7 @@ _PATIENCE_IN_MEMORY: Final = 16
 """Conjugate gradient iterations of a Newton step above which new factors pay: where passes compute
 features, and where these are in memory. Factors take passes, and time besides."""
 
-_MOST_NEWTON: Final = 200
+MOST_NEWTON: Final = 200
 _MOST_CONJUGATE: Final = 250
 _FORCING: Final = 0.1
 """Relative residual of the conjugate gradients, at most, far from the solution."""
@@ -146,7 +146,7 @@ class Newton:
         elif state.factored is not None and state.live.any() and state.conjugate <= self.patience:
             self._make(factors, state)
         self.passes = state.passes
-        while state.live.any() and state.newton < _MOST_NEWTON:
+        while state.live.any() and state.newton < MOST_NEWTON:
             if state.conjugate > self.patience:
                 state.factored, state.made = state.V.copy(), state.live.copy()
                 self._make(factors, state)

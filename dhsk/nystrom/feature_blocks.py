@@ -28,7 +28,7 @@ from dhsk.samples.scan import rows_within
 if TYPE_CHECKING:
     import dask.array as da
 
-_CHUNK_BYTES: Final = 16 * 2**20
+CHUNK_BYTES: Final = 16 * 2**20
 """Approximate size of a block of features."""
 
 _READ_BYTES: Final = 32 * 2**20
@@ -127,7 +127,7 @@ def _rows_of(samples: Samples, features: FeatureMap) -> int:
     The features of dense samples are thus those of `FeatureMap.of` on all samples, to the bit.
     """
     row_bytes = features.width * features.dtype.itemsize
-    most = min(_CHUNK_BYTES // row_bytes, rows_within(samples, _READ_BYTES))
+    most = min(CHUNK_BYTES // row_bytes, rows_within(samples, _READ_BYTES))
     piece = _piece(samples)
     return min(samples.shape[0], max(1, most // piece) * piece)
 

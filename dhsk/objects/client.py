@@ -25,7 +25,7 @@ FIRST_SECONDS: Final = 15.0
 _LARGEST_PAUSE: Final = 3.0
 """Seconds between two tries at most."""
 
-_RETRY_SECONDS: Final = 5
+RETRY_SECONDS: Final = 5
 """Time for which obstore repeats a request, in which an interrupt of Python waits."""
 
 _REQUEST_SECONDS: Final = 300
@@ -88,7 +88,7 @@ def _connected(
         },
         retry_config={
             "max_retries": 10_000,  # the time is the limit
-            "retry_timeout": timedelta(seconds=_RETRY_SECONDS),
+            "retry_timeout": timedelta(seconds=RETRY_SECONDS),
             "backoff": {
                 "init_backoff": timedelta(seconds=0.1),
                 "max_backoff": timedelta(seconds=_LARGEST_PAUSE),
