@@ -1,4 +1,9 @@
-"""Matrices of kernels of graph nodes, in the same stores as those of samples."""
+"""Matrices of kernels of graph nodes, in the same stores as those of samples.
+
+Rows of the similarity are staged as the samples of the store, so that checksums, repair, servers
+and workers need no code of their own. Rejected: stores without samples (a case in each reader);
+tiles on demand (an entry costs a whole column).
+"""
 
 from dataclasses import replace
 from functools import partial

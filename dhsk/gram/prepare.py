@@ -22,6 +22,7 @@ from dhsk.samples import (
     ZeroRows,
     ZeroRule,
     apply_map,
+    of_counts,
     open_samples,
     parse_sphere_map,
     scan,
@@ -63,7 +64,7 @@ def check_kernels(
 
 def _of_counts(kernels: Sequence[Kernel], chosen: SphereMap) -> bool:
     """Whether a kernel takes its samples for counts, made proportions by the map."""
-    mapped = chosen == "hyperspherical" and any(kernel.spherical for kernel in kernels)
+    mapped = of_counts(chosen) and any(kernel.spherical for kernel in kernels)
     return mapped or any(isinstance(kernel, SmoothedKernel) for kernel in kernels)
 
 
