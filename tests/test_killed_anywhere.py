@@ -131,8 +131,8 @@ def entries_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every entry is written, not one in a while; few samples are multiplied in passes too."""
     monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
     monkeypatch.setattr(eigenpairs, "SMALL", 20)
-    monkeypatch.setattr("dhsk.estimators.posterior._AT_ONCE", 25)
-    monkeypatch.setattr("dhsk.estimators.evidence._MOST_ITERATIONS", 1)
+    monkeypatch.setattr("dhsk.estimators.posterior.AT_ONCE", 25)
+    monkeypatch.setattr("dhsk.estimators.evidence.MOST_ITERATIONS", 1)
 
 
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,8 @@ from dhsk.execution.run import Run
 from dhsk.models.sources import RowsShape
 from dhsk.objects.places import Place, written
 from dhsk.samples import Samples, Vectorizer, read_labels
+from dhsk.samples.csv_tables import usual_id_column
 from dhsk.samples.names import in_order
-from dhsk.samples.table import usual_id_column
 from dhsk.units import parse_bytes
 
 if TYPE_CHECKING:

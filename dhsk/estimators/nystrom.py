@@ -270,8 +270,8 @@ class NystromFeatures(
         place, features = parse_place("path", path), self._features
         samples = features.row_map.to_predict(self._opened(X))
         with in_scikit_words(self), shown(progress, reading=1, features=5) as report:
-            room = own_room(self._bytes())
-            stored, held = store_features(samples, features, place, room, report)
+            run = Run(self._bytes(), report=report)
+            stored, held = store_features(samples, features, place, run)
         features.row_map.warn(samples)
         self._take(held, features, place)
         return stored

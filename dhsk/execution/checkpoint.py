@@ -2,7 +2,8 @@
 
 A method that is deterministic but for its products with a matrix needs no entry of its own:
 `replay` keeps the products. Of any other, `state` keeps what changes between two steps. What is
-finished, or is written after every step, are entries by `put` and `get`.
+finished, or is written after every step, are entries by `put` and `get`. Rejected for products: the
+basis and the projected matrix, which are rewritten after each pass or need a format for parts.
 """
 
 import json
@@ -190,7 +191,7 @@ class KeptProducts:
 
 
 def _plain(value: NDArray[Any]) -> Any:
-    """An array in memory of its own, a number as Python's, a string parsed as JSON.
+    """An array in memory of its own, a number as Python's, bytes parsed as JSON.
 
     numpy reuses temporary arrays that own their memory, which decides the layout of a sum, and so
     the last bits of what is computed from it: a stored array must not differ from a computed one.
@@ -198,9 +199,7 @@ def _plain(value: NDArray[Any]) -> Any:
     if value.ndim:
         return value if value.base is None else value.copy(order="K")
     text: Any = value.item()
-    if isinstance(text, bytes):
-        return parse_json(text.decode())
-    return parse_json(text) if isinstance(text, str) else text  # text: of an earlier version
+    return parse_json(text.decode()) if isinstance(text, bytes) else text
 
 
 def digest_of(*parts: Any) -> str:

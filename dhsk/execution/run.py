@@ -15,7 +15,7 @@ from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Executor
 from dhsk.execution.workers import computing, executor_of, resources_of
 from dhsk.files import full_disk_is_budget
-from dhsk.objects.places import Place
+from dhsk.objects.places import Place, parse_place
 from dhsk.progress import OnProgress, ignore
 from dhsk.run_progress import RunProgress, told_whole
 from dhsk.units import parse_bytes
@@ -51,22 +51,27 @@ class Run:
         *,
         memory: int | str | None = None,
         client: Client | None = None,
+        store: str | Place | None = None,
+        journal: str | Place | None = None,
+        scratch: str | Place | None = None,
         **guesses: float,
     ) -> Iterator[tuple[Self, RunProgress]]:
-        """Begin the run of a public function, with its own `memory`, `client` and `progress`.
+        """Begin the run of a public function, with its own parameters of these names.
 
         Within it BLAS has one thread everywhere and a full disk is a BudgetError. Yields the run,
         and how far it is: `guesses` are its parts, see `RunProgress`.
 
-        Raises InputError for a `memory` that is none.
+        Raises InputError for a `memory` that is none, or a place that is none.
         """
         limit = None if memory is None else parse_bytes(memory)
+        places = {"store": store, "journal": journal, "scratch": scratch}
+        parsed = {k: None if v is None else parse_place(k, v) for k, v in places.items()}
         with (
             shown(progress, **guesses) as told,
             full_disk_is_budget(),
             computing(client) as found,
         ):
-            yield cls(limit, found, report=told), told
+            yield cls(limit, found, **parsed, report=told), told
 
     @contextmanager
     def told(self, **guesses: float) -> Iterator[tuple[Self, RunProgress]]:

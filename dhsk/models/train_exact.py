@@ -141,7 +141,7 @@ def _in_memory(
 ) -> _Training:
     allowed = run.allowance
     store_it = "have the Gram matrix stored (store=FOLDER)"
-    rows = row_map.all_of(samples, allowed.room, run.report, store_it, allowed.cores)
+    rows = row_map.all_of(samples, run, store_it, allowed.room, allowed.cores)
     sizes = np.bincount(problem.codes[problem.codes >= 0]).tolist()
     plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])

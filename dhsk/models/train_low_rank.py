@@ -10,7 +10,7 @@ from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Share, require_room
 from dhsk.execution.run import Run
-from dhsk.gram.prepare import check_kernels, scan_side
+from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.losses import LOSSES, check_factors
 from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
@@ -104,8 +104,8 @@ def _name_of(
     if run.journal is None:
         return ""
     kernel, sphere_map = row_map.kernel, row_map.sphere_map
-    scan = scan_side(samples, [kernel], sphere_map, run.report, row_map.zero_rows)
-    made_from = [scan.fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
+    fingerprint = row_map.scan(samples, run).fingerprint
+    made_from = [fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
     key: list[Any] = [*made_from, problem.C, problem.tol, *how]
     return digest_of(key, problem.codes, problem.weights, found.root)
 

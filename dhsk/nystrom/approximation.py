@@ -1,7 +1,7 @@
 """Nyström approximations of a kernel matrix, each with its trace error."""
 
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +13,8 @@ from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count
 from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
-from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import Workers, borrow_client
+from dhsk.execution.workers import Workers
 from dhsk.gram.compute import compute_gram
-from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
@@ -27,10 +25,18 @@ from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
 from dhsk.nystrom.room import ApproximationNeed, plan_here, plan_on_workers
 from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
-from dhsk.progress import Progress, counter, ignore
+from dhsk.progress import Progress, counter
 from dhsk.results.low_rank import LowRank
-from dhsk.run_progress import told_whole
 from dhsk.samples import Samples
+
+PREFIX: Final = "landmarks-"
+"""Begins the names of the entries of rounds."""
+
+_GUESSES: Final[Mapping[str, Mapping[str, float]]] = {
+    "rpcholesky": {"landmarks": 10},
+    "kmeans": {"clustering": 5, "features": 3},
+}
+"""Parts of an approximation besides reading, and what they are guessed to take in proportion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,23 +121,11 @@ def approximate(
        NIPS 13 (2000).
     """
     m = how.count(samples.shape[0])
-    with ExitStack() as stack:
-        # One thread and several give the same bits only with BLAS on one thread in both.
-        stack.enter_context(one_blas_thread())
-        if run.client is not None:
-            stack.enter_context(borrow_client(run.client))
-        told = told_whole(run.report, reading=1, **_PARTS.get(how.method, {"features": 3}))
-        run = replace(run, report=stack.enter_context(told))
+    # One thread and several give the same bits only with BLAS on one thread in both.
+    with run.told(reading=1, **_GUESSES.get(how.method, {"features": 3})) as (run, _):
         plan = plan or _plan(samples, row_map, m, run)
         making = _Making(_placed(samples, row_map, plan, run), plan, how, run, seed)
         return making.approximation(m, _name_of(samples, row_map, making))
-
-
-PREFIX: Final = "landmarks-"
-"""Begins the names of the entries of rounds."""
-
-_PARTS: Final = {"rpcholesky": {"landmarks": 10}, "kmeans": {"clustering": 5, "features": 3}}
-"""Parts of an approximation besides reading, and what they are guessed to take in proportion."""
 
 
 def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> Share:
@@ -161,7 +155,7 @@ def _placed(samples: Samples, row_map: RowMap, plan: Share, run: Run) -> Placed:
         return in_folder(G, row_bytes, Workers(run.client, plan.at_once))
     if plan.way == "samples read in every pass":
         return in_source(samples, row_map, plan.at_once)
-    rows = row_map.all_of(samples, plan.need.total, run.report, threads=plan.at_once)
+    rows = row_map.all_of(samples, run, room=plan.need.total, threads=plan.at_once)
     return in_memory(rows, row_map.kernel, plan.at_once)
 
 
@@ -173,7 +167,7 @@ def _name_of(samples: Samples, row_map: RowMap, making: "_Making") -> str:
     how, kernel, sphere_map = making.how, row_map.kernel, row_map.sphere_map
     print_ = making.placed.fingerprint
     if print_ is None:
-        print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
+        print_ = row_map.scan(samples, Run()).fingerprint
     m = how.count(samples.shape[0])
     tier = making.plan.way.replace("in memory", "held")  # as earlier versions name checkpoints
     key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
@@ -261,7 +255,7 @@ class _Making:
                 arrays: dict[str, Any] = {**vars(now), "root": factor.root}
                 rounds.put(name, arrays, {"random": dict(arrays.pop("random"))})
 
-        choice = pivoting.choose(begun, keep, self.run.report)
+        choice = pivoting.choose(begun, keep, self.run)
         values = factor.finished() if isinstance(factor, InMemoryFactor) else None
         return _Found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
 

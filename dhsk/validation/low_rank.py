@@ -16,7 +16,7 @@ from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Allowance, Share
 from dhsk.execution.run import Run
 from dhsk.execution.workers import resources_of
-from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
+from dhsk.gram.prepare import Data, check_kernels, takes_float32
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.linear.features import sum_of
@@ -125,9 +125,8 @@ class LowRankEngine:
         for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
             own = [kernel for kernel in kernels if self._row_map(kernel).sphere_map == sphere_map]
             before = self._zero_rows.count
-            self._scan = scan_side(
-                self._samples, own, sphere_map, self._options.report, self._zero_rows
-            )
+            data = Data([self._samples], own, sphere_map, self._zero_rows)
+            (self._scan,) = data.scan(replace(self._where, report=told))
             if not before:
                 self._zero_rows.warn(self._samples.source, self._samples.shape[0])
             self._checked.add(sphere_map)
