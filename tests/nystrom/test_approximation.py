@@ -39,7 +39,8 @@ def tier(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Sets where approximations are made."""
 
     def put(name: Any, threads: int = 2) -> None:
-        plan = Share(MemoryNeed("as told", {"all": 10**9}), threads, name)
+        need, whole = MemoryNeed("as told", {"all": 10**9}), name == "features in memory"
+        plan = Share(need, threads, name, whole)
         monkeypatch.setattr(approximation, "plan_here", lambda *_: plan)
 
     return put
