@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.errors import InputError
 from dhsk.kernels import Kernel
-from dhsk.models.files import load_fitted, read_by_other
-from dhsk.models.fitted import FittedState, save_fitted
+from dhsk.models.files import FittedState, load_fitted, read_by_other, save_fitted
 from dhsk.objects.places import Place
 from dhsk.samples.names import names_in, table_in_order
 

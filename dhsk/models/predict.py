@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-from distributed import Client
 from numpy.typing import NDArray
 
 from dhsk.arrays import ROWS, SUPPORT, Indices, Rows
@@ -168,17 +167,17 @@ class Predictor:
         """
         block = BlockNeed(samples, RowsShape.of(self.fitted), self.width)
         few = block.rows >= samples.shape[0]
-        client = run.client
-        if client is not None and (few or client.status == "closed"):
-            client = None
-        if few and run.memory is None:  # needs no plan, which takes longer than a sample
-            rows, executor = block.rows, _executor(None, 1)
-        else:
-            plan = _plan(block, result_bytes, replace(run, client=client))
-            rows, executor = plan.rows, _executor(client, plan.at_once)
+        if few or (run.client is not None and run.client.status == "closed"):
+            run = replace(run, client=None)
+        share = Share(MemoryNeed("a prediction", {}), 1, rows=block.rows)
+        if not few or run.memory is not None:  # few need no plan, which takes longer than a sample
+            share = _plan(block, result_bytes, run)
         total = samples.shape[0]
         run.report(Progress("predictions", 0, total))
-        with executor as run_by, closing(self._run(samples, rows, run_by)) as results:
+        with (
+            _executor(run, share.at_once) as executor,
+            closing(self._run(samples, share.rows, executor)) as results,
+        ):
             for done, found in results:
                 yield found
                 run.report(Progress("predictions", done, total))
@@ -215,23 +214,21 @@ def _of_block(
 
 def _plan(block: BlockNeed, result_bytes: int, run: Run) -> Share:
     """Plan for this process, or for the workers of a client."""
-    allowed = run.allowance
     if run.client is None:
-        return plan_prediction(block, result_bytes, allowed)
+        return plan_prediction(block, result_bytes, run.allowance)
     found = run.resources
-    if found.workers:
-        allowed = Allowance.of_all(run.memory, found)
+    allowed = run.allowance if found.workers else Allowance.now(run.memory)
     allowed = replace(allowed, cores=TASKS_PER_THREAD * found.threads)
     return plan_prediction(block, result_bytes, allowed, found.workers)
 
 
 @contextmanager
-def _executor(client: Client | None, at_once: int) -> Iterator[Executor]:
+def _executor(run: Run, at_once: int) -> Iterator[Executor]:
     """Executor of so many blocks at a time, each with one BLAS thread."""
-    if client is None:
+    if run.client is None:
         with one_blas_thread():
             yield Threads(1 if in_task() else at_once)
         return
-    with borrow_client(client) as borrowed:
+    with borrow_client(run.client) as borrowed:
         assert borrowed is not None
         yield Workers(borrowed, at_once)

@@ -32,7 +32,7 @@ from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
 from dhsk.models.sources import ClassesSource, RowsShape, RowsSource
-from dhsk.progress import OnProgress, Progress
+from dhsk.progress import Progress
 from dhsk.samples import Samples
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.platt import fit_sigmoid
@@ -91,7 +91,7 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
             models, _ = fit_models(problem, row_map, solver, training.rows_of)
         names, vectorizer = samples.feature_names, samples.vectorizer
         models = [replace(m, feature_names=names, vectorizer=vectorizer) for m in models]
-        found = _with_sigmoids(models, problem, samples, row_map, run.report)
+        found = _with_sigmoids(models, problem, samples, row_map, run)
     notes = training_notes(samples.shape[0], samples.source)
     return replace(found, notes={**notes, "planned_bytes": training.planned})
 
@@ -215,13 +215,13 @@ def _with_sigmoids(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    report: OnProgress,
+    run: Run,
 ) -> SvcModel:
     """Model of all samples, with sigmoids fitted to decision values of the models of the folds."""
     if problem.fold_of is None or problem.sample_weights is None:
         return models[0]
     blocks = row_map.blocks(samples, ROWS)
-    held_out = _held_out_decisions(models[1:], problem, problem.fold_of, blocks, report)
+    held_out = _held_out_decisions(models[1:], problem, blocks, run)
     n_classes, sigmoids = len(problem.classes), []
     for a in range(n_classes):
         for b in range(a + 1, n_classes):
@@ -235,20 +235,20 @@ def _with_sigmoids(
 def _held_out_decisions(
     models: Sequence[SvcModel],
     problem: Problem,
-    fold_of: Indices,
     blocks: Iterable[tuple[int, Rows]],
-    report: OnProgress,
+    run: Run,
 ) -> Floats:
     """Decision values of the pairs that a sample's class is in, by the other class, (N, k - 1)."""
+    assert problem.fold_of is not None  # with probabilities
     own_pairs = pairs_of_classes(len(problem.classes))
     found = np.zeros((len(problem.codes), own_pairs.shape[1]))
     for first, rows in blocks:
-        report(Progress("held-out decisions", first, len(found)))
+        run.report(Progress("held-out decisions", first, len(found)))
         for fold, model in enumerate(models):
-            inside = np.flatnonzero(fold_of[first : first + rows.shape[0]] == fold)
+            inside = np.flatnonzero(problem.fold_of[first : first + rows.shape[0]] == fold)
             numbers = first + inside
             decisions = model.decisions(rows[inside])
             columns = own_pairs[problem.codes[numbers]]
             found[numbers] = np.take_along_axis(decisions, columns, axis=1)
-    report(Progress("held-out decisions", len(found), len(found)))
+    run.report(Progress("held-out decisions", len(found), len(found)))
     return found

@@ -13,9 +13,8 @@ from dhsk.arrays import Indices
 from dhsk.errors import InputError
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import own_room
-from dhsk.execution.memory import Allowance, Share
+from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
-from dhsk.execution.workers import resources_of
 from dhsk.gram.prepare import Data, check_kernels, takes_float32
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
@@ -112,11 +111,7 @@ class LowRankEngine:
 
     def needs(self, kernels: Sequence[Kernel]) -> Needs:
         """Memory at the largest rank, on workers about that of this process and theirs."""
-        client, memory = self._options.client, self._options.memory
-        allowed = Allowance.now(memory)
-        if client is not None:
-            allowed = Allowance.of_all(memory, resources_of(client, memory))
-        plan = self._plan_within(self._row_map(kernels[0]), self._low_rank.largest, allowed)
+        plan = self._plan_of(self._row_map(kernels[0]), self._low_rank.largest)
         return Needs(plan.need.total, stored=False)
 
     def run(self, kernels: Sequence[Kernel], *, scale_C: bool, grid: Grid) -> Sequence[Tried]:
@@ -178,7 +173,8 @@ class LowRankEngine:
     ) -> tuple[Cells, dict[str, Any]]:
         """Fit all folds and C of a kernel; return what its checkpoint holds beside the cells."""
         begin, run = perf_counter(), RunProgress(self._options.report, approximation=1, training=1)
-        plan = self._planned(row_map, rank)
+        here = self._options.client is None
+        plan = self._plan_of(row_map, rank) if here else None
         with run.part("approximation", 1.0):
             made = self._approximate(row_map, rank, plan, run)
         C = scaled(grid.C, _spread(made, len(grid.y))) if scale_C else list(grid.C)
@@ -198,19 +194,14 @@ class LowRankEngine:
         cells = fits.cells(C, names, grid.C if scale_C else None)
         return cells, {"C": C, "trace": made.trace}
 
-    def _planned(self, row_map: RowMap, rank: int) -> Share | None:
-        """Memory of this process; None if the samples are on workers."""
-        if self._options.client is not None:
-            return None
-        return self._plan_within(row_map, rank, Allowance.now(self._options.memory))
-
-    def _plan_within(self, row_map: RowMap, rank: int, allowed: Allowance) -> Share:
+    def _plan_of(self, row_map: RowMap, rank: int) -> Share:
+        """Memory of this process, and of workers."""
         grid, n = self._grid, self._samples.shape[0]
         return plan_low_rank(
             RowsShape.of_samples(self._samples, row_map.dtype),
             replace(self._low_rank, rank=rank).count(n),
             len(positives(len(grid.classes))) * len(grid.C),
-            allowed,
+            self._where.allowance,
             len(grid.folds),
         )
 
