@@ -221,9 +221,8 @@ def _machine() -> str:
 
 def remove_parts(folder: Path) -> None:
     """Remove the parts that killed processes left in a folder and all below it."""
-    for pattern in (f".*{_PART}", "*.partial"):  # the second of earlier versions
-        for file in folder.rglob(pattern):
-            file.unlink(missing_ok=True)
+    for file in folder.rglob(f".*{_PART}"):
+        file.unlink(missing_ok=True)
 
 
 @contextmanager

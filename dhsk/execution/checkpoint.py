@@ -96,10 +96,8 @@ def _plain(value: NDArray[Any]) -> Any:
     """
     if value.ndim:
         return value if value.base is None else value.copy(order="K")
-    text: Any = value.item()
-    if isinstance(text, bytes):
-        return parse_json(text.decode())
-    return parse_json(text) if isinstance(text, str) else text  # text: of an earlier version
+    found: Any = value.item()
+    return parse_json(found.decode()) if isinstance(found, bytes) else found
 
 
 def digest_of(*parts: Any) -> str:

@@ -23,7 +23,7 @@ from dhsk.gram.parts import prepare_store, removed_if_samples_change
 from dhsk.gram.plan import GramPlan, make_plan
 from dhsk.gram.prepare import check_kernels, open_sides, scan_side
 from dhsk.gram.sides import GramSides
-from dhsk.gram.storage.header import Header, flags_of
+from dhsk.gram.storage.header import Header, indefinite_of
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.parts import TilePart, is_begun, parse_part
 from dhsk.gram.storage.staging import in_order_of, stage_samples
@@ -310,5 +310,5 @@ def _header(
         feature_names=digest_of_names(rows.feature_names),
         zero_rows=tuple(s.zero_rows for s in scans) if any(s.zero_rows for s in scans) else None,
         vectorizer=None if rows.vectorizer is None else rows.vectorizer.settings,
-        **flags_of(kernels),
+        indefinite=indefinite_of(kernels),
     )

@@ -22,7 +22,7 @@ from dhsk.gram.graph_similarity import Graph, negative_laplacian_of, similarity_
 from dhsk.gram.graph_spectrum import check_radius, similarity_is_semidefinite, spectrum_of
 from dhsk.gram.graph_tasks import compute_columns
 from dhsk.gram.matrix import GramMatrix
-from dhsk.gram.storage.header import FLAGGED, Header, flags_of
+from dhsk.gram.storage.header import Header, indefinite_of
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.staging import stage_samples
 from dhsk.gram.storage.store import GramStore
@@ -223,7 +223,7 @@ class _Problem:
         """Description of the store."""
         n = self.graph.matrix.shape[0]
         found = scan(self.rows, "identity")
-        header = Header(
+        return Header(
             n_rows=n,
             n_cols=n,
             symmetric=True,
@@ -240,8 +240,8 @@ class _Problem:
                 **({} if self.spectrum is None else self.spectrum.to_json()),
                 "laplacian": float(self.laplacian),
             },
+            indefinite=indefinite_of([self.kernel]),
         )
-        return replace(header, **{"schema": FLAGGED, **flags_of([self.kernel])})
 
 
 def _graph(S: Any, *, laplacian: bool) -> Graph:

@@ -222,8 +222,7 @@ def _checkpoint(
     if print_ is None:
         print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
     m = how.count(samples.shape[0])
-    tier = making.plan.tier.replace("in memory", "held")  # as earlier versions name checkpoints
-    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
+    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, making.plan.tier]
     return LandmarkCheckpoint(folder, digest_of("landmarks", [*key, m, how.landmark_tol, how.seed]))
 
 
