@@ -21,7 +21,6 @@ from dhsk.gram.graph_spectrum import check_radius, similarity_is_semidefinite, s
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.prepare import Data
 from dhsk.gram.session import Session
-from dhsk.gram.storage.header import FLAGGED
 from dhsk.kernels.nodes import NodeKernel, NodeKind
 from dhsk.objects.places import Place
 from dhsk.run_progress import passes_reported
@@ -139,7 +138,6 @@ def graph_gram(
             described = {} if spectrum is None else spectrum.to_json()
             header = replace(
                 data.header(session.plan, data.scan(Run())),
-                schema=FLAGGED,
                 graph={**described, "laplacian": float(laplacian)},
             )
             opened = session.made(header, data.sides)
