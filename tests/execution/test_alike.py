@@ -196,6 +196,8 @@ def test_a_folder_of_one_machine_is_an_error(two: Client, tmp_path: Path) -> Non
         dhsk.compute_gram(np.eye(3), "cosine", store=store, client=two)
     assert list(tmp_path.iterdir()) == []
     assert two.submit(pow, 2, 5).result() == 32
+    # Workers that join later are not asked for a folder that has gone.
+    assert not any(n.startswith("dhsk-place") for n in two.run_on_scheduler(plugins_of_workers))
 
 
 KILLED = """
