@@ -10,7 +10,7 @@ from multiprocessing import process
 from pathlib import Path
 from typing import Final
 
-from dhsk.execution.folder import Claim, remove_folder, sweep
+from dhsk.execution.folder import LockedName, remove_folder, sweep
 
 SEMAPHORES: Final = Path("/dev/shm")
 """Linux's folder of named semaphores: NAME is the file sem.NAME."""
@@ -107,7 +107,7 @@ def root_cause(error: BaseException) -> BaseException:
 class _Semaphores:
     """Name under which this process and those that it starts make their semaphores."""
 
-    claim: Claim | None = None
+    name: LockedName | None = None
     owner = 0
 
 
@@ -120,10 +120,10 @@ def name_semaphores() -> None:
     if _Semaphores.owner == os.getpid() or not SEMAPHORES.is_dir():
         return
     with suppress(OSError):  # not writable: no semaphores can be made either
-        _Semaphores.claim = Claim(SEMAPHORES, _remove_semaphores, tidy=True)
+        _Semaphores.name = LockedName(SEMAPHORES, _remove_semaphores, tidy=True)
         _Semaphores.owner = os.getpid()
         # Child processes inherit it.
-        process.current_process()._config["semprefix"] = f"/{_Semaphores.claim.name}"  # type: ignore[attr-defined]
+        process.current_process()._config["semprefix"] = f"/{_Semaphores.name.name}"  # type: ignore[attr-defined]
 
 
 def remove_leftovers() -> None:
