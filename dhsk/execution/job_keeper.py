@@ -1,4 +1,8 @@
-"""Worker jobs that are lost are submitted again."""
+"""Worker jobs that are lost are submitted again.
+
+Rejected: `Cluster.adapt`. It looks for a lost worker's name among the jobs, but workers of jobs of
+several processes have other names (distributed 2026.8).
+"""
 
 import asyncio
 import logging

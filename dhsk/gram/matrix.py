@@ -111,7 +111,8 @@ class GramMatrix(Operations):
 
     def _repr_html_(self) -> str:
         """Shape, kernel and store for notebooks, and a picture of some values where it is cheap."""
-        return notebook_html(self)
+        origin = "computed on demand" if self.computed else "stored"
+        return notebook_html(self, self.kernel, self.path, origin, self.samples)
 
     # Kernels
 
