@@ -136,6 +136,72 @@ def test_few_modules_know_zarr() -> None:
     }
 
 
+# Names in strings
+
+LAZY = {"__init__", "commands.manner"}
+"""The front door and the commands load what they name when it is used."""
+
+WRITES_CODE = {"report.reproduce"}
+"""Its strings are programs for people."""
+
+
+def classes_of_words() -> set[str]:
+    """Names of classes that are no plain words, such as GramStore."""
+    names = {node.name for _, node in definitions() if isinstance(node, ast.ClassDef)}
+    return {name for name in names if re.search("[a-z].*[A-Z]", name)}
+
+
+def strings_of(tree: ast.Module) -> Iterator[str]:
+    """Strings, and first parts of those with values in them, but types and lists of names."""
+    passed = set()
+    for node in ast.walk(tree):
+        parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            parts.append(node.value)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("cast", "TypeVar"):
+            parts.append(node)
+        passed |= {id(one) for part in parts if part is not None for one in ast.walk(part)}
+    for node in ast.walk(tree):
+        value = node.value if isinstance(node, ast.Constant) and id(node) not in passed else None
+        if isinstance(value, str):
+            yield value
+
+
+def names_ours(text: str, classes: set[str]) -> bool:
+    """Whether a string is a module of ours, `module:Class`, or a class."""
+    name = text.partition(":")[0]
+    module = name.removeprefix("dhsk.")
+    rooms = {one.rpartition(".")[0] for one in ORDER} - {""}
+    return ("." in name and module in {*ORDER, *rooms}) or text in classes
+
+
+def test_no_module_names_another_in_a_string() -> None:
+    """What is named so is not found by who reads, moves or types it."""
+    classes = classes_of_words()
+    found = {
+        (name_of(file), text)
+        for file in MODULES
+        if name_of(file) not in LAZY | WRITES_CODE
+        for text in strings_of(ast.parse(file.read_text()))
+        if names_ours(text, classes)
+    }
+    assert not found
+    assert "SvcModel" in classes
+    for named in ("dhsk.gram.matrix", "gram.storage", "dhsk.models.exact:SvcModel", "SvcModel"):
+        assert names_ours(named, classes)
+
+
+def test_modules_are_imported_by_statements() -> None:
+    """By `import_module` only what may be lacking, and what is loaded late by a table."""
+    found = set()
+    for file in MODULES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                asked = ast.unparse(node.args[0]).strip("f'\"")
+                found |= {name_of(file)} if asked.startswith("dhsk") else set()
+    assert found == LAZY - {"__init__"}
+
+
 # Sizes
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -28,6 +28,7 @@ from dhsk.samples import (
     Samples,
     ZeroRows,
     ZeroRule,
+    of_counts,
     open_samples,
     parse_sphere_map,
     parse_zero_rule,
@@ -75,7 +76,7 @@ class HeatEstimator(SavedEstimator):
         own = self._family.default_map
         chosen = own if self.sphere_map is None else self.sphere_map
         tags.input_tags.sparse = True
-        counts = str(chosen) == "hyperspherical" or isinstance(self.kernel, SmoothedKernel)
+        counts = of_counts(str(chosen)) or isinstance(self.kernel, SmoothedKernel)
         tags.input_tags.positive_only = counts
         return tags
 

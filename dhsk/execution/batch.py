@@ -6,6 +6,7 @@ does not do: addresses to listen on, credentials, and jobs submitted again when 
 
 import getpass
 import logging
+import os
 import re
 import shlex
 import socket
@@ -16,13 +17,13 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final
 
+from distributed.security import Security
 from distributed.utils import get_ip
 
 from dhsk.errors import InputError
 from dhsk.execution.cluster_options import ENVIRONMENT, BatchJobs, BatchKind
-from dhsk.execution.credentials import temporary_security
 from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.job_keeper import MOST_FAILURES, JobKeeper
+from dhsk.execution.job_keeper import MOST_FAILURES, JobKeeper, names_of
 from dhsk.execution.local import OwningClient
 from dhsk.execution.settings import short_logs
 from dhsk.execution.upstream import WatchedJob, jobqueue, said_by
@@ -47,9 +48,15 @@ _ROUTE: Final = (
 )
 """Program that prints the address from which a host is reached; UDP sends nothing for that."""
 
+_CREDENTIALS: Final = {
+    "ca.crt": "tls_ca_file",
+    "tls.crt": "tls_worker_cert",
+    "tls.key": "tls_worker_key",
+}
+"""Names of files, those of a Kubernetes secret for TLS, and what of `Security` is in them."""
+
 _POLL_SECONDS: Final = 0.2
 _LOG_LINES: Final = 8
-
 
 _TAKEN: Final = frozenset({"CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL"})
 """States of Slurm jobs that were ended from outside: others take their place."""
@@ -89,6 +96,22 @@ def start_batch_cluster(kind: BatchKind, options: BatchJobs) -> OwningClient:
         client.close()
         raise
     return client
+
+
+def temporary_security(folder: Path) -> Security:
+    """Make a key and a certificate, and write the workers' copies into a folder.
+
+    The certificate is its own authority: whoever does not have the key is refused, in both
+    directions. Scheduler and client hold it in memory; the workers' files have mode 0600.
+    """
+    security = Security.temporary()
+    for name, attribute in _CREDENTIALS.items():
+        file = folder / name
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(getattr(security, attribute))
+        setattr(security, attribute, str(file))
+    return security
 
 
 def _arguments(kind: BatchKind, options: BatchJobs) -> dict[str, Any]:
@@ -192,7 +215,7 @@ def _await_workers(
         for job in jobs:
             if job.refusal is not None:
                 raise InputError(f"{kind} refuses a worker job: {job.refusal}")
-            if job.job_id in gone and not present & names_of(cluster, job):
+            if job.job_id in gone and not present & names_of(cluster, job.name):
                 if _was_taken(job.job_id):
                     keeper.look_soon()
                     continue
@@ -218,12 +241,6 @@ def _await_workers(
         "others join when their jobs start, and the tiles are planned for these",
         stacklevel=5,
     )
-
-
-def names_of(cluster: Any, job: Any) -> set[str]:
-    """Names of the workers of a job."""
-    spec = cluster.worker_spec.get(job.name, {})
-    return {f"{job.name}{suffix}" for suffix in spec.get("group", [""])}
 
 
 def _end_of_log(options: BatchJobs, job_id: str) -> str:

@@ -1,4 +1,8 @@
-"""Temporary places, removed with the last reference to them, or after their process was killed."""
+"""Temporary places, removed with the last reference to them, or after their process was killed.
+
+Rejected: process numbers, which are used again and differ by namespace; age, as a run may take
+days.
+"""
 
 import json
 import os

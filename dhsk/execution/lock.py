@@ -1,6 +1,9 @@
 """Lock of a store for one writer or several parts of a computation.
 
 It ends with its process even if that is killed.
+
+Rejected: a file with a process number (stale after a kill, wrong on another machine); `lockf` (none
+between threads, and any close ends it); a lock on the folder (impossible on NFS).
 """
 
 import fcntl

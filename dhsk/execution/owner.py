@@ -153,28 +153,22 @@ class _Owner:
         """Give the store up at the end; StoreError if another process has taken it over."""
         try:
             yield
-            self.check()
+            if self._lost:
+                raise StoreError(
+                    f"another process has taken {self._place} over, as this one was silent for "
+                    f"more than {LEASE_SECONDS:.0f} s: see whether that one goes on, or run the "
+                    "same again"
+                )
         finally:
-            self.release()
+            # Without patience: if the record stays, its process is found to have ended.
+            self._ended.set()
+            self._thread.join(_RELEASE_SECONDS)
+            self._forget()
 
     def holder(self) -> bytes | None:
         """Identifier in the last record, which does not change while its owner lives."""
         found = self._latest()[1]
         return None if found is None else str(_parsed(found).get("id")).encode()
-
-    def check(self) -> None:
-        """Raise StoreError if another process has taken over."""
-        if self._lost:
-            raise StoreError(
-                f"another process has taken {self._place} over, as this one was silent for more "
-                f"than {LEASE_SECONDS:.0f} s: see whether that one goes on, or run the same again"
-            )
-
-    def release(self) -> None:
-        """Delete the record, without patience: if it stays, its process is found to have ended."""
-        self._ended.set()
-        self._thread.join(_RELEASE_SECONDS)
-        self._forget()
 
     def _forget(self) -> None:
         _owned.discard(self._who["id"])

@@ -2,6 +2,9 @@
 
 Not scattered: workers fetch scattered values from one another, and wait for ever for one that is
 stopped or that they cannot reach. What a worker needs comes from the scheduler alone.
+
+Rejected: values in every task (6 MB each for 1,000 landmarks); worker plugins (a broadcast waits
+for every worker, also a stopped one).
 """
 
 import weakref

@@ -1,4 +1,9 @@
-"""Matrices of kernels of graph nodes, in the same stores as those of samples."""
+"""Matrices of kernels of graph nodes, in the same stores as those of samples.
+
+Rows of the similarity are staged as the samples of the store, so that checksums, repair, servers
+and workers need no code of their own. Rejected: stores without samples (a case in each reader);
+tiles on demand (an entry costs a whole column).
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -16,7 +21,6 @@ from dhsk.gram.graph_spectrum import check_radius, similarity_is_semidefinite, s
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.prepare import Data
 from dhsk.gram.session import Session
-from dhsk.gram.storage.header import FLAGGED
 from dhsk.kernels.nodes import NodeKernel, NodeKind
 from dhsk.objects.places import Place
 from dhsk.run_progress import passes_reported
@@ -137,7 +141,6 @@ def graph_gram(
             described = {} if spectrum is None else spectrum.to_json()
             header = replace(
                 data.header(session.plan, data.scan(Run())),
-                schema=FLAGGED,
                 graph={**described, "laplacian": float(laplacian)},
             )
             opened = session.made(header, data.sides)

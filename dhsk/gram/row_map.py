@@ -14,7 +14,7 @@ from dhsk.execution.threads import Threads
 from dhsk.gram.prepare import Data
 from dhsk.kernels import Kernel, SmoothedKernel, require_unit_rows, squared_norms
 from dhsk.progress import Progress
-from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, apply_map
+from dhsk.samples import Samples, Scan, SphereMap, ZeroRows, apply_map, of_counts
 from dhsk.samples.clipped import ClippedSamples
 from dhsk.samples.scan import rows_within
 from dhsk.samples.weighted import weigh
@@ -46,7 +46,7 @@ class RowMap:
 
     def to_predict(self, samples: Samples) -> Samples:
         """Samples to predict: those whose fit refused values below 0 have 0 in their place."""
-        counts = self.sphere_map == "hyperspherical" or isinstance(self.kernel, SmoothedKernel)
+        counts = of_counts(self.sphere_map) or isinstance(self.kernel, SmoothedKernel)
         return ClippedSamples(samples) if counts else samples
 
     def scan(self, samples: Samples, run: Run) -> Scan:

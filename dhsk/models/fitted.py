@@ -1,4 +1,7 @@
-"""Fitted estimators in files: parameters and what a fit has learnt, as arrays and JSON."""
+"""Fitted estimators in files: parameters and what a fit has learnt, as arrays and JSON.
+
+Rejected: all of `vars(estimator)`, as any attribute would be part of the format unseen.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +33,6 @@ class FittedState:
 
     format: ClassVar[str] = "dhsk estimator model"
     """Identifies files of this kind."""
-    schema: ClassVar[int] = 1
     estimator: str
     """Name of its class in dhsk."""
     parameters: Mapping[str, Any]
@@ -80,7 +82,6 @@ def save_fitted(state: FittedState, path: str | Place) -> None:
             values[name] = value
     header = {
         "format": state.format,
-        "schema": state.schema,
         "estimator": state.estimator,
         "parameters": state.spec_of_parameters(),
         "learnt": values,

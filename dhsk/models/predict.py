@@ -1,4 +1,8 @@
-"""Predictions block by block, on threads of this process or on the workers of a client."""
+"""Predictions block by block, on threads of this process or on the workers of a client.
+
+Rejected: tasks over support vectors too (sums to keep in order, for less than a block); several
+BLAS threads for a single block (other bits on other machines).
+"""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager

@@ -208,8 +208,7 @@ def _checkpoint(samples: Samples, row_map: RowMap, making: "_Making") -> Landmar
     if print_ is None:
         print_ = row_map.scan(samples, Run()).fingerprint
     m = how.count(samples.shape[0])
-    tier = making.plan.tier.replace("in memory", "held")  # as earlier versions name checkpoints
-    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
+    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, making.plan.tier]
     return LandmarkCheckpoint(folder, digest_of("landmarks", [*key, m, how.landmark_tol, how.seed]))
 
 

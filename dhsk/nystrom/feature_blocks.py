@@ -1,4 +1,7 @@
-"""Writing of the features of all samples to a store, block by block."""
+"""Writing of the features of all samples to a store, block by block.
+
+Rejected: writing on Dask's workers, for which samples would have to be staged.
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final

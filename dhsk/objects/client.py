@@ -1,7 +1,10 @@
 """Connections to S3-like servers, from the environment.
 
-Chosen by measurement on Ceph radosgw (DESIGN.md): obstore takes half of the processor time of s3fs
-and moves more bytes a second.
+Measured on Ceph radosgw 16, eight chunks at a time, MB/s and ms of processor time a MB, in brackets
+with s3fs: put 8 MB 192, 0.96 (121, 2.13); get 32 MB 692, 1.02 (500, 1.67); ranges of 32 MB 767,
+0.85 (501, 1.58). One put is one request: parts of a multipart upload of a killed process would
+stay, invisible and charged. Rejected: zarr's stores (copies, and no record of a chunk's size);
+If-Match, which Ceph refuses.
 """
 
 import os

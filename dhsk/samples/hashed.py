@@ -6,6 +6,8 @@ first eight bytes of BLAKE2b of its UTF-8, as a little-endian number. The substr
 v_1 ... v_l has the hash h, the sum of v_i B**(l - i), and of n columns the number
 floor(floor(m(h) / 2**32) n / 2**32). No character has the value 0, so that substrings of different
 lengths have different sums. A canonical substring has the lesser h of both strands.
+
+Counts get no random signs: square roots need none below 0.
 """
 
 from typing import Any, Final

@@ -1,4 +1,8 @@
-"""Feature names: columns are put in the order of known names, or refused."""
+"""Feature names: columns are put in the order of known names, or refused.
+
+Names are no part of the fingerprint, as the same values may come from a file without names.
+Rejected: leaving out unknown columns, as a wrong file with more names would pass.
+"""
 
 import warnings
 from collections import Counter

@@ -1,4 +1,8 @@
-"""Samples of raw texts: counts of their words, in a temporary file."""
+"""Samples of raw texts: counts of their words, in a temporary file.
+
+Texts are counted once, as words take 2.7 s to find where counts take 0.9 s to read (20 Newsgroups).
+Rejected: CSR in memory (twelve bytes an entry).
+"""
 
 from array import array
 from collections import Counter, defaultdict

@@ -12,7 +12,7 @@ from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
 from dhsk.models.pair_fits import PairFits
 from dhsk.results.columns import Certificate, GridPoint, KernelColumns, Row, flat, summarise
-from dhsk.results.schema import read_rows
+from dhsk.results.decoding import decoded
 from dhsk.solvers.ball import capacity
 from dhsk.solvers.problems import Pair
 from dhsk.validation.grid import Grid
@@ -74,8 +74,9 @@ class Cells:
     def of_checkpoint(
         cls, kept: dict[str, Any], arrays: Mapping[str, Any] | None = None
     ) -> "Cells":
-        """Cells from a checkpoint, also from one of an earlier version, without decisions."""
-        rows, predicted = read_rows(kept["rows"]), kept["predicted"]
+        """Cells from a checkpoint, which has arrays if decisions were kept."""
+        rows = [decoded(Row, row, f"rows[{i}]") for i, row in enumerate(kept["rows"])]
+        predicted = kept["predicted"]
         decisions: list[Decisions | None] = [None] * len(rows)
         if arrays:
             numbers = arrays["decided"].tolist()

@@ -8,8 +8,8 @@ import pytest
 
 import dhsk
 from dhsk.execution import batch
+from dhsk.execution.batch import temporary_security
 from dhsk.execution.cluster_options import BATCH_KINDS, BatchJobs
-from dhsk.execution.credentials import temporary_security
 from dhsk.execution.upstream import WatchedJob
 
 jobqueue = pytest.importorskip("dask_jobqueue", reason="worker jobs need dask-jobqueue")

@@ -204,6 +204,7 @@ np.savez(sys.argv[2], *found)
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_resumed_to_the_same_bits(tmp_path: Path) -> None:
     """By SIGKILL, in the middle of a pass."""
     command = [sys.executable, "-c", PROGRAM]

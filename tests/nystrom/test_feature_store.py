@@ -433,5 +433,5 @@ def test_the_description_is_of_json_and_names_the_schema(
     described: Any = zarr.open_array(str(tmp_path / "z"), mode="r").attrs[ATTRIBUTE]
     names = {"schema", "samples", "landmarks", "kernel", "map", "dtype", "blocks"}
     assert set(described) == names
-    assert described["schema"] == 1
+    assert described["schema"] == 2
     assert described["kernel"] == model.kernel_.to_spec()
