@@ -34,7 +34,7 @@ settings.load_profile("default")
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Iterator[None]:
-    """Of a test that is slow beyond some cases, the first of them are not; long files come first."""
+    """Of a test that is slow beyond some cases, the first are not; long files come first."""
     cases: Counter[str] = Counter()
     for item in items:
         mark = item.get_closest_marker("slow")

@@ -15,7 +15,7 @@ from dhsk.gram.storage.header import Header, short
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
-from dhsk.models.files import FittedState, in_python, load_any
+from dhsk.models.files import FittedState, load_any
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, bytes_below, size_of
@@ -223,11 +223,16 @@ def _features(path: Place) -> Description:
 
 
 def _file(path: Place) -> Description:
+    from dhsk.estimators.saving import in_python  # scikit-learn, which no store needs
+
     found = load_any(path)
-    return _fitted(path, found) if isinstance(found, FittedState) else _model(path, found)
+    made = in_python(found, path)
+    if isinstance(found, FittedState):
+        return _fitted(path, found, made)
+    return _model(path, found, made)
 
 
-def _fitted(path: Place, state: FittedState) -> Description:
+def _fitted(path: Place, state: FittedState, made: str) -> Description:
     size, names, row_map = size_of(path) or 0, state.feature_names, state.row_map
     numbers = {k: v for k, v in state.learnt.items() if isinstance(v, bool | int | float | str)}
     arrays = {name: value.shape for name, value in state.arrays.items()}
@@ -255,7 +260,7 @@ def _fitted(path: Place, state: FittedState) -> Description:
         "arrays": arrays,
         "notes": dict(state.notes), "bytes": size,
     }  # fmt: skip
-    following = [f"{in_python(state, path)} in Python"]
+    following = [f"{made} in Python"]
     return Description(f"fitted {state.estimator} {path}", rows, following, facts)
 
 
@@ -263,7 +268,7 @@ def _word(value: float | str) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _model(path: Place, model: SvcModel | LowRankModel) -> Description:
+def _model(path: Place, model: SvcModel | LowRankModel, made: str) -> Description:
     size = size_of(path) or 0
     own_rows, own_facts = _exact(model) if isinstance(model, SvcModel) else _low_rank(model)
     names = model.feature_names
@@ -281,7 +286,7 @@ def _model(path: Place, model: SvcModel | LowRankModel) -> Description:
     ]
     following = [
         f"dhsk predict {path} {'TEXTS' if model.vectorizer else 'SAMPLES'} --out FILE",
-        f"{in_python(model, path)}.predict(X) in Python",
+        f"{made}.predict(X) in Python",
     ]
     facts = {
         "kind": f"{'exact' if isinstance(model, SvcModel) else 'low-rank'} model", "path": path,
@@ -352,7 +357,7 @@ def _convergence(model: SvcModel | LowRankModel) -> str:
 
 
 def _training(model: SvcModel | LowRankModel) -> list[tuple[str, str]]:
-    """What the notes say of the training; files of earlier versions say less."""
+    """What the notes say of the training."""
     notes = model.notes
     rows = []
     if notes.get("n_samples"):
@@ -362,5 +367,6 @@ def _training(model: SvcModel | LowRankModel) -> list[tuple[str, str]]:
     # Shown by themselves; the time scale is that of the kernel, unless one was given as a whole.
     own = {"C", "kernel", "time_scale", "tol", "loss", "sphere_map", "zero_rows"}
     given = {k: v for k, v in dict(notes.get("parameters", {})).items() if k not in own}
-    words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    usual = (None, "error")  # the latter of `indefinite`
+    words = [f"{name}={value!r}" for name, value in given.items() if value not in usual]
     return [*rows, *([("parameters", ", ".join(words))] if words else [])]

@@ -20,11 +20,12 @@ from dhsk.errors import InputError, InputWarning
 from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
+from dhsk.estimators.saving import READERS, read_by_other
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
-from dhsk.models.files import load_model, read_by_other, save_model
+from dhsk.models.files import load_any, save_model
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.problem import Problem, sample_factors
 from dhsk.objects.places import Place, parse_place, scratch_in
@@ -75,6 +76,12 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
     _model_type: ClassVar[Any]
     """Type of `model_`."""
     model_: Model
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Take down which model's files this classifier reads."""
+        super().__init_subclass__(**options)
+        if "_model_type" in vars(cls):
+            READERS[cls._model_type] = cls
 
     @abstractmethod
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> Model:
@@ -232,13 +239,12 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
 
     @classmethod
     def _read(cls, path: str | Place) -> Self:
-        model: Any = load_model(path)
+        model: Any = load_any(path)
         if not isinstance(model, cls._model_type):
             raise read_by_other(model, path)
         parameters = dict(model.notes.get("parameters", {}))
         spec = parameters.pop("kernel", None)
         weights = parameters.pop("class_weight", None)
-        parameters.pop("probability", None)  # of earlier versions: the model has sigmoids or none
         return cls.of_model(
             model,
             kernel=kernel_from_spec(spec) if isinstance(spec, dict) else spec,

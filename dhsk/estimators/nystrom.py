@@ -321,7 +321,7 @@ class NystromFeatures(
         in_memory = not (isinstance(X, str | os.PathLike | Samples) or hasattr(X, "chunks"))
         if in_memory:
             return self._samples(self._validated(X, reset=False))
-        samples = in_order(open_samples(X), self._names, "NystromFeatures")
+        samples = in_order(open_samples(X), self._names, type(self).__name__)
         if samples.shape[1] != self.n_features_in_:
             raise InputError(
                 f"{samples.source} has {samples.shape[1]} features, but NystromFeatures is "

@@ -157,7 +157,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     _kept = (
         "n_components", "C", "oversampling", "time_scale", "sphere_map", "zero_rows", "loss",
-        "tol", "landmark_tol", "class_weight", "dtype",
+        "tol", "landmark_tol", "class_weight", "dtype", "indefinite",
     )  # fmt: skip
     _model_type = LowRankModel
     _dtypes = ("float32", "float64", None)
@@ -255,12 +255,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         row_map = super()._row_map(few)
         check_semidefinite(row_map.kernel, self.indefinite)
         return row_map
-
-    def _notes(self) -> dict[str, Any]:
-        notes = super()._notes()
-        if self.indefinite != "error":  # earlier versions read models without it
-            notes["parameters"]["indefinite"] = self.indefinite
-        return notes
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> LowRankModel:
         how = self._low_rank().among(samples.shape[0])

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.errors import InputError
 from dhsk.kernels import Kernel
-from dhsk.models.files import FittedState, load_fitted, read_by_other, save_fitted
+from dhsk.models.files import FittedState, Loaded, load_any, read_by, save_fitted
 from dhsk.objects.places import Place
 from dhsk.samples.names import names_in, table_in_order
 
@@ -19,6 +19,24 @@ DEPRECATED: Final = "deprecated"
 
 _OF_A_MACHINE: Final = ("memory", "client", "store", "journal")
 """Parameters that say where a fit runs."""
+
+READERS: Final[dict[type, type["SavedEstimator"]]] = {}
+"""Classifiers by the types of their models; each adds itself."""
+
+
+def in_python(found: Loaded, path: str | Place) -> str:
+    """How an estimator is made of a file in Python."""
+    return f"dhsk.{_reader_of(found)}.load({str(path)!r})"
+
+
+def read_by_other(found: Loaded, path: str | Place) -> InputError:
+    """Error for a file of another estimator."""
+    return read_by(_reader_of(found), path)
+
+
+def _reader_of(found: Loaded) -> str:
+    """Name of the estimator that reads a file."""
+    return found.estimator if isinstance(found, FittedState) else READERS[type(found)].__name__
 
 
 class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -80,8 +98,8 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     @classmethod
     def _read(cls, path: str | Place) -> Self:
         """Make an estimator of a file."""
-        state = load_fitted(path)
-        if state.estimator != cls.__name__:
+        state = load_any(path)
+        if not isinstance(state, FittedState) or state.estimator != cls.__name__:
             raise read_by_other(state, path)
         try:
             made = cls(**state.parameters)

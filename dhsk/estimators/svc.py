@@ -150,7 +150,7 @@ class HeatSVC(HeatClassifier[SvcModel]):
     """
 
     _kept = (
-        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "dtype",
+        "C", "time_scale", "sphere_map", "zero_rows", "tol", "class_weight", "dtype", "indefinite",
     )  # fmt: skip
     _model_type = SvcModel
     _with_sigmoids = False
@@ -226,12 +226,6 @@ class HeatSVC(HeatClassifier[SvcModel]):
         row_map = super()._row_map(few)
         check_semidefinite(row_map.kernel, self.indefinite)
         return row_map
-
-    def _notes(self) -> dict[str, Any]:
-        notes = super()._notes()
-        if self.indefinite != "error":  # earlier versions read models without it
-            notes["parameters"]["indefinite"] = self.indefinite
-        return notes
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
         store = None if self.store is None else parse_place("store", self.store)

@@ -21,7 +21,6 @@ from dhsk.gram.graph_spectrum import check_radius, similarity_is_semidefinite, s
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.prepare import Data
 from dhsk.gram.session import Session
-from dhsk.gram.storage.header import FLAGGED
 from dhsk.kernels.nodes import NodeKernel, NodeKind
 from dhsk.objects.places import Place
 from dhsk.run_progress import passes_reported
@@ -125,8 +124,11 @@ def graph_gram(
            [0.01, 0.7 , 0.13, 0.03, 0.14]])
     """
     kernel = NodeKernel(kind, beta, power)
-    where: Any = {"memory": memory, "client": client, "store": store, "scratch": scratch}
-    with Run.begun(progress, **where, products=1, staging=1, tiles=10) as (run, report):
+    begun = Run.begun(
+        progress, memory=memory, client=client, store=store, scratch=scratch, products=1, staging=1,
+        tiles=10,
+    )  # fmt: skip
+    with begun as (run, report):
         graph = similarity_of(S)
         if laplacian:
             graph = negative_laplacian_of(graph)
@@ -139,7 +141,6 @@ def graph_gram(
             described = {} if spectrum is None else spectrum.to_json()
             header = replace(
                 data.header(session.plan, data.scan(Run())),
-                schema=FLAGGED,
                 graph={**described, "laplacian": float(laplacian)},
             )
             opened = session.made(header, data.sides)

@@ -9,7 +9,7 @@ from dhsk.arrays import Rows
 from dhsk.errors import InputError
 from dhsk.execution.run import Run
 from dhsk.gram.plan import GramPlan
-from dhsk.gram.storage.header import Header, flags_of
+from dhsk.gram.storage.header import Header, indefinite_of
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.staging import in_order_of
 from dhsk.gram.storage.store import GramStore
@@ -217,5 +217,5 @@ class Data:
             feature_names=digest_of_names(rows.feature_names),
             zero_rows=zeros if any(zeros) else None,
             vectorizer=None if rows.vectorizer is None else rows.vectorizer.settings,
-            **flags_of(self.kernels),
+            indefinite=indefinite_of(self.kernels),
         )

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from dhsk.arrays import Floats
 from dhsk.bars import Show
@@ -113,8 +112,7 @@ class Spectra(TiledMatrix):
         (array([54.37, 52.86, 45.62]), (1797, 3), True)
         """
         seed = whole_parameter("seed", seed, 0)
-        where: Any = {"memory": memory, "journal": journal}
-        begun = Run.begun(progress, **where, tiles=1, passes=10)
+        begun = Run.begun(progress, memory=memory, journal=journal, tiles=1, passes=10)
         with begun as (run, told), passes_reported(told):
             found = eigenpairs_of(self, k, run, tol=tol, seed=seed, max_passes=max_passes)
         warn_unless_converged(found)

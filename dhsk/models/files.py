@@ -37,7 +37,6 @@ class FittedState:
 
     format: ClassVar[str] = "dhsk estimator model"
     """Identifies files of this kind."""
-    schema: ClassVar[int] = 1
     estimator: str
     """Name of its class in dhsk."""
     parameters: Mapping[str, Any]
@@ -72,14 +71,13 @@ class FittedState:
         }
 
 
-SCHEMA: Final = 1
 Loaded: TypeAlias = SvcModel | LowRankModel | FittedState
 """What a file of this room holds."""
 
 _KINDS: Final[dict[str, type[SvcModel] | type[LowRankModel]]] = {
     kind.format: kind for kind in (SvcModel, LowRankModel)
 }
-_SCHEMAS: Final = {**dict.fromkeys(_KINDS, SCHEMA), FittedState.format: FittedState.schema}
+_FORMATS: Final = (*_KINDS, FittedState.format)
 _WEIGHTS: Final = "feature_weights"
 
 
@@ -92,7 +90,6 @@ def save_model(model: TrainedModel, path: str | Place) -> None:
     own, arrays = model.to_arrays()
     header = {
         "format": model.format,
-        "schema": SCHEMA,
         "kernel": model.kernel.to_spec(),
         "sphere_map": model.map_name,
         **own,
@@ -127,7 +124,6 @@ def save_fitted(state: FittedState, path: str | Place) -> None:
             values[name] = value
     header = {
         "format": state.format,
-        "schema": state.schema,
         "estimator": state.estimator,
         "parameters": state.spec_of_parameters(),
         "learnt": values,
@@ -147,25 +143,13 @@ def load_model(path: str | Place) -> SvcModel | LowRankModel:
     """
     found = load_any(path)
     if isinstance(found, FittedState):
-        raise read_by_other(found, path)
-    return found
-
-
-def load_fitted(path: str | Place) -> FittedState:
-    """Read what `save_fitted` wrote.
-
-    Raises InputError if the file is missing, damaged, of something else or of another version,
-    BudgetError if its arrays do not fit in half of the free memory.
-    """
-    found = load_any(path)
-    if not isinstance(found, FittedState):
-        raise read_by_other(found, path)
+        raise read_by(found.estimator, path)
     return found
 
 
 def load_any(path: str | Place) -> Loaded:
-    """Read a model, or a fitted estimator; raises as `load_model`."""
-    path, header, arrays = read_archive(path, _SCHEMAS)
+    """Read a model, or what `save_fitted` wrote; raises as `load_model`."""
+    path, header, arrays = read_archive(path, _FORMATS)
     try:
         if header["format"] == FittedState.format:
             return _state_of_file(header, arrays)
@@ -176,22 +160,9 @@ def load_any(path: str | Place) -> Loaded:
         raise InputError(f"{path} is a damaged model: {error}") from error
 
 
-def in_python(found: Loaded, path: str | Place) -> str:
-    """How an estimator is made of a file in Python."""
-    return f"dhsk.{class_of(found)}.load({str(path)!r})"
-
-
-def read_by_other(found: Loaded, path: str | Place) -> InputError:
-    """Error for a file of another estimator."""
-    name = class_of(found)
-    return InputError(f"{path} is a model of dhsk.{name}: read it with {name}.load")
-
-
-def class_of(found: Loaded) -> str:
-    """Name of the estimator that reads a file."""
-    if isinstance(found, FittedState):
-        return found.estimator
-    return "HeatSVC" if isinstance(found, SvcModel) else "NystromSVC"
+def read_by(estimator: str, path: str | Place) -> InputError:
+    """Error for a file that another estimator reads."""
+    return InputError(f"{path} is a model of dhsk.{estimator}: read it with {estimator}.load")
 
 
 def _state_of_file(header: dict[str, Any], arrays: Arrays) -> FittedState:
@@ -252,7 +223,7 @@ def _map_of_spec(spec: dict[str, Any]) -> RowMap:
 def _common(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
     """Fields of all models."""
     classes, rows = arrays["classes"], rows_of_arrays("rows", arrays)
-    names, name = _feature_names(header, rows.shape[1]), parse_map_name(header["sphere_map"])
+    names, name = names_of_header(header, rows.shape[1]), parse_map_name(header["sphere_map"])
     weights = arrays[_WEIGHTS] if name == TFIDF else None
     require_shapes(feature_weights=(weights, (rows.shape[1],)))
     return {
@@ -263,17 +234,10 @@ def _common(header: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
         "rows": rows,
         "notes": header["notes"],
         "feature_names": names,
-        "vectorizer": vectorizer_of(header.get("vectorizer"), names),
-        "zero_rows": parse_zero_rule(header.get("zero_rows", "center")),  # earlier files have none
-        "n_zero_rows": int(header.get("n_zero_rows", 0)),
+        "vectorizer": vectorizer_of(header["vectorizer"], names),
+        "zero_rows": parse_zero_rule(header["zero_rows"]),
+        "n_zero_rows": int(header["n_zero_rows"]),
     }
-
-
-def _feature_names(header: dict[str, Any], dim: int) -> tuple[str, ...] | None:
-    """Names of the features; files of earlier versions have them in the notes."""
-    notes = header["notes"]
-    earlier = notes.get("feature_names") if isinstance(notes, dict) else None
-    return names_of_header({"feature_names": earlier, **header}, dim)
 
 
 def _plain(classes: NDArray[Any]) -> NDArray[Any]:

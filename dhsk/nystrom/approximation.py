@@ -169,8 +169,7 @@ def _name_of(samples: Samples, row_map: RowMap, making: "_Making") -> str:
     if print_ is None:
         print_ = row_map.scan(samples, Run()).fingerprint
     m = how.count(samples.shape[0])
-    tier = making.plan.way.replace("in memory", "held")  # as earlier versions name checkpoints
-    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, tier]
+    key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, making.plan.way]
     own = [m, how.landmark_tol, making.seed]
     return digest_of("landmarks", [*key, *own])
 

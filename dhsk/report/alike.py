@@ -12,11 +12,8 @@ STEPS = 32
 def cells_alike(results: Results) -> tuple[Cell, ...]:
     """Return the converged cells within one standard error of the best, as the decision has it.
 
-    It is that of differences paired over the folds. Empty if the results do not say how the best
-    cell was chosen.
+    It is that of differences paired over the folds.
     """
-    if results.choice is None:
-        return ()
     compared = comparisons(results.summary, results.rows_of, results.fold_sizes)
     return tuple(one.cell for one in compared if one.within and one.cell.converged)
 
@@ -24,7 +21,7 @@ def cells_alike(results: Results) -> tuple[Cell, ...]:
 def alike_words(results: Results, low: float, high: float) -> str:
     """Say how many cells are as good as the best, and what a colour between `low`, `high` shows."""
     alike = cells_alike(results)
-    if results.choice is None or len(alike) < 2:
+    if len(alike) < 2:
         return ""
     means = [cell.mean for cell in alike]
     words = (

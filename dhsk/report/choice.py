@@ -82,8 +82,6 @@ def _chosen(results: Results) -> str:
     highest = f"the highest mean, {score(decision.best.mean)} of {named(decision.best)}"
     if results.best == decision.best:
         return "the outlined candidate is the best."
-    if results.best != decision.simplest.cell:
-        return f"the outlined candidate was chosen by an earlier rule; {highest}, is another."
     return (
         "the outlined candidate is the one to take, of the simplest kernel within one standard "
         f"error of {highest}."

@@ -115,8 +115,6 @@ class Decision:
                 f"take {cell.brief}: the simplest kernel within one standard error of the best "
                 f"({best.brief}, {own} better)"
             )
-        if self.taken not in (cell, best):
-            said += f"; an earlier rule took {self.taken.brief}"
         return said
 
     @property

@@ -47,9 +47,9 @@ class Splitting:
 
     n: int
     splitter: str
-    n_train: float | None = None
-    """Samples that a fold is trained on; None in results of older versions."""
-    n_test: float | None = None
+    n_train: float
+    """Samples that a fold is trained on."""
+    n_test: float
 
     @property
     def shuffled(self) -> bool:
@@ -57,11 +57,9 @@ class Splitting:
         return self.splitter.startswith(("StratifiedKFold(", "StratifiedGroupKFold("))
 
     def sizes(self, repeats: int, n_samples: int) -> FoldSizes:
-        """What standard errors over the folds depend on; with unknown sizes as of equal folds."""
+        """What standard errors over the folds depend on."""
         each = self.n // repeats
-        n_test = n_samples / each if self.n_test is None else self.n_test
-        n_train = max(n_samples - n_test, 1.0) if self.n_train is None else self.n_train
-        return FoldSizes(each, repeats, n_train, n_test, n_samples, self.shuffled)
+        return FoldSizes(each, repeats, self.n_train, self.n_test, n_samples, self.shuffled)
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class ChoiceOfBest:
     """How the cell to take was chosen."""
 
     rule: str
-    """"simplest" or "best", see `Choose`; older versions had rules of other names."""
+    """"simplest" or "best", see `Choose`."""
     left_out: int
     """Number of cells left out because they did not converge."""
 
@@ -147,7 +145,7 @@ class Results(RunFacts):
     """One cell for each kernel and C."""
     best: Cell
     """The cell that was taken; `decision` says why, and has the highest mean."""
-    choice: ChoiceOfBest | None
+    choice: ChoiceOfBest
     """How it was chosen."""
     confusion: tuple[tuple[int, ...], ...]
     """Counts (true, predicted) of `best` over the folds."""

@@ -1,6 +1,6 @@
-"""Conversion of `Results` to and from the JSON of results.json, of schema 2 too."""
+"""Conversion of `Results` to and from the JSON of results.json."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, TypeVar
 
@@ -10,7 +10,7 @@ from dhsk.results.decoding import decoded, wrong
 from dhsk.results.parts import Results
 
 SCHEMA: Final = 3
-"""Version of the layout of results.json that this version writes."""
+"""Version of the layout of results.json; no other one is read."""
 
 R = TypeVar("R", bound=Results)
 
@@ -38,19 +38,20 @@ def _plain(value: Any) -> Any:
 
 
 def read_results(kind: type[R], data: Any) -> R:
-    """Make results of class `kind` from the content of a results.json of schema 2 or 3.
+    """Make results of class `kind` from the content of a results.json.
 
     InputError for another schema, a missing key, a wrong value, or parts that contradict each
     other.
     """
     if not isinstance(data, Mapping) or "schema" not in data:
         raise wrong("data", "the content of a results.json that `dhsk cv` wrote", data)
-    if data["schema"] not in (2, SCHEMA):
+    if data["schema"] != SCHEMA:
         raise InputError(
-            f"the results have schema {data['schema']!r}, but this version of dhsk reads schemas 2 "
-            f"and {SCHEMA}; read them with the dhsk that wrote them ({data.get('version')})"
+            f"the results have schema {data['schema']!r}, but this version of dhsk reads schema "
+            f"{SCHEMA}: compute them again (dhsk cv --overwrite), or read them with the dhsk that "
+            f"wrote them ({data.get('version')})"
         )
-    results = decoded(kind, data if data["schema"] == SCHEMA else _from_schema_2(data))
+    results = decoded(kind, data)
     _check(results)
     return results
 
@@ -75,63 +76,3 @@ def _check(results: Results) -> None:
         raise wrong("baselines", f"{results.folds.n} scores of each, one per fold", "other numbers")
     if results.best not in results.summary:
         raise wrong("best", "a cell of 'summary'", results.best.label)
-
-
-def read_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Row, ...]:
-    """Rows from a checkpoint, also from one written with schema 2."""
-    now = (_columns(row, "rank" in row) if "steps" in row else row for row in rows)
-    return tuple(decoded(Row, row, f"rows[{i}]") for i, row in enumerate(now))
-
-
-def _from_schema_2(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The same content with the keys and columns of schema 3."""
-    try:
-        return _converted(data)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"the results of schema 2 are damaged ({reason})") from error
-
-
-def _converted(data: Mapping[str, Any]) -> dict[str, Any]:
-    ranked, n_folds = bool(data.get("low_rank")), data["folds"]["n"]
-    rows = [_columns(row, ranked) for row in data["rows"]]
-    summary = []
-    for old in data["summary"]:
-        cell = _columns(old, ranked)
-        own = [row for row, was in zip(rows, data["rows"], strict=True) if _key(was) == _key(old)]
-        summary.append(cell | {"n_iter": sum(row["n_iter"] for row in own)})
-    cells = {_key(old): cell for old, cell in zip(data["summary"], summary, strict=True)}
-    new = dict(data) | {"rows": rows, "summary": summary, "best": cells[_key(data["best"])]}
-    new["choice"] = data.get("choice") and {
-        **data["choice"],
-        "highest": cells[_key(data["choice"]["highest"])],
-    }
-    new["search"] = [
-        {**stage, "best": cells[_key(stage["best"])], "C_scaled": stage.get("C_scaled") or []}
-        for stage in data.get("search", [])
-    ]
-    new["refit"] = data.get("refit") and _columns(data["refit"], ranked)
-    ranks = sorted({cell["rank"] for cell in summary if ranked})
-    new["low_rank"] = {**data["low_rank"], "rank": ranks} if ranked else None
-    for key in ("dropped_classes", "untrained_classes"):
-        new[key] = [
-            {"name": one["class"], "samples": one["samples"], "folds": one.get("folds", n_folds)}
-            for one in data.get(key, [])
-        ]
-    return new
-
-
-def _key(old: Mapping[str, Any]) -> tuple[str, float]:
-    """Key of a cell in schema 2, whose label had the rank in it."""
-    return old["label"], old["C"]
-
-
-def _columns(old: Mapping[str, Any], ranked: bool) -> dict[str, Any]:
-    """Columns of schema 3: low rank had its features in `n_support`, its gradient in `kkt`."""
-    new = dict(old)
-    new["n_iter"] = new.pop("steps", 0)
-    if ranked:
-        new["n_features"], new["gradient"] = int(new.pop("n_support")), new.pop("kkt")
-    if ranked and "label" in new:
-        new["label"] = new["label"].removesuffix(f", rank {new['rank']}")
-    return new

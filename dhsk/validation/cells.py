@@ -11,7 +11,7 @@ from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
 from dhsk.models.pair_fits import PairFits
 from dhsk.results.columns import Certificate, GridPoint, KernelColumns, Row, flat, summarise
-from dhsk.results.schema import read_rows
+from dhsk.results.decoding import decoded
 from dhsk.solvers.ball import capacity
 from dhsk.solvers.problems import Pair
 from dhsk.validation.grid import Grid
@@ -71,8 +71,9 @@ class Cells:
 
     @classmethod
     def of_entry(cls, kept: dict[str, Any]) -> "Cells":
-        """Cells from a checkpoint, also from one of an earlier version, without decisions."""
-        rows, predicted = read_rows(kept["rest"]["rows"]), kept["rest"]["predicted"]
+        """Cells from a checkpoint, which has arrays if decisions were kept."""
+        rows = [decoded(Row, row, f"rows[{i}]") for i, row in enumerate(kept["rest"]["rows"])]
+        predicted = kept["rest"]["predicted"]
         decisions: list[Decisions | None] = [None] * len(rows)
         if "decided" in kept:
             numbers = kept["decided"].tolist()

@@ -153,8 +153,6 @@ class LowRankEngine:
         row_map = self._row_map(kernel)
         how = asdict(replace(self._low_rank, rank=rank))
         how |= {"seed": self._seed, "dtype": row_map.dtype}
-        if not how["landmark_tol"]:  # as earlier versions name checkpoints
-            del how["landmark_tol"]
         key = [kernel.to_spec(), fingerprint, row_map.sphere_map, how]
         folds = [test.tolist() for _, test in grid.folds]
         rest = [folds, grid.tol, grid.scoring.key, grid.C, scale_C]

@@ -125,23 +125,6 @@ def test_any_flipped_bit_of_the_header_is_damage(
         assert file.read_bytes() == wrong
 
 
-def test_features_of_earlier_versions_are_sound(
-    contents: Any, store: Path, X: Any, model: dhsk.NystromFeatures, run: Any
-) -> None:
-    """They have neither the checksum of their header nor a record."""
-    before = contents(store)
-    file = store / "zarr.json"
-    described = json.loads(file.read_text())
-    described["attributes"] = {ATTRIBUTE: described["attributes"][ATTRIBUTE]}
-    file.write_text(json.dumps(described, indent=2))
-    assert run("verify", store)[0] == 0
-    model.write(X, store)
-    assert run("verify", store)[0] == 0
-    assert {k: v for k, v in contents(store).items() if k != file.name} == {
-        k: v for k, v in before.items() if k != file.name
-    }
-
-
 def test_features_of_samples_that_change_are_not_written(
     X: Any, model: dhsk.NystromFeatures, tmp_path: Path
 ) -> None:

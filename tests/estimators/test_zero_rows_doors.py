@@ -20,7 +20,6 @@ from sklearn.svm import SVC
 import dhsk
 from dhsk.__main__ import DONE, main
 from dhsk.errors import InputError, ZeroRowsWarning
-from dhsk.models.files import load_model
 from dhsk.nystrom import room
 
 EMPTY = [0, 7, 33, 59]
@@ -124,7 +123,7 @@ def test_low_rank_in_any_place(
 
 
 def test_models_keep_the_rule_and_the_number(data: Any, form: Any, tmp_path: Path) -> None:
-    """Saved and loaded they give the same bits; a file without the rule takes the usual one."""
+    """Saved and loaded they give the same bits."""
     X, full, y = data
     for made in (dhsk.HeatSVC(3.0, 0.7), dhsk.NystromSVC(20, 3.0, random_state=0)):
         with pytest.warns(ZeroRowsWarning):
@@ -141,13 +140,6 @@ def test_models_keep_the_rule_and_the_number(data: Any, form: Any, tmp_path: Pat
         assert (strict.zero_rows, strict.model_.n_zero_rows) == ("error", 0)
         with pytest.raises(InputError, match=r"row 0 .* all zero"):
             strict.predict(form(X))
-        older = dict(np.load(tmp_path / "strict"))
-        header = json.loads(older["header"].tobytes())
-        del header["zero_rows"], header["n_zero_rows"]
-        older["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-        with (tmp_path / "older").open("wb") as file:
-            np.savez(file, **older)
-        assert load_model(tmp_path / "older").zero_rows == "center"
 
 
 def test_sklearn_sees_texts_without_a_known_word() -> None:

@@ -256,7 +256,7 @@ def test_a_file_that_is_no_model_is_refused(
 @pytest.mark.parametrize(
     ("header", "arrays", "message"),
     [
-        ({"schema": 2}, {}, "schema 2, but this dhsk reads schema 1"),
+        ({"schema": 1}, {}, "schema 1, but this dhsk reads schema 2: train it again"),
         ({"kernel": {"name": "new"}}, {}, "unknown kernel 'new'"),
         ({"sphere_map": "cubic"}, {}, "there is no map 'cubic'"),
         ({}, {"dual_coef": np.ones((1, 3))}, "damaged model: dual_coef has shape"),

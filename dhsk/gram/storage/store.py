@@ -1,7 +1,7 @@
 """A Gram matrix on disk: one zarr group, tile = chunk.
 
-Layout of a store, schema 2 (attributes of the group: "dhsk", the header, and "dhsk_crc32c", the
-checksum of its JSON with sorted keys, which stores of earlier versions lack)::
+Layout of a store (attributes of the group: "dhsk", the header, and "dhsk_crc32c", the checksum of
+its JSON with sorted keys)::
 
     gram, gram-1, …  one array a kernel: (n_rows, n_cols), chunks (tile, tile), fill NaN, crc32c;
                      triangle layout: the chunks (i, j) with i <= j only
@@ -59,17 +59,11 @@ _DESCRIPTION: Final = (
 
 
 class GramStore:
-    """Reader and writer of one store; open it with `create` or `open`.
+    """Reader and writer of one store; open it with `create` or `open`."""
 
-    `described` is the header as an earlier version may have written it; by default `header`.
-    """
-
-    def __init__(
-        self, path: Place, header: Header, described: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, path: Place, header: Header) -> None:
         self.path = path
         self.header = header
-        self._described = header.to_json() if described is None else described
         self.samples = StagedSamples(path, header)
         self.kernels: list[Kernel] = [kernel_from_spec(spec) for spec in header.kernels]
         self.arrays: list[StoredArray] = self._arrays()
@@ -111,12 +105,12 @@ class GramStore:
                 raise refusal_of(error) from error
             raise StoreError(f"{path} is not a Gram store of dhsk: check the path") from error
         try:
-            store = cls(path, Header.of_json(described), described)
+            store = cls(path, Header.of_json(described))
         except StoreMismatchError as error:
             raise StoreMismatchError(f"{path} cannot be read: {error}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptTileError(_DESCRIPTION.format(path)) from error
-        if attributes.get(SUM, checksum_of(described)) != checksum_of(described):
+        if attributes.get(SUM) != checksum_of(described):
             raise CorruptTileError(_DESCRIPTION.format(path))
         return store
 
@@ -189,14 +183,13 @@ class GramStore:
                 array.describe()
         self.samples.describe()
 
-    def _group_text(self, *, summed: bool = True) -> bytes:
-        sums = {SUM: checksum_of(self._described)} if summed else {}
-        return group_text({"dhsk": self._described, **sums})
+    def _group_text(self) -> bytes:
+        described = self.header.to_json()
+        return group_text({"dhsk": described, SUM: checksum_of(described)})
 
     def _is_described(self) -> bool:
-        """Whether the group's description has only the header, with or without its checksum."""
-        texts = (self._group_text(summed=summed) for summed in (True, False))
-        return any(is_group_text(self.path, text) for text in texts)
+        """Whether the group's description has only the header and its checksum."""
+        return is_group_text(self.path, self._group_text())
 
     def damaged_sides(self) -> list[Side]:
         """Read all staged samples; sides with missing or damaged ones."""
