@@ -18,7 +18,7 @@ from dhsk.gram.compute import compute_gram
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
-from dhsk.nystrom.cholesky import ComputedFactor, InMemoryFactor
+from dhsk.nystrom.cholesky import ComputedFactor, Factor, InMemoryFactor
 from dhsk.nystrom.components import components, squared_length, turned, write_features
 from dhsk.nystrom.landmarks import PivotState, RandomPivots, uniform
 from dhsk.nystrom.placed import Placed, in_folder, in_memory, in_source
@@ -241,7 +241,7 @@ class _Making:
         """Choose landmarks by randomly pivoted Cholesky, whose factor are the features."""
         rounds = Checkpoint(self.run.journal if name else None, PREFIX)
         begun, root = rounds.get(name, _round) or (None, None)
-        factor: InMemoryFactor | ComputedFactor
+        factor: Factor
         if self.plan.whole:
             factor = InMemoryFactor(self.placed, m)
         else:
