@@ -252,7 +252,7 @@ def test_a_store_says_that_it_is_of_a_graph(tmp_path: Path) -> None:
     """Its rows are no samples."""
     dhsk.graph_gram(TEXTBOOK, beta=0.2, store=tmp_path / "g")
     described = json.loads((tmp_path / "g" / "zarr.json").read_text())["attributes"]["dhsk"]
-    assert described["graph"]["laplacian"] == 1.0
+    assert described["graph"]["laplacian"] == 0.0  # it was given
     assert described["kernels"][0]["name"] == "graph"
     G = dhsk.open_gram(tmp_path / "g")
     assert G.kernel == NodeKernel("exponential", 0.2)
