@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -264,3 +265,66 @@ def lines_of(node: Function) -> int:
     """Lines of the body of a function, without its docstring."""
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+# Tests
+
+TESTS = Path(__file__).parent
+
+
+def room_of(test: Path) -> str:
+    """Room that a file tests, or the module at the top, such as ``compiled``."""
+    parts = test.relative_to(TESTS).parts
+    return parts[0] if len(parts) > 1 else test.stem.removeprefix("test_")
+
+
+def origins(tree: ast.AST) -> dict[str, str]:
+    """Full name of each name that a file imports: ``chunked`` is ``dhsk.samples.chunked``."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    return found
+
+
+def patched(tree: ast.AST) -> Iterator[str]:
+    """Full names of what a file's `setattr` and `delattr` replace; instances have none."""
+    known = origins(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if ast.unparse(node.func).rpartition(".")[2] not in ("setattr", "delattr"):
+            continue
+        match node.args:
+            case [ast.Constant() | ast.JoinedStr() as target, *_]:
+                yield ast.unparse(target).lstrip("f").strip("'\"")
+            case [target, ast.Constant(value=name), *_]:
+                first, dot, rest = ast.unparse(target).partition(".")
+                yield f"{known.get(first, first)}{dot}{rest}.{name}"
+
+
+def is_private_elsewhere(name: str, room: str) -> bool:
+    """Whether a name is private, but not to this room: ``dhsk.samples.names._parsed``."""
+    private = any(part.startswith("_") and not part.endswith("__") for part in name.split("."))
+    return private and not home_of(name).startswith(f"dhsk.{room}.")
+
+
+def home_of(name: str) -> str:
+    """The name, or where its class is defined: ``dhsk.GramMatrix._tile`` is of dhsk.gram."""
+    package, kind, *rest = name.split(".")
+    if package == "dhsk" and kind[0].isupper():
+        return ".".join([getattr(import_module(package), kind).__module__, kind, *rest])
+    return name
+
+
+def test_tests_leave_what_is_private_to_its_room() -> None:
+    """Of another room than the one they test, they patch and import public names only."""
+    found = {}
+    for file in TESTS.rglob("*.py"):
+        tree = ast.parse(file.read_text())
+        ours = [n for n in (*patched(tree), *origins(tree).values()) if n.startswith("dhsk.")]
+        wrong = {name for name in ours if is_private_elsewhere(name, room_of(file))}
+        found |= {str(file.relative_to(TESTS)): wrong} if wrong else {}
+    assert not found

@@ -9,7 +9,6 @@ import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
 from dhsk.commands.earlier_run import TABLES
-from dhsk.commands.info_samples import samples_file
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError, StoreError
 from dhsk.gram.storage.header import Header, short
@@ -22,8 +21,9 @@ from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, bytes_below, size_of
 from dhsk.samples import AnyVectorizer, Spectrum, is_gram_store, vectorizer_of
-from dhsk.samples.documents import open_text_folder
 from dhsk.samples.paths import Origin
+from dhsk.samples.readers import describe
+from dhsk.samples.text_folder import open_text_folder
 from dhsk.units import format_bytes
 
 
@@ -92,7 +92,7 @@ def _samples(path: Place) -> Description | None:
         origin.is_text_folder and not _has_texts(origin)
     ):
         return None
-    found = samples_file(origin)
+    found = describe(origin)
     if found is None:
         return None
     size = size_of(origin.path) if origin.path.is_file() else None

@@ -9,9 +9,10 @@ import click
 
 from dhsk.commands.parameters import PartOf, PlaceParameter, WholeNumbers
 from dhsk.gram.storage.tiling import DtypeName
-from dhsk.kernels import NAMED, TIME_SCALES, Kernel, kernel_from_spec, time_at_scale
+from dhsk.kernels import NAMED, TIME_SCALES, Kernel, named_kernel, parameters_of
 from dhsk.objects.places import Place
 from dhsk.samples import SphereMap, ZeroRule
+from dhsk.samples.maps import MAPS
 from dhsk.samples.weighted import TFIDF
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 KERNELS = NAMED
-MAPS = ("hyperspherical", "projective", "identity")
 SELECTIONS = ("rpcholesky", "uniform", "kmeans")
 LOSSES = ("squared_hinge", "logistic")
 
@@ -217,7 +217,7 @@ class KernelOptions:
     @property
     def is_auto(self) -> bool:
         """Whether the kernel has a time, and none was given."""
-        timed = self.kernel in ("heat", "parametrix")
+        timed = "time" in parameters_of(self.kernel)
         return timed and self.time is None and self.time_scale is None
 
 
@@ -266,7 +266,7 @@ class MapOptions:
     zero_rows: ZeroRule
 
 
-map_options = gathered("mapping", MapOptions, _map_option(MAPS, ""), zero_rows_option)
+map_options = gathered("mapping", MapOptions, _map_option((*MAPS,), ""), zero_rows_option)
 learnt_map_options = gathered(
     "mapping", MapOptions, _map_option((*MAPS, TFIDF), _TFIDF_HELP.format("")), zero_rows_option
 )
@@ -286,12 +286,13 @@ def make_kernels(
     """
     kernels: list[Kernel] = []
     for name in names:
-        if name in ("heat", "parametrix"):
+        needed = parameters_of(name)
+        if "time" in needed:
             scales = time_scale or list(TIME_SCALES)
             if name == "parametrix":
                 scales = parametrix_scale or scales
             kernels += [make_kernel(name, dim, time_scale=scale) for scale in scales]
-        elif name == "gaussian":
+        elif "sigma" in needed:
             kernels += [make_kernel(name, dim, sigma=width) for width in sigma]
         else:
             kernels.append(make_kernel(name, dim))
@@ -311,12 +312,6 @@ def make_kernel(
     """Make one kernel for samples of `dim` features; without a time, its time scale is 1."""
     if time is not None and time_scale is not None:
         raise click.UsageError("give --time or --time-scale, not both")
-    if time is None and kernel in ("heat", "parametrix"):
-        time = time_at_scale(dim, 1.0 if time_scale is None else time_scale)
-    parameters: dict[str, dict[str, Any]] = {
-        "heat": {"dim": dim, "time": time},
-        "parametrix": {"time": time},
-        "gaussian": {"sigma": sigma},
-        "polynomial": {"degree": degree, "offset": offset},
-    }
-    return kernel_from_spec({"name": kernel} | parameters.get(kernel, {}))
+    scale = 1.0 if time_scale is None else time_scale
+    given = {"time": time, "sigma": sigma, "degree": degree, "offset": offset}
+    return named_kernel(kernel, dim, scale, **given)

@@ -17,8 +17,7 @@ from dhsk.arrays import SUPPORT, Floats, Rows, blocks
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto, time_scale_of
 from dhsk.estimators.saving import SavedEstimator
-from dhsk.execution.limits import own_room
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import NAMED, HeatKernel, Kernel, SmoothedKernel, named_family, parse_kernel
@@ -29,6 +28,7 @@ from dhsk.samples import (
     Samples,
     ZeroRows,
     ZeroRule,
+    of_counts,
     open_samples,
     parse_sphere_map,
     parse_zero_rule,
@@ -76,7 +76,7 @@ class HeatEstimator(SavedEstimator):
         own = self._family.default_map
         chosen = own if self.sphere_map is None else self.sphere_map
         tags.input_tags.sparse = True
-        counts = str(chosen) == "hyperspherical" or isinstance(self.kernel, SmoothedKernel)
+        counts = of_counts(str(chosen)) or isinstance(self.kernel, SmoothedKernel)
         tags.input_tags.positive_only = counts
         return tags
 
@@ -169,8 +169,8 @@ class HeatEstimator(SavedEstimator):
         with in_scikit_words(self):
             row_map = self._row_map(SamplePairs(samples, weights))
             self._keep_map(row_map)
-            room = own_room(self._bytes())
-            rows = row_map.all_of(samples, room, passes_of_call().report)
+            run = Run(self._bytes(), report=passes_of_call().report)
+            rows = row_map.all_of(samples, run)
         row_map.warn(samples)
         return rows
 
@@ -180,7 +180,7 @@ class HeatEstimator(SavedEstimator):
         """Results of a function of samples, see `Predictor`, of row_bytes each."""
         row_map = self._fitted_map.anew()
         samples = row_map.to_predict(self._new_samples(X))
-        options = RunOptions(self._bytes(), self.client, report=passes_of_call().report)
+        options = Run(self._bytes(), self.client, report=passes_of_call().report)
         with in_scikit_words(self):
             predictor = Predictor(row_map, fitted, function, width)
             found = predictor.whole(samples, options, row_bytes)

@@ -21,7 +21,7 @@ from dhsk.estimators.automatic import Auto, SamplePairs, check_auto, is_auto
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import make_problem
 from dhsk.estimators.saving import READERS, read_by_other
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel, kernel_from_spec
 from dhsk.models.exact import SvcModel
@@ -84,9 +84,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             READERS[cls._model_type] = cls
 
     @abstractmethod
-    def _train(
-        self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
-    ) -> Model:
+    def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> Model:
         """Train a model on opened samples, with checked parameters and weights."""
 
     @abstractmethod
@@ -209,7 +207,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         settings = {"C": float(C), "tol": float(self.tol), **self._sigmoid_folds}
         problem = make_problem(y, sample_weights, self.class_weight, **settings)
         kept = None if journal is None else parse_place("journal", journal)
-        options = RunOptions(
+        options = Run(
             self._bytes(), self.client, journal=kept, scratch=scratch_in(kept), report=report
         )
         weights = None

@@ -38,7 +38,7 @@ DENSE: Final = 4000
 DENSE_MATRICES: Final = 5
 """Matrices in memory at a time then, at most: K, its derivative, the inverse and copies."""
 
-_MOST_ITERATIONS: Final = 30
+MOST_ITERATIONS: Final = 30
 
 _USUAL: Final = 10
 """Likelihoods that a fit takes, about."""
@@ -213,7 +213,7 @@ class Evidence:
             return -found.value / n, -(found.gradient * np.exp(logs))[free] / n
 
         own = [bound for bound, used in zip(bounds, free, strict=True) if used]
-        options = {"maxiter": _MOST_ITERATIONS, "ftol": _CLOSE / n, "gtol": _CLOSE / n}
+        options = {"maxiter": MOST_ITERATIONS, "ftol": _CLOSE / n, "gtol": _CLOSE / n}
         if self.solver == "iterative":
             options["maxls"] = _SEARCHES
         end: Any = minimize(  # type: ignore[call-overload]  # its types know no loss with gradient
@@ -234,7 +234,7 @@ class Evidence:
         self.count += 1
         self.passes += found.passes
         if dense:
-            most = max(self.count, _MOST_ITERATIONS if self.settings.fits_any else 1)
+            most = max(self.count, MOST_ITERATIONS if self.settings.fits_any else 1)
             words = f"log likelihood {found.value:,.1f}, noise {noise:.3g}"
             told.report(Progress("likelihoods", self.count, most, words))
         return found

@@ -26,7 +26,7 @@ from dhsk.estimators.posterior import MatricesOfRows, Posterior
 from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.regression import KernelRegression, Rank
 from dhsk.execution.checkpoint import Checkpoint
-from dhsk.execution.limits import own_room
+from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.objects.places import Place, parse_place
@@ -257,7 +257,7 @@ class HeatGaussianProcessRegressor(
             return means.reshape(shape)
         X = self._validated(X, reset=False)
         row_map = self._fitted_map.anew()
-        rows = row_map.all_of(row_map.to_predict(self._samples(X)), own_room(self._bytes()))
+        rows = row_map.all_of(row_map.to_predict(self._samples(X)), Run(self._bytes()))
         with self._current():
             deviation = np.sqrt(self._posterior.variances(rows))
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)

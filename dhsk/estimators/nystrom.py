@@ -23,7 +23,7 @@ from dhsk.estimators.selection import (
     usual_oversampling,
 )
 from dhsk.execution.limits import own_room
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
 from dhsk.kernels.centre import with_all_entries
 from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
@@ -273,8 +273,8 @@ class NystromFeatures(
         place, features = parse_place("path", path), self._features
         samples = features.row_map.to_predict(self._opened(X))
         with in_scikit_words(self), shown(progress, reading=1, features=5) as report:
-            room = own_room(self._bytes())
-            stored, held = store_features(samples, features, place, room, report)
+            run = Run(self._bytes(), report=report)
+            stored, held = store_features(samples, features, place, run)
         features.row_map.warn(samples)
         self._take(held, features, place)
         return stored
@@ -357,9 +357,7 @@ class NystromFeatures(
         with in_scikit_words(self):
             row_map = self._row_map(SamplePairs(samples))
             self._keep_map(row_map)
-            found = approximate(
-                samples, row_map, how, RunOptions(memory=self._bytes(), report=report)
-            )
+            found = approximate(samples, row_map, how, Run(memory=self._bytes(), report=report))
         row_map.warn(samples)
         self._landmarks, self.landmark_indices_ = found.landmarks, found.indices
         self.normalization_, self.trace_error_ = found.root, found.trace_error

@@ -13,7 +13,7 @@ from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import random_numbers
 from dhsk.estimators.selection import check_choice, check_landmark_tol, numbered
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite, check_semidefinite
@@ -248,9 +248,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         check_semidefinite(row_map.kernel, self.indefinite)
         return row_map
 
-    def _train(
-        self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
-    ) -> LowRankModel:
+    def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> LowRankModel:
         how = LowRankOptions(
             rank=int(self.n_components),
             selection=numbered(self.selection, samples.shape[0]),
@@ -259,7 +257,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
             loss=self.loss,
             seed=int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max)),
         )
-        return train_low_rank(problem, samples, row_map, how, options)
+        return train_low_rank(problem, samples, row_map, how, run)
 
     @property
     def landmarks_(self) -> Rows:

@@ -22,7 +22,7 @@ from dhsk.solvers.likelihood import NoisePreconditioner, SampledPreconditioner
 from dhsk.solvers.ridge import Means, solve_ridge
 from dhsk.solvers.sources import ArraySource, Source
 
-_AT_ONCE: Final = 512
+AT_ONCE: Final = 512
 """Most samples whose variances share passes."""
 
 _VECTORS: Final = 12
@@ -99,7 +99,7 @@ class Posterior:
         """Variances of f at mapped samples, (M,)."""
         m, passes = rows.shape[0], passes_of_call()
         room = own_room(self.memory) // (8 * _VECTORS * self.matrices.rows.shape[0])
-        size = int(min(_AT_ONCE, max(1, room)))
+        size = int(min(AT_ONCE, max(1, room)))
         if self.cholesky is not None:
             parts = [self._exact(rows[part], self.cholesky) for part in blocks(m, size)]
             return np.concatenate(parts)

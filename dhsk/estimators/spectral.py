@@ -10,10 +10,12 @@ import numpy as np
 from dhsk.arrays import Floats, Rows
 from dhsk.estimators.on_gram import GramEstimator
 from dhsk.estimators.problem import random_numbers
+from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
-from dhsk.gram.spectra import EigenOptions, eigenpairs_of
+from dhsk.gram.spectra import eigenpairs_of
 from dhsk.kernels.base import positive_parameter, whole_parameter
 from dhsk.models.sources import RowsSource
+from dhsk.objects.places import parse_place
 from dhsk.solvers import eigenpairs
 from dhsk.solvers.eigenpairs import Eigenpairs, Multiply, leading_eigenpairs
 
@@ -34,13 +36,22 @@ class SpectralEstimator(GramEstimator):
         max_iter = whole_parameter("max_iter", self.max_iter, 2)
         positive_parameter("tol", self.tol)
         seed = random_numbers(self.random_state).randint(np.iinfo(np.int32).max)
-        options = EigenOptions(self.tol, seed, max_iter, self.memory, self.journal)
+        journal = None if self.journal is None else parse_place("journal", self.journal)
+        run = Run(self._bytes(), self.client, journal=journal)
         if self.store is None and rows.shape[0] <= eigenpairs.SMALL:
             found = self._of_few(rows, k, operator)
         else:
             with self.client.as_current() if self.client else nullcontext():
                 gram = self._gram(self._samples(X), self.kernel_)
-                found = eigenpairs_of(gram, k, options, partial(operator, gram.diagonal))
+                found = eigenpairs_of(
+                    gram,
+                    k,
+                    run,
+                    partial(operator, gram.diagonal),
+                    tol=self.tol,
+                    seed=seed,
+                    max_passes=max_iter,
+                )
         self.residuals_, self.n_iter_ = found.residuals, found.passes
         self.converged_ = found.converged
         return found

@@ -14,7 +14,7 @@ from dhsk.bars import Show, shown
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.saving import DEPRECATED
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import Indefinite, check_semidefinite
@@ -227,11 +227,9 @@ class HeatSVC(HeatClassifier[SvcModel]):
         check_semidefinite(row_map.kernel, self.indefinite)
         return row_map
 
-    def _train(
-        self, problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions
-    ) -> SvcModel:
+    def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
         store = None if self.store is None else parse_place("store", self.store)
-        return train_svc(problem, samples, row_map, replace(options, store=store))
+        return train_svc(problem, samples, row_map, replace(run, store=store))
 
     @property
     def _sigmoid_folds(self) -> dict[str, Any]:

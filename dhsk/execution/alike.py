@@ -1,14 +1,12 @@
 """Whether workers have the same software and processor, which results depend on."""
 
-import os
 import platform
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from functools import lru_cache
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from threading import Lock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -17,8 +15,8 @@ from distributed import Client, Worker
 from threadpoolctl import ThreadpoolController
 
 from dhsk.errors import InputError, InputWarning
-from dhsk.execution.conditions import Condition, answers, require, required
 from dhsk.execution.health import ask
+from dhsk.execution.plugins import Plugin, answers, registered
 
 _PARTS: Final[Mapping[str, int | None]] = {"dhsk": None, "Python": 2, "zarr": 2, "numpy": 1}
 """Leading parts of a version that must be the same everywhere; None for the whole version."""
@@ -63,23 +61,18 @@ def breaking(own: Mapping[str, str], expected: Mapping[str, str]) -> list[str]:
     ]
 
 
-class AlikeCondition(Condition):
-    """A worker has the software of the client, and the processor of the first workers."""
-
-    def __init__(self, expected: dict[str, str], usual: dict[str, str]) -> None:
-        self._expected, self._usual = expected, usual
-
-    async def check(self, worker: Worker) -> None:
-        """Raise InputError for software that differs; say which bits may differ."""
-        own = facts()
-        different = breaking(own, self._expected)
-        if different:
-            raise InputError(f"it has {', '.join(different)}: {_WAY_OUT}")
-        other = [name for name in _BITS if own[name] != self._usual[name]]
-        if other and not worker.periodic_callbacks["heartbeat"].is_running():
-            worker.log_event(
-                "dhsk-workers", f"worker {worker.name} joins: {_bits_may_differ(other)}"
-            )
+async def _compared(
+    expected: dict[str, str],
+    usual: dict[str, str],
+    worker: Worker,  # noqa: ARG001
+) -> str | None:
+    """Raise InputError if a worker has other software; what to say if its bits may differ."""
+    own = facts()
+    different = breaking(own, expected)
+    if different:
+        raise InputError(f"it has {', '.join(different)}: {_WAY_OUT}")
+    other = [name for name in _BITS if own[name] != usual[name]]
+    return _bits_may_differ(other) if other else None
 
 
 def _bits_may_differ(names: list[str]) -> str:
@@ -89,25 +82,16 @@ def _bits_may_differ(names: list[str]) -> str:
     )
 
 
-class _Checked:
-    """Clients whose workers were compared, and those that compute at the moment."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.usual: WeakKeyDictionary[Client, dict[str, str]] = WeakKeyDictionary()
-        """What the first workers have in common."""
-        self.inside: WeakKeyDictionary[Client, int] = WeakKeyDictionary()
-
-
-_checked = _Checked()
-os.register_at_fork(after_in_child=_checked.__init__)  # type: ignore[misc]  # another thread's lock
+_usual: WeakKeyDictionary[Client, dict[str, str]] = WeakKeyDictionary()
+"""What the first workers of a client have in common."""
 
 
 @contextmanager
 def alike_workers(client: Client) -> Iterator[None]:
     """Compare the workers once per client, and those that join while the context lasts.
 
-    Those that join the client's own cluster are compared afterwards too: it takes no more calls.
+    Those that join the client's own cluster are compared afterwards too: it takes no more calls. A
+    cluster of somebody else may get workers without dhsk when this program does not compute.
 
     Raises InputError that names the workers with which results would be wrong; warns if they may
     differ in the last bits. Within another such context nothing is done.
@@ -115,29 +99,14 @@ def alike_workers(client: Client) -> Iterator[None]:
     if client.scheduler is None or client.scheduler.address.startswith("inproc"):
         yield  # threads of this process
         return
-    with _checked.lock:
-        inside = _checked.inside.get(client, 0)
-        _checked.inside[client] = inside + 1
-        if client not in _checked.usual:
-            try:
-                _checked.usual[client] = _compare(client)
-            except BaseException:
-                _checked.inside[client] = inside
-                raise
-    # A cluster of somebody else may get workers without dhsk when this program does not compute.
-    for_good = client.cluster is not None
-    name, condition = f"dhsk-alike-{client.id}", AlikeCondition(facts(), _checked.usual[client])
-    try:
-        with ExitStack() as stack:
-            if not inside and for_good:
-                require(client, name, condition)
-            elif not inside:
-                stack.enter_context(required(client, name, condition))
-            yield
-    finally:
-        if not for_good:
-            with _checked.lock:
-                _checked.inside[client] -= 1
+
+    def comparison() -> Plugin:
+        if client not in _usual:
+            _usual[client] = _compare(client)
+        return Plugin(partial(_compared, facts(), _usual[client]))
+
+    with registered(client, "alike", comparison, stays=client.cluster is not None):
+        yield
 
 
 def _compare(client: Client) -> dict[str, str]:

@@ -89,15 +89,15 @@ class Checkpoint:
 
 
 def _plain(value: NDArray[Any]) -> Any:
-    """An array in memory of its own, a number as Python's, a string parsed as JSON.
+    """An array in memory of its own, a number as Python's, bytes parsed as JSON.
 
     numpy reuses temporary arrays that own their memory, which decides the layout of a sum, and so
     the last bits of what is computed from it: a stored array must not differ from a computed one.
     """
     if value.ndim:
         return value if value.base is None else value.copy(order="K")
-    found: Any = value.item()
-    return parse_json(found.decode()) if isinstance(found, bytes) else found
+    text: Any = value.item()
+    return parse_json(text.decode()) if isinstance(text, bytes) else text
 
 
 def digest_of(*parts: Any) -> str:

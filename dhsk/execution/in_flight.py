@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -25,6 +25,7 @@ from dhsk.execution.health import (
 )
 from dhsk.execution.shared import call_with_shared, has_shared, live_names, prefix_of
 from dhsk.execution.tasks import file_errors, memory_of, words_of
+from dhsk.execution.upstream import OURS, fetched
 from dhsk.units import format_bytes
 
 PATIENCE_SECONDS: Final = 60.0
@@ -42,12 +43,6 @@ ANSWERING: Final = 5
 FETCHES: Final = 16
 """Results that are fetched at a time: each takes a few messages there and back, which may be slow,
 and is in memory before its turn comes."""
-
-LOST_SECONDS: Final = 0.5
-"""Time between two attempts to fetch a result that was lost with its worker and is made anew."""
-
-OURS = "-dhsk-"
-"""Part of the key of each of dhsk's tasks."""
 
 
 @dataclass(eq=False)
@@ -70,6 +65,11 @@ class Flights:
     A task that has taken `SLOWEST` times as long as the slowest finished one, and at least
     `progress_timeout`, is given to another worker if its own sends no heartbeats or computes
     nothing. Tasks may run twice: what they write is the same, and of two results the first counts.
+
+    Measured on two local workers, with tasks of 1 ms: Dask's own `as_completed` with results takes
+    as long, and neither loses a result when a worker is killed. When one was stopped, it had not
+    ended after 100 s; this took 13 s in all, with a progress timeout of 10 s. Resources of workers
+    bound what runs, not what was sent, and clusters of others have none.
     """
 
     def __init__(self, client: Client, function: Callable[..., Any]) -> None:
@@ -154,7 +154,7 @@ class Flights:
                 copy.release()
         if future.status != "error":
             flight.fetching = asyncio.run_coroutine_threadsafe(
-                _fetched(self._client, future, self._turn), self._client.loop.asyncio_loop
+                fetched(self._client, future, self._turn), self._client.loop.asyncio_loop
             )
             self._fetching.add(flight.fetching)
 
@@ -166,10 +166,12 @@ class Flights:
         if flight.fetching is None:
             self._raise(flight, future)
         try:
-            while not self._has_ended(flight.fetching):
+            while not wait([flight.fetching], self._beat).done:
                 silent = self._silent_with(future)
                 if silent:
-                    self._give_anew(flight, silent)
+                    flight.futures.clear()
+                    flight.begun = flight.submitted = monotonic()
+                    self._give({flight: silent}, silent, flight.begun)
                     return
             yield flight.fetching.result()
         except (CancelledError, OSError) as error:
@@ -177,15 +179,6 @@ class Flights:
         finally:
             self._fetching.discard(flight.fetching)
             flight.fetching.cancel()
-
-    def _has_ended(self, fetching: Any) -> bool:
-        try:
-            fetching.exception(self._beat)
-        except TimeoutError:
-            return False
-        except CancelledError:
-            pass
-        return True
 
     def _raise(self, flight: _Flight, future: Any) -> None:
         try:
@@ -228,12 +221,22 @@ class Flights:
         if not stuck:
             return
         # A worker that is stuck keeps all its tasks waiting, those that are not late too.
-        lost = {f: places for f, places in holders.items() if places and places <= stuck}
-        others = self._watch.answering() - stuck
+        self._give({f: held for f, held in holders.items() if held and held <= stuck}, stuck, now)
+
+    def _give(self, lost: dict[_Flight, set[str]], stuck: set[str], now: float) -> None:
+        """Give tasks to others than the workers that keep them; raise ClusterError without any."""
+        others = {place for place in self._watch.answering() - stuck if not self._is_silent(place)}
+        longest = now - min((flight.begun for flight in lost), default=now)
+        said = {place: self._said(place, lost) for place in sorted(stuck)}
         if not others:
-            self._end_if_hopeless(lost, stuck, now)
+            if longest > ANSWERING * self._limit or all(map(self._is_silent, stuck)):
+                raise ClusterError(
+                    f"no worker makes progress: {'; '.join(said.values())}. What is finished is "
+                    "kept: see to the workers, and run the same command again"
+                )
             return
-        self._tell(lost, stuck - self._watch.avoided)
+        for place in sorted(stuck - self._watch.avoided):
+            warn(f"{said[place]}: other workers compute them", ClusterWarning, stacklevel=2)
         self._watch.avoided |= {place for place in stuck if self._is_silent(place)}
         for flight in lost:
             flight.begun = now
@@ -256,42 +259,18 @@ class Flights:
     def _is_stuck(self, place: str) -> bool:
         return self._is_silent(place) or self._watch.idleness(place) > self._least / 2
 
-    def _tell(self, lost: dict[_Flight, set[str]], stuck: set[str]) -> None:
-        """Say of each worker what it held."""
-        for place in sorted(stuck):
-            held = self._held({flight for flight, places in lost.items() if place in places})
-            warn(
-                f"{self._state(place)}, and it holds {held}: other workers compute them",
-                ClusterWarning,
-                stacklevel=2,
-            )
-
-    def _end_if_hopeless(self, lost: dict[_Flight, set[str]], stuck: set[str], now: float) -> None:
-        """Raise ClusterError if there is nobody left whom to give tasks to."""
-        longest = now - min((flight.begun for flight in lost), default=now)
-        if all(map(self._is_silent, stuck)) or longest > ANSWERING * self._limit:
-            raise self._hopeless(lost, stuck)
-
-    def _hopeless(self, lost: dict[_Flight, set[str]], stuck: set[str]) -> ClusterError:
-        said = [
-            f"{self._state(place)} and holds "
-            f"{self._held({f for f, places in lost.items() if place in places})}"
-            for place in sorted(stuck)
-        ]
-        return ClusterError(
-            f"no worker makes progress: {'; '.join(said)}. What is finished is kept: see to the "
-            "workers, and run the same command again"
-        )
-
-    def _state(self, place: str) -> str:
-        silence, idleness = self._watch.silence(place), self._watch.idleness(place)
+    def _said(self, place: str, lost: dict[_Flight, set[str]]) -> str:
+        """What is wrong with a worker, and what it holds."""
+        held = self._held({flight for flight, places in lost.items() if place in places})
         if self._is_silent(place):
-            return f"worker {place} has not been heard of for {silence:.0f} s"
+            silence = self._watch.silence(place)
+            return f"worker {place} has not been heard of for {silence:.0f} s, and it holds {held}"
         crowd = crowding(place)
         busy = f" (this machine is busy: {crowd:.0f} processes wait for each core)"
         return (
-            f"worker {place} answers, but has computed nothing for {idleness:.0f} s"
-            f"{busy if crowd >= CROWDED else ''}"
+            f"worker {place} answers, but has computed nothing for "
+            f"{self._watch.idleness(place):.0f} s{busy if crowd >= CROWDED else ''}, and it holds "
+            f"{held}"
         )
 
     def _held(self, flights: set[_Flight]) -> str:
@@ -302,25 +281,12 @@ class Flights:
         first = words_of(self._function, ordered[0].task)
         return first if len(ordered) == 1 else f"{first} and {len(ordered) - 1} more"
 
-    # Results that do not come
-
     def _silent_with(self, future: Any) -> set[str]:
         """Workers that have a result, if all of them are silent."""
         self._watch.look(self._client)
         places = ask(self._client, self._client.scheduler.who_has, keys=[future.key])
         own = set(next(iter(places.values()), ()))
         return own if all(map(self._is_silent, own)) else set()
-
-    def _give_anew(self, flight: _Flight, silent: set[str]) -> None:
-        """Give a task to another worker than those that have its result."""
-        others = {place for place in self._watch.answering() if not self._is_silent(place)}
-        if not others:
-            raise self._hopeless({flight: silent}, silent)
-        self._tell({flight: silent}, silent - self._watch.avoided)
-        self._watch.avoided |= silent
-        flight.begun = flight.submitted = monotonic()
-        flight.futures.clear()
-        self._send(flight, others, priority=1)
 
     def _killed(self, flight: _Flight, error: KilledWorker) -> BudgetError:
         needed = memory_of(self._function, flight.task)
@@ -342,18 +308,3 @@ class Flights:
         for future in list(self._running):
             future.release()
         self._running.clear()
-
-
-async def _fetched(client: Client, future: Any, turn: asyncio.Semaphore) -> Any:
-    """Result of a future that has finished well.
-
-    Asked for alone: `Client.gather` asks for many at once, and one of a stopped worker would keep
-    all of them waiting.
-    """
-    async with turn:
-        while future.status != "error":
-            answer = await client.scheduler.gather(keys=[future.key])
-            if answer["status"] == "OK":
-                return answer["data"][future.key]
-            await asyncio.sleep(LOST_SECONDS)
-        return await future

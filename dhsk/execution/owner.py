@@ -37,7 +37,7 @@ BEAT_SECONDS: Final = 5.0
 LEASE_SECONDS: Final = 60.0
 """Silence after which an owner counts as ended."""
 
-_LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 1.0
 _RELEASE_SECONDS: Final = 5.0
 
 _owned: Final[set[str]] = set()
@@ -153,28 +153,22 @@ class _Owner:
         """Give the store up at the end; StoreError if another process has taken it over."""
         try:
             yield
-            self.check()
+            if self._lost:
+                raise StoreError(
+                    f"another process has taken {self._place} over, as this one was silent for "
+                    f"more than {LEASE_SECONDS:.0f} s: see whether that one goes on, or run the "
+                    "same again"
+                )
         finally:
-            self.release()
+            # Without patience: if the record stays, its process is found to have ended.
+            self._ended.set()
+            self._thread.join(_RELEASE_SECONDS)
+            self._forget()
 
     def holder(self) -> bytes | None:
         """Identifier in the last record, which does not change while its owner lives."""
         found = self._latest()[1]
         return None if found is None else str(_parsed(found).get("id")).encode()
-
-    def check(self) -> None:
-        """Raise StoreError if another process has taken over."""
-        if self._lost:
-            raise StoreError(
-                f"another process has taken {self._place} over, as this one was silent for more "
-                f"than {LEASE_SECONDS:.0f} s: see whether that one goes on, or run the same again"
-            )
-
-    def release(self) -> None:
-        """Delete the record, without patience: if it stays, its process is found to have ended."""
-        self._ended.set()
-        self._thread.join(_RELEASE_SECONDS)
-        self._forget()
 
     def _forget(self) -> None:
         _owned.discard(self._who["id"])
@@ -213,10 +207,10 @@ class _Owner:
             return known
         begin = look = monotonic()
         while monotonic() - begin < LEASE_SECONDS:
-            sleep(_LOOK_SECONDS)
+            sleep(LOOK_SECONDS)
             if self._latest() != (number, found):
                 return self._latest()[1] is not None
-            if monotonic() - look > 3 * _LOOK_SECONDS:  # the server was away, for the owner too
+            if monotonic() - look > 3 * LOOK_SECONDS:  # the server was away, for the owner too
                 begin = monotonic()
             look = monotonic()
         return False

@@ -10,7 +10,7 @@ from multiprocessing import process
 from pathlib import Path
 from typing import Final
 
-from dhsk.execution.leftovers import Claim, remove_folder, sweep
+from dhsk.execution.folder import Claim, remove_folder, sweep
 
 SEMAPHORES: Final = Path("/dev/shm")
 """Linux's folder of named semaphores: NAME is the file sem.NAME."""

@@ -1,4 +1,8 @@
-"""The nearest neighbours of all rows, in one pass over the tiles."""
+"""The nearest neighbours of all rows, in one pass over the tiles.
+
+Rejected: `argpartition` of every strip (more than the product costs); a heap (ten neighbours are a
+short list, and for 100 insertion costs as much as two products).
+"""
 
 from collections.abc import Sequence
 from typing import Any, Final

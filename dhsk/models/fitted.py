@@ -1,4 +1,7 @@
-"""Fitted estimators in files: parameters and what a fit has learnt, as arrays and JSON."""
+"""Fitted estimators in files: parameters and what a fit has learnt, as arrays and JSON.
+
+Rejected: all of `vars(estimator)`, as any attribute would be part of the format unseen.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""Predictions block by block, on threads of this process or on the workers of a client."""
+"""Predictions block by block, on threads of this process or on the workers of a client.
+
+Rejected: tasks over support vectors too (sums to keep in order, for less than a block); several
+BLAS threads for a single block (other bits on other machines).
+"""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -11,8 +15,8 @@ from numpy.typing import NDArray
 
 from dhsk.arrays import Indices, Rows
 from dhsk.execution.memory import Allowance
-from dhsk.execution.options import RunOptions
 from dhsk.execution.resources import TASKS_PER_THREAD
+from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
 from dhsk.execution.tasks import Executor, told_as
 from dhsk.execution.threads import Threads
@@ -37,11 +41,11 @@ class Predictor:
     width: int
     """Decision values of a sample."""
 
-    def whole(self, samples: Samples, options: RunOptions, row_bytes: int) -> NDArray[Any]:
+    def whole(self, samples: Samples, run: Run, row_bytes: int) -> NDArray[Any]:
         """Results of all samples in memory, of row_bytes each; see `blocks`."""
         n, done = samples.shape[0], 0
         whole: Any = None
-        with closing(self.blocks(samples, options, row_bytes * n)) as parts:
+        with closing(self.blocks(samples, run, row_bytes * n)) as parts:
             for part in parts:
                 if whole is None:
                     whole = np.empty((n, *part.shape[1:]), part.dtype)
@@ -50,7 +54,7 @@ class Predictor:
         return np.asarray(whole)
 
     def blocks(
-        self, samples: Samples, options: RunOptions, result_bytes: int = 0
+        self, samples: Samples, run: Run, result_bytes: int = 0
     ) -> Generator[Any, None, None]:
         """Results of consecutive blocks, in order; the same bits on any number of cores.
 
@@ -63,20 +67,20 @@ class Predictor:
         """
         block = BlockNeed(samples, RowsShape.of(self.fitted), self.width)
         few = block.rows >= samples.shape[0]
-        client = options.client
+        client = run.client
         if client is not None and (few or client.status == "closed"):
             client = None
-        if few and options.memory is None:  # needs no plan, which takes longer than a sample
+        if few and run.memory is None:  # needs no plan, which takes longer than a sample
             rows, executor = block.rows, _executor(None, 1)
         else:
-            plan = _plan(block, result_bytes, options.memory, client)
+            plan = _plan(block, result_bytes, run.memory, client)
             rows, executor = plan.rows, _executor(client, plan.at_once)
         total = samples.shape[0]
-        options.report(Progress("predictions", 0, total))
+        run.report(Progress("predictions", 0, total))
         with executor as run_by, closing(self._run(samples, rows, run_by)) as results:
             for done, found in results:
                 yield found
-                options.report(Progress("predictions", done, total))
+                run.report(Progress("predictions", done, total))
 
     def _run(
         self, samples: Samples, rows: int, executor: Executor

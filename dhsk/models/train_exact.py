@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dhsk.arrays import ROWS, Floats, Indices, Rows
-from dhsk.execution.limits import core_count, own_room
-from dhsk.execution.memory import Allowance
-from dhsk.execution.options import RunOptions
-from dhsk.execution.settings import one_blas_thread
+from dhsk.execution.limits import core_count
+from dhsk.execution.run import Run
 from dhsk.execution.tasks import Executor
 from dhsk.execution.threads import Threads
-from dhsk.execution.workers import Workers, computing, resources_of
+from dhsk.execution.workers import Workers
 from dhsk.gram.compute import compute_gram
 from dhsk.gram.matrix import GramMatrix
 from dhsk.gram.prepare import check_kernels
@@ -29,7 +27,6 @@ from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
 from dhsk.models.sources import ClassesSource, RowsShape, RowsSource
 from dhsk.progress import OnProgress, Progress
-from dhsk.run_progress import told_whole
 from dhsk.samples import Samples
 from dhsk.solvers.platt import fit_sigmoid
 from dhsk.solvers.problems import make_pairs, pairs_of_classes
@@ -48,32 +45,28 @@ class _Training:
     """Planned peak memory of this process in bytes; None if the matrix is not in it."""
 
 
-def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunOptions) -> SvcModel:
+def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
     """Train an exact SVM; its certificates say which pairs did not converge.
 
     Kernel values are computed when the solver needs them, without a client from mapped samples in
-    memory. With `options.store` the Gram matrix is computed first. With a checkpoint folder in
-    `options.journal`, the same call resumes after an interruption and gives the same model; the
+    memory. With `run.store` the Gram matrix is computed first. With a checkpoint folder in
+    `run.journal`, the same call resumes after an interruption and gives the same model; the
     caller removes the folder.
 
     Raises InputError if samples, kernel and map do not match, or a row cannot be used, and
     BudgetError if memory or disk do not suffice.
     """
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
-    with (
-        one_blas_thread() if options.client is None else computing(options.client),
-        told_whole(options.report, **_parts_of(problem)) as run,
-    ):
-        options = replace(options, report=run)
-        in_memory = options.client is None and options.store is None
+    with run.told(**_parts_of(problem)) as (run, told):
+        in_memory = run.client is None and run.store is None
         prepare = _in_memory if in_memory else _on_gram
         pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
         counts = FitCounts.of(pairs, len(problem.codes))
         del pairs
-        kept = ExactCheckpoint(options.journal, problem, row_map)
-        with run.part("matrix", 1.0):
-            training = prepare(problem, samples, row_map, options, counts, kept)
-        run.expect("fits", counts.pairs)
+        kept = ExactCheckpoint(run.journal, problem, row_map)
+        with told.part("matrix", 1.0):
+            training = prepare(problem, samples, row_map, run, counts, kept)
+        told.expect("fits", counts.pairs)
         solver = PairSolver(
             problem.codes,
             problem.fold_weights,
@@ -82,16 +75,16 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, options: RunO
             training.placement,
             kept.journal,
             fine=True,
-            on_fits=lambda fits, found: run.advance(
+            on_fits=lambda fits, found: told.advance(
                 "fits", fits / counts.columns, "pairs of classes", found=found
             ),
-            watch=kept.watch(len(problem.codes), options.report),
+            watch=kept.watch(len(problem.codes), run.report),
         )
-        with run.part("fits", span=counts.pairs):  # rounds tell of all pairs
+        with told.part("fits", span=counts.pairs):  # rounds tell of all pairs
             models, _ = fit_models(problem, row_map, solver, training.rows_of)
         names, vectorizer = samples.feature_names, samples.vectorizer
         models = [replace(m, feature_names=names, vectorizer=vectorizer) for m in models]
-        found = _with_sigmoids(models, problem, samples, row_map, options.report)
+        found = _with_sigmoids(models, problem, samples, row_map, run.report)
     notes = training_notes(samples.shape[0], samples.source)
     return replace(found, notes={**notes, "planned_bytes": training.planned})
 
@@ -135,13 +128,13 @@ def _in_memory(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    options: RunOptions,
+    run: Run,
     counts: FitCounts,
     kept: ExactCheckpoint,
 ) -> _Training:
-    allowed = Allowance.now(options.memory)
+    allowed = run.allowance
     store_it = "have the Gram matrix stored (store=FOLDER)"
-    rows = row_map.all_of(samples, allowed.room, options.report, store_it, allowed.cores)
+    rows = row_map.all_of(samples, run, store_it, allowed.room, allowed.cores)
     sizes = np.bincount(problem.codes[problem.codes >= 0]).tolist()
     plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
@@ -162,7 +155,7 @@ def _on_gram(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    options: RunOptions,
+    run: Run,
     counts: FitCounts,
     kept: ExactCheckpoint,
 ) -> _Training:
@@ -172,17 +165,17 @@ def _on_gram(
             samples,
             kernel,
             sphere_map=row_map.sphere_map,
-            store=options.store,
+            store=run.store,
             dtype=row_map.dtype,
             product_dtype=row_map.dtype,
             zero_rows=row_map.zero_rows,
-            memory=options.memory,
-            client=options.client,
-            scratch=options.scratch,
-            progress=options.report,
+            memory=run.memory,
+            client=run.client,
+            scratch=run.scratch,
+            progress=run.report,
         )
 
-    if options.store is None:
+    if run.store is None:
         G, unit = matrix_in_units(compute(row_map.kernel))
     else:
         unit = unit_for(
@@ -192,14 +185,14 @@ def _on_gram(
             unit = 1.0  # other readers of a store expect the kernel's own values
         G = compute(kernel_in(row_map.kernel, unit))
     source = GramSource(G)
-    if options.client is None:
-        left = own_room(options.memory)
+    if run.client is None:
+        left = run.room
         room, at_once = share_of_fits(left, matrix_bytes(counts.most, G.dtype), 0, core_count())
         executor: Executor = Threads(at_once)
     else:
-        resources = resources_of(options.client, options.memory)
+        resources = run.resources
         plan = plan_fits(counts, G.dtype, 1, resources, on_sets=G.computed)
-        room, executor = plan.room, Workers(options.client, plan.window)
+        room, executor = plan.room, Workers(run.client, plan.window)
     name = kept.name_of([list(G.header.fingerprints), unit])
     room = kept.layout(name, Layout(room)).room
     matrix = MatrixProblem(source, (problem.C,), unit, name)

@@ -9,11 +9,8 @@ from dhsk.arrays import Floats, blocks
 from dhsk.errors import BudgetError, InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
-from dhsk.execution.memory import Allowance
-from dhsk.execution.options import RunOptions
-from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import computing
-from dhsk.gram.prepare import check_kernels, scan_side
+from dhsk.execution.run import Run
+from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.checkpoint import NewtonCheckpoint
 from dhsk.linear.losses import LOSSES, check_factors
@@ -27,7 +24,7 @@ from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank, solver_bytes
 from dhsk.models.problem import Problem
 from dhsk.models.sources import RowsShape
 from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
-from dhsk.run_progress import RunProgress, told_whole
+from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples
 from dhsk.units import format_bytes
 
@@ -46,12 +43,12 @@ def train_low_rank(
     samples: Samples,
     row_map: RowMap,
     how: LowRankOptions,
-    options: RunOptions,
+    run: Run,
 ) -> LowRankModel:
     """Train a one-vs-rest linear classifier on Nyström features.
 
     Its certificates say which columns did not converge. With a checkpoint folder in
-    `options.journal`, the same call resumes after an interruption and gives the same model; the
+    `run.journal`, the same call resumes after an interruption and gives the same model; the
     caller removes the folder.
 
     Raises InputError if samples, kernel, map and loss do not match, or a row cannot be used, and
@@ -60,17 +57,13 @@ def train_low_rank(
     check_loss(how.loss)
     check_factors([problem.C], problem.weights)
     check_kernels([row_map.kernel], [samples], row_map.sphere_map, row_map.dtype)
-    with (
-        one_blas_thread() if options.client is None else computing(options.client),
-        told_whole(options.report, approximation=3, training=3) as run,
-    ):
-        options = replace(options, report=run)
-        plan, room = _plan(problem, samples, row_map, options, how)
+    with run.told(approximation=3, training=3) as (run, told):
+        plan, room = _plan(problem, samples, row_map, run, how)
         features = None if plan is None else plan.features
-        with run.part("approximation", 1.0):
-            found = approximate(samples, row_map, how, options, features)
-        steps = _steps(problem, samples, row_map, options, how, found)
-        solver = _Solver(problem, how, found, steps, run)
+        with told.part("approximation", 1.0):
+            found = approximate(samples, row_map, how, run, features)
+        steps = _steps(problem, samples, row_map, run, how, found)
+        solver = _Solver(problem, how, found, steps, told)
         solution = solver.solve(solver.room_of(room))
         model = _model(problem, row_map, how, found, solution)
     notes = training_notes(samples.shape[0], samples.source)
@@ -84,14 +77,14 @@ def _plan(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    options: RunOptions,
+    run: Run,
     how: LowRankOptions,
 ) -> tuple[LowRankPlan | None, int]:
     """Plan of this process, None if samples are on workers, and the memory of the solver."""
     n, rows = samples.shape[0], RowsShape.of_samples(samples, row_map.dtype)
     m, keys = how.count(n), len(columns_of(problem))
-    if options.client is None:
-        plan = plan_low_rank(rows, m, keys, Allowance.now(options.memory))
+    if run.client is None:
+        plan = plan_low_rank(rows, m, keys, run.allowance)
         return plan, plan.solver
     return None, min(solver_bytes(n, min(m, n), rows.itemsize, keys), own_room(None) // 4)
 
@@ -116,20 +109,18 @@ def _steps(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    options: RunOptions,
+    run: Run,
     how: LowRankOptions,
     found: Approximation,
 ) -> NewtonCheckpoint:
     """Checkpoint of the solver, named by everything that its steps depend on."""
-    if options.journal is None:
+    if run.journal is None:
         return NewtonCheckpoint(None, "")
     kernel, sphere_map = row_map.kernel, row_map.sphere_map
-    scan = scan_side(samples, [kernel], sphere_map, options.report, row_map.zero_rows)
-    made_from = [scan.fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
+    fingerprint = row_map.scan(samples, run).fingerprint
+    made_from = [fingerprint, kernel.to_spec(), sphere_map, row_map.dtype]
     key: list[Any] = [*made_from, problem.C, problem.tol, how.loss, how.seed]
-    return NewtonCheckpoint(
-        options.journal, digest_of(key, problem.codes, problem.weights, found.root)
-    )
+    return NewtonCheckpoint(run.journal, digest_of(key, problem.codes, problem.weights, found.root))
 
 
 @dataclass(frozen=True)
@@ -140,7 +131,7 @@ class _Solver:
     how: LowRankOptions
     found: Approximation
     steps: NewtonCheckpoint
-    run: RunProgress
+    told: RunProgress
 
     def room_of(self, left: int) -> int:
         """Memory for Hessians in bytes: that which is left, up to what all columns need.
@@ -167,7 +158,7 @@ class _Solver:
         while size > 1 and self._bytes_of(columns.only(slice(size))) > room:
             size -= 1
         batches = enumerate(blocks(len(columns), size))
-        each = self.run.each("training", batches)
+        each = self.told.each("training", batches)
         return _joined([self._solve(batch, columns.only(part), room) for batch, part in each])
 
     def _solve(self, batch: int, columns: Columns, room: int) -> Solution:
@@ -182,7 +173,7 @@ class _Solver:
             LOSSES[self.how.loss],
             self.problem.tol,
             room - len(columns) * (Z.inner + 1) ** 2 * Z.dtype.itemsize - curvatures,
-            self.run,
+            self.told,
             lambda state: self.steps.put(batch, room, state),
         )
         kept = self.steps.get(batch)

@@ -1,7 +1,7 @@
 """Nyström approximations of a kernel matrix, each with its trace error."""
 
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final
 
@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.caching import cached_value
 from dhsk.execution.checkpoint import digest_of
-from dhsk.execution.limits import core_count, own_room
-from dhsk.execution.options import RunOptions
-from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import Workers, borrow_client
+from dhsk.execution.limits import core_count
+from dhsk.execution.run import Run
+from dhsk.execution.workers import Workers
 from dhsk.gram.compute import compute_gram
-from dhsk.gram.prepare import scan_side
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.nystrom.centres import kmeans
@@ -34,13 +32,17 @@ from dhsk.nystrom.room import (
 )
 from dhsk.nystrom.root import inverse_root
 from dhsk.nystrom.spans import FeatureMatrix
-from dhsk.objects.places import Place
-from dhsk.progress import OnProgress, Progress, counter, ignore
-from dhsk.run_progress import RunProgress, told_whole
+from dhsk.progress import Progress, counter
 from dhsk.samples import Samples
 
 SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
 """Methods of choosing landmarks."""
+
+_GUESSES: Final[Mapping[str, Mapping[str, float]]] = {
+    "rpcholesky": {"landmarks": 10},
+    "kmeans": {"clustering": 5, "features": 3},
+}
+"""Parts of an approximation besides reading, and what they are guessed to take in proportion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ def approximate(
     samples: Samples,
     row_map: RowMap,
     how: LandmarkOptions,
-    options: RunOptions = RunOptions(),  # noqa: B008  # frozen
+    run: Run = Run(),  # noqa: B008  # frozen
     plan: ApproximationPlan | None = None,
 ) -> Approximation:
     """Choose landmarks, and compute the features of all samples by the Nyström method [1]_.
@@ -140,7 +142,7 @@ def approximate(
     rounding.
 
     Workers read the samples from a temporary folder that all of them must see. The checkpoint in
-    `options.journal` stores the state of "rpcholesky" after every round, unless features are in
+    `run.journal` stores the state of "rpcholesky" after every round, unless features are in
     memory; the same call resumes from there to the same bits. Without a plan, the memory is planned
     by the options.
 
@@ -157,70 +159,54 @@ def approximate(
        NIPS 13 (2000).
     """
     m = how.count(samples.shape[0])
-    with ExitStack() as stack:
-        # One thread and several give the same bits only with BLAS on one thread in both.
-        stack.enter_context(one_blas_thread())
-        if options.client is not None:
-            stack.enter_context(borrow_client(options.client))
-        options = replace(options, report=stack.enter_context(_told(options.report, how)))
-        plan = plan or _plan(samples, row_map, m, options)
-        making = _Making(_placed(samples, row_map, plan, options), plan, how, options.report)
-        return making.approximation(m, _checkpoint(samples, row_map, making, options.journal))
+    # One thread and several give the same bits only with BLAS on one thread in both.
+    with run.told(reading=1, **_GUESSES.get(str(how.selection), {"features": 3})) as (run, _):
+        plan = plan or _plan(samples, row_map, m, run)
+        making = _Making(_placed(samples, row_map, plan, run), plan, how, run)
+        return making.approximation(m, _checkpoint(samples, row_map, making))
 
 
-def _told(report: OnProgress, how: LandmarkOptions) -> AbstractContextManager[RunProgress]:
-    """Progress of the whole approximation."""
-    if isinstance(how.selection, str) and how.selection == "rpcholesky":
-        return told_whole(report, reading=1, landmarks=10)
-    if isinstance(how.selection, str) and how.selection == "kmeans":
-        return told_whole(report, reading=1, clustering=5, features=3)
-    return told_whole(report, reading=1, features=3)
-
-
-def _plan(samples: Samples, row_map: RowMap, m: int, options: RunOptions) -> ApproximationPlan:
+def _plan(samples: Samples, row_map: RowMap, m: int, run: Run) -> ApproximationPlan:
     """Plan by the memory of this process, or of the workers."""
     n, itemsize = samples.shape[0], np.dtype(row_map.dtype).itemsize
     need = ApproximationNeed.of(n, row_map.bytes_of(samples), itemsize, m)
     what = f"{m} landmarks of {n} samples"
-    if options.client is None:
-        return plan_here(need, what, own_room(options.memory), core_count())
-    return plan_on_workers(need, what, own_room(None), options.memory, options.client)
+    if run.client is None:
+        return plan_here(need, what, run.room, core_count())
+    return plan_on_workers(need, what, run)
 
 
-def _placed(
-    samples: Samples, row_map: RowMap, plan: ApproximationPlan, options: RunOptions
-) -> Placed:
+def _placed(samples: Samples, row_map: RowMap, plan: ApproximationPlan, run: Run) -> Placed:
     """Mapped samples in memory, in their source, or in a folder of all workers."""
-    if options.client is not None:
+    if run.client is not None:
         G = compute_gram(
             samples,
             row_map.kernel,
             sphere_map=row_map.sphere_map,
             product_dtype=row_map.dtype,
             zero_rows=row_map.zero_rows,
-            memory=options.memory,
-            client=options.client,
-            scratch=options.scratch,
-            progress=options.report,
+            memory=run.memory,
+            client=run.client,
+            scratch=run.scratch,
+            progress=run.report,
         )
         row_bytes = row_map.bytes_of(samples) / samples.shape[0]
-        return in_folder(G, row_bytes, Workers(options.client, plan.threads))
+        return in_folder(G, row_bytes, Workers(run.client, plan.threads))
     if plan.tier == "samples read in every pass":
         return in_source(samples, row_map, plan.threads)
-    rows = row_map.all_of(samples, plan.planned, options.report, threads=plan.threads)
+    rows = row_map.all_of(samples, run, room=plan.planned, threads=plan.threads)
     return in_memory(rows, row_map.kernel, plan.threads)
 
 
-def _checkpoint(
-    samples: Samples, row_map: RowMap, making: "_Making", folder: Place | None
-) -> LandmarkCheckpoint:
+def _checkpoint(samples: Samples, row_map: RowMap, making: "_Making") -> LandmarkCheckpoint:
     """Checkpoint of a choice, named by everything that determines it."""
+    folder = making.run.journal
     if folder is None or making.in_memory or not making.pivoted:
         return LandmarkCheckpoint(None, "")
     how, kernel, sphere_map = making.how, row_map.kernel, row_map.sphere_map
     print_ = making.placed.fingerprint
     if print_ is None:
-        print_ = scan_side(samples, [kernel], sphere_map, ignore, row_map.zero_rows).fingerprint
+        print_ = row_map.scan(samples, Run()).fingerprint
     m = how.count(samples.shape[0])
     key = [kernel.to_spec(), print_, sphere_map, row_map.dtype, making.plan.tier]
     return LandmarkCheckpoint(folder, digest_of("landmarks", [*key, m, how.landmark_tol, how.seed]))
@@ -244,7 +230,7 @@ class _Making:
     placed: Placed
     plan: ApproximationPlan
     how: LandmarkOptions
-    report: OnProgress
+    run: Run
 
     @property
     def in_memory(self) -> bool:
@@ -292,9 +278,9 @@ class _Making:
             chosen = uniform(self.placed.n, m, np.random.default_rng(self.how.seed))
             return self.by_inverse(self.placed.take(chosen), chosen)
         if selection == "kmeans":
-            self.report(Progress("clustering", 0, 1))
+            self.run.report(Progress("clustering", 0, 1))
             centres = kmeans(self.placed, m, self.how.seed)
-            self.report(Progress("clustering", 1, 1))
+            self.run.report(Progress("clustering", 1, 1))
             return self.by_inverse(centres, None)
         return self.by_cholesky(m, rounds)
 
@@ -309,7 +295,7 @@ class _Making:
             factor = ComputedFactor(self.placed, None if begun is None else begun.pivots, root)
         rng, tol = np.random.default_rng(self.how.seed), self.how.landmark_tol
         pivoting = RandomPivots(self.placed, factor, self.diagonal, m, rng, tol)
-        choice = pivoting.choose(begun, lambda now: rounds.keep(now, factor), self.report)
+        choice = pivoting.choose(begun, lambda now: rounds.keep(now, factor), self.run)
         values = factor.finished() if isinstance(factor, InMemoryFactor) else None
         return _Found(factor.landmarks, choice.pivots, factor.root, values, choice.error)
 
@@ -323,7 +309,7 @@ class _Making:
             spans = Z.map(squared_length, (), R)
         else:
             spans = Z.map(write_features, (values,), R)
-        advance, gained = counter(self.report, "features", placed.n), []
+        advance, gained = counter(self.run.report, "features", placed.n), []
         for rows, squares in spans:
             gained.append(squares)
             advance(rows)

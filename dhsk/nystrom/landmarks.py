@@ -8,9 +8,10 @@ import numpy as np
 
 from dhsk.arrays import Floats, Indices
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.run import Run
 from dhsk.nystrom.cholesky import Factor
 from dhsk.nystrom.placed import Placed
-from dhsk.progress import OnProgress, Progress, ignore
+from dhsk.progress import Progress
 from dhsk.units import format_bytes
 
 _LEAST_BLOCK: Final = 128
@@ -99,7 +100,7 @@ class RandomPivots:
         self,
         begun: PivotState | None = None,
         keep: Callable[[PivotState], None] = lambda _: None,
-        report: OnProgress = ignore,
+        run: Run = Run(),  # noqa: B008  # frozen
     ) -> PivotState:
         """Choose all pivots, from a state `begun` if `factor` is its factor.
 
@@ -113,13 +114,13 @@ class RandomPivots:
         now = begun or PivotState(self.diagonal, 1.0, np.empty(0, np.intp), random.state)
         random.state = now.random
         while len(now.pivots) < self.k and now.error > self.tol:
-            report(Progress("landmarks", len(now.pivots), self.k))
+            run.report(Progress("landmarks", len(now.pivots), self.k))
             following = self._round(now)
             if following is None:  # the residual is rounding
                 break
             now = following
             keep(now)
-        report(Progress("landmarks", self.k, self.k))
+        run.report(Progress("landmarks", self.k, self.k))
         return now
 
     def _round(self, now: PivotState) -> PivotState | None:

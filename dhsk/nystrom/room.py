@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from distributed import Client
-
 from dhsk.errors import BudgetError
-from dhsk.execution.workers import resources_of
+from dhsk.execution.limits import own_room
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import BLOCK_BYTES as READ_BYTES
 from dhsk.nystrom.landmarks import block_of
 from dhsk.nystrom.spans import BLOCK_BYTES, span_rows
@@ -103,18 +102,16 @@ def plan_here(need: ApproximationNeed, what: str, room: int, threads: int) -> Ap
     )
 
 
-def plan_on_workers(
-    need: ApproximationNeed, what: str, room: int, memory: int | None, client: Client
-) -> ApproximationPlan:
-    """Leave samples and passes to workers, within `memory` bytes, by default all that they have.
+def plan_on_workers(need: ApproximationNeed, what: str, run: Run) -> ApproximationPlan:
+    """Leave samples and passes to workers, within the memory of a run.
 
     Raises BudgetError if the landmarks do not fit in this process, or a task on a worker.
     """
-    resources = resources_of(client, memory)
+    resources = run.resources
     planned = need.bytes_in("on workers", 1)
     each = need.task + need.span
     for wanted, left, where in (
-        (planned, room, "this process"),
+        (planned, own_room(None), "this process"),
         (each, (resources.memory - resources.idle_bytes) // resources.threads, "a worker's thread"),
     ):
         if wanted > left:

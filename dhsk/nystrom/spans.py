@@ -1,4 +1,9 @@
-"""Features of all samples, span by span, for the passes of solvers and of Cholesky."""
+"""Features of all samples, span by span, for the passes of solvers and of Cholesky.
+
+Features are computed anew rather than read: k values of 100 numbers each take less time than k
+numbers from a disk of 300 MB/s. Rejected: futures that hold features (lost with a worker, copied by
+a scheduler that balances).
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence

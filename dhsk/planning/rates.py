@@ -1,6 +1,8 @@
 """Measured rates of this machine: products, kernels, disk and scheduler.
 
 All cores are measured at once, because workers share the memory bandwidth and the disk.
+
+Rejected: one rate for each dim (a new measurement for each file); rates of single threads.
 """
 
 import os

@@ -213,7 +213,7 @@ def _own_map(results: Results, cell: Cell) -> str:
     if _plain(cell).kernel not in SPHERICAL:
         return ""
     used = "tfidf" if cell.kernel.startswith(TFIDF) else results.samples.sphere_map
-    return used if used in ("projective", "identity") or cell.kernel.startswith(TFIDF) else ""
+    return "" if used in ("hyperspherical", "-") else used
 
 
 def _plain(cell: Cell) -> Cell:

@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 
 from dhsk.errors import InputError
 from dhsk.samples.documents import Documents
-from dhsk.samples.paths import FASTA, FASTQ, TEXT_FILES, Origin
-from dhsk.samples.table import shown
+from dhsk.samples.format import Asked, Format, described
+from dhsk.samples.names import shown
+from dhsk.samples.paths import Origin, lines_of, packed
+from dhsk.samples.spectrum import Spectrum
+from dhsk.samples.text_folder import TEXT_FILES, one_text
+from dhsk.samples.vectorizer import Vectorizer
+
+FASTA = packed(".fasta", ".fa", ".fna", ".ffn", ".faa", ".frn", ".fas")
+FASTQ = packed(".fastq", ".fq")
 
 _PIECE: Final = 2**20
 """Number of characters that are read together."""
@@ -139,14 +146,29 @@ class Records(Sequences):
         )
 
 
-def open_sequences(origin: Origin) -> Sequences:
-    """Strings of a FASTA, FASTQ or text file."""
+def _open(origin: Origin, asked: Asked) -> Documents:
+    """Strings of a FASTA, FASTQ or text file; of a known vocabulary of words a text file is one."""
+    words = isinstance(asked.vectorizer, Vectorizer) and asked.vectorizer.vocabulary
+    if words and origin.suffix in TEXT_FILES:
+        return one_text(origin)
+    if not isinstance(asked.vectorizer, Spectrum):
+        raise InputError(
+            f"{origin.path} holds strings: say how long the substrings are that are counted, as "
+            "--spectrum 6 (vectorizer=dhsk.Spectrum(6))"
+        )
     origin.refuse_key("a label in the descriptions is named so with --labels")
     kind = Lines if origin.suffix in TEXT_FILES else Records
     return kind(str(origin.path), origin)
 
 
-def sequence_labels(origin: Origin) -> list[str]:
+def _line_labels(origin: Origin, _: Asked) -> list[str]:
+    """Labels of a text file, one a line."""
+    origin.refuse_key("one label a line")
+    with origin.reading(), origin.open_text() as text:
+        return lines_of(text.read())
+
+
+def _labels(origin: Origin, _: Asked) -> list[str]:
     """Labels in the headers of records: the descriptions, or a value in them.
 
     The description is all after the first word. With a key it is what follows ``KEY=`` in it, up to
@@ -155,9 +177,8 @@ def sequence_labels(origin: Origin) -> list[str]:
     records, key = Records(str(origin.path), origin), origin.key
     found = []
     for row, header in enumerate(records.headers()):
-        _, _, described = header.replace("\t", " ").partition(" ")
-        described = described.strip()
-        label = described if key is None else _value(described, key)
+        description = header.replace("\t", " ").partition(" ")[2].strip()
+        label = description if key is None else _value(description, key)
         if not label:
             what = "description" if key is None else f"{key}=... in its description"
             raise InputError(
@@ -174,7 +195,7 @@ def _value(description: str, key: str) -> str | None:
     return None if found is None else (found[1] or found[2] or "").strip()
 
 
-# Formats
+# What is in a file
 
 _Block = tuple[str, NDArray[np.int64], list[str]]
 """Letters of consecutive records, joined, where records start in them, and their headers."""
@@ -332,3 +353,14 @@ def _refuse_line(records: Records, row: int, line: str, name: str, sign: str) ->
     raise InputError(
         f"{records.place(row)} is no {name}: it has the line {shown(line.strip())}; {hint}"
     )
+
+
+_WORDS: Final = "strings, counted with --spectrum"
+
+FORMAT = Format((*FASTA, *FASTQ), _open, described(_WORDS, options=" --spectrum 6"), _labels)
+LINES = Format(
+    TEXT_FILES,
+    _open,
+    described(f"lines of text; as samples, {_WORDS}", options=" --spectrum 6"),
+    _line_labels,
+)

@@ -116,15 +116,16 @@ def _counted(source: str | os.PathLike[str] | Iterable[str], spectrum: Spectrum)
     return open_spectrum(Strings(source), spectrum)
 
 
-def _whole(samples: TextSamples) -> Any:
+def _whole(samples: Any) -> Any:
     """All counts, with columns in order."""
-    from dhsk.samples.row_order import write_in_order  # numba is loaded when it is needed
+    from dhsk.samples.tally import write_in_order  # numba is loaded when it is needed
 
     index = np.int32 if max(samples.nnz, samples.shape[1]) < 2**31 else np.int64
     data, indices, done = np.empty(samples.nnz, np.int64), np.empty(samples.nnz, index), 0
-    for part in _parts(samples.starts):
-        bounds = samples.starts[part.start : part.stop + 1]
-        pairs = samples.entries.read(bounds[0], bounds[-1])
+    starts = samples.counts.starts
+    for part in _parts(starts):
+        bounds = starts[part.start : part.stop + 1]
+        pairs = samples.counts.entries.read(bounds[0], bounds[-1])
         own = pairs["term"], pairs["count"], bounds, samples.columns
         done += write_in_order(*own, indices[done:], data[done:])
     arrays: Any = data, indices, samples.indptr.astype(index)

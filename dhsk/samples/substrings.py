@@ -2,6 +2,10 @@
 
 A code packs the numbers of the letters, from 1 on, into as few 64-bit words as they need, so that
 codes of different substrings, of any lengths, differ. Equal hashes never merge two substrings.
+
+Rejected: a table of all possible substrings (the alphabet to the power of the length); two bits a
+letter (an alphabet known before); sorting (a count a record for many short ones). Functions of
+numba do not call each other here: with calls that take arrays a lookup took 40 ns, without 6 to 10.
 """
 
 from typing import Any, Final

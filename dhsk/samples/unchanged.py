@@ -1,4 +1,8 @@
-"""Detection of samples that change between readings."""
+"""Detection of samples that change between readings.
+
+Rejected: the fingerprint once more after staging (SHA-256 takes three times as long, and sees a
+change when tiles of mixed rows exist); times of files (`rsync -t`, arrays).
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,4 +1,8 @@
-"""Checkpoint of the passes over a matrix: each product is stored under a hash of its vectors."""
+"""Checkpoint of the passes over a matrix: each product is stored under a hash of its vectors.
+
+Rejected: the basis and the projected matrix, which are rewritten after each pass or need a format
+for parts of them.
+"""
 
 from collections.abc import Callable
 from typing import Any

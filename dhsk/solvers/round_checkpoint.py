@@ -11,7 +11,7 @@ from dhsk.execution.checkpoint import Checkpoint
 PREFIX: Final = "sets-"
 """Begins the names of these files."""
 
-_QUIET: Final = 20.0
+QUIET: Final = 20.0
 """Time between two entries, as a multiple of the time that one takes to write."""
 
 _MOST_QUIET, _LEAST_QUIET = 15.0, 3.0
@@ -82,7 +82,7 @@ class RoundCheckpoint:
         end = perf_counter()
         took = end - begin
         most = max(_MOST_QUIET, _LEAST_QUIET * took)
-        self._next = end + min(_QUIET * took, most)
+        self._next = end + min(QUIET * took, most)
 
     def drop(self, *names: str) -> None:
         """Remove entries."""

@@ -4,6 +4,10 @@ A round solves a subproblem in the variables that violate the optimality conditi
 fit in memory. One pass over the whole matrix then gives the gradients of all variables. If more
 coefficients are free than fit, rounds progress slowly, so conjugate gradients continue in all free
 coefficients at once, a pass each. All pairs, folds and C share every pass.
+
+Rounds alone do not end where more is free than fits: 1,000 samples of noise with C = 10^4 and a
+tenth of the matrix took 1,000 passes for nothing, with conjugate gradients 0.9 s. Rejected: rows on
+demand with a cache (a million steps, each a row of the disk).
 """
 
 from collections.abc import Collection, Iterator

@@ -194,8 +194,10 @@ class ExactEngine:
         told.advance(DECISIONS, found, found=True)
         told.advance(FITS, found * solver.n_pairs, found=True)
         missing.sort(key=lambda k: _steepness(matrices[k]))
-        solver.on_fits = self._counted([matrices[k].names.label for k in missing], solver, columns)
-        with told.part(FITS, span=columns * solver.n_pairs):
+        fits_of_kernel = columns * solver.n_pairs
+        # Not of the solver: in a cycle it would keep what workers hold until garbage is collected.
+        solver.on_fits = self._counted([matrices[k].names.label for k in missing], fits_of_kernel)
+        with told.part(FITS, span=fits_of_kernel):
             for k, fits in solver.solved(missing):
                 with told.part(DECISIONS, columns):
                     cells = self._scored(solver, k, fits, matrices[k].names, C_scaled)
@@ -208,10 +210,8 @@ class ExactEngine:
         """Delete the memory that the first call had for its working sets from the checkpoint."""
         drop_layout(Checkpoint(self._options.journal, PREFIX), self._layout)
 
-    def _counted(
-        self, labels: Sequence[str], solver: PairSolver, columns: int
-    ) -> Callable[[int, bool], None]:
-        """Function that is told of finished fits: it says which kernel is fitted, and counts."""
+    def _counted(self, labels: Sequence[str], each: int) -> Callable[[int, bool], None]:
+        """Function that is told of finished fits: it says which kernel, of `each` fits, is next."""
         told, done, order = self._options.report, 0, list(labels)
         if order:
             told.trying(order[0])
@@ -220,7 +220,7 @@ class ExactEngine:
             nonlocal done
             done += count
             told.advance(FITS, count, found=found)
-            told.trying(order[min(done // (columns * solver.n_pairs), len(order) - 1)])
+            told.trying(order[min(done // each, len(order) - 1)])
 
         return advance
 

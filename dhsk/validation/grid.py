@@ -16,8 +16,8 @@ from dhsk.kernels import (
     CosineKernel,
     HeatKernel,
     Kernel,
-    ParametrixKernel,
     one_or_several,
+    parameters_of,
     parse_kernel,
 )
 from dhsk.kernels.base import whole_parameter
@@ -262,12 +262,11 @@ def _chosen(source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | No
     dim = source.shape[1] if isinstance(source, Samples) else source.dim
     given = [] if kernels is None else one_or_several(kernels)
     scales = positive("time_scale", TIME_SCALES if time_scale is None else time_scale)
-    timed = (HeatKernel.name, ParametrixKernel.name)
     chosen = list(
         dict.fromkeys(
             parse_kernel(kernel, dim, scale)
             for kernel in given
-            for scale in (scales if kernel in timed else scales[:1])
+            for scale in (scales if _has_a_time(kernel) else scales[:1])
         )
     )
     if time_scale is None and not chosen:
@@ -276,3 +275,8 @@ def _chosen(source: GramMatrix | Samples, time_scale: Any, kernels: Kernels | No
     elif time_scale is None:
         return chosen
     return list(dict.fromkeys([*(HeatKernel.at_scale(dim, s) for s in scales), *chosen]))
+
+
+def _has_a_time(kernel: Kernel | str) -> bool:
+    """Whether this is the name of a kernel with a time."""
+    return not isinstance(kernel, Kernel) and "time" in parameters_of(kernel)

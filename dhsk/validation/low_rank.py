@@ -14,9 +14,9 @@ from dhsk.errors import InputError
 from dhsk.execution.checkpoint import digest_of
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import Allowance
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.execution.workers import resources_of
-from dhsk.gram.prepare import check_kernels, scan_side, takes_float32
+from dhsk.gram.prepare import Data, check_kernels, takes_float32
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import real_parameter, whole_parameter
@@ -111,7 +111,7 @@ class LowRankEngine:
         self._grid = grid
         self._options = options
         # It keeps whole kernels.
-        self._where = RunOptions(options.memory, options.client, scratch=options.scratch)
+        self._where = Run(options.memory, options.client, scratch=options.scratch)
         self._journal = Journal(options.journal)
         self._seed = seed
         self._scan: Scan | None = None
@@ -137,9 +137,8 @@ class LowRankEngine:
         for sphere_map in {self._row_map(kernel).sphere_map for kernel in kernels} - self._checked:
             own = [kernel for kernel in kernels if self._row_map(kernel).sphere_map == sphere_map]
             before = self._zero_rows.count
-            self._scan = scan_side(
-                self._samples, own, sphere_map, self._options.report, self._zero_rows
-            )
+            data = Data([self._samples], own, sphere_map, self._zero_rows)
+            (self._scan,) = data.scan(replace(self._where, report=told))
             if not before:
                 self._zero_rows.warn(self._samples.source, self._samples.shape[0])
             self._checked.add(sphere_map)

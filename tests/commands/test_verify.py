@@ -35,7 +35,7 @@ def store(
     """Features in ten blocks."""
     monkeypatch.setattr(features, "ROWS", 8)
     monkeypatch.setattr(feature_blocks, "ROWS", 8)
-    monkeypatch.setattr(feature_blocks, "_CHUNK_BYTES", ROWS * 20 * 8)
+    monkeypatch.setattr(feature_blocks, "CHUNK_BYTES", ROWS * 20 * 8)
     model.write(X, tmp_path / "z")
     return tmp_path / "z"
 

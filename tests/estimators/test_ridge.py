@@ -102,7 +102,7 @@ def test_blocks_do_not_show(
     """Matrices and predictions in small blocks are those in one."""
     X, y, _ = data
     whole = HeatKernelRidge(tol=TIGHT).fit(X, y).predict(X)
-    monkeypatch.setattr(sources, "_EDGE", 64)
+    monkeypatch.setattr(sources, "EDGE", 64)
     monkeypatch.setattr("dhsk.models.predict_plan.ROWS", 48)
     monkeypatch.setattr("dhsk.estimators.base.SUPPORT", 32)
     for limit in (lambda: None, no_room):

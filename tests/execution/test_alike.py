@@ -16,9 +16,9 @@ from distributed import Client, LocalCluster
 
 import dhsk
 from dhsk.execution.alike import alike_workers, breaking, facts
-from dhsk.execution.conditions import answers
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import sole_writer
+from dhsk.execution.plugins import answers
 
 SLOW = pytest.mark.slow
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dhsk.execution.folder import TemporaryFolder
-from dhsk.execution.leftovers import PREFIX, Claim, remove_folder, sweep
+from dhsk.execution.folder import PREFIX, Claim, TemporaryFolder, remove_folder, sweep
 from dhsk.execution.lock import machine
 
 SHARED = Path("/dev/shm")

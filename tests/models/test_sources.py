@@ -223,7 +223,7 @@ def test_edges_of_blocks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: Any, edge: int
 ) -> None:
     """However the matrix is cut, nothing is left out or counted twice."""
-    monkeypatch.setattr("dhsk.models.sources._EDGE", edge)
+    monkeypatch.setattr("dhsk.models.sources.EDGE", edge)
     found, K = made(tmp_path)
     V = np.random.default_rng(6).normal(size=(N, 2))
     close(found.product(V), K @ V, found.dtype, np.abs(V).sum())
@@ -269,7 +269,7 @@ def test_values_are_the_same_bits_on_any_number_of_threads(
     sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks are the same, and are added in the same order."""
-    monkeypatch.setattr("dhsk.models.sources._EDGE", 32)
+    monkeypatch.setattr("dhsk.models.sources.EDGE", 32)
     X = dhsk.hyperspherical_map(samples(150))
     rows = csr_array(X) if sparse else X
     kernel, codes = dhsk.HeatKernel(dim=40, time=0.1), np.arange(150) % 3

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
@@ -53,7 +53,7 @@ def row_map(dim: int = 64, dtype: str = "float64") -> RowMap:
 def trained(X: Any, y: Any, how: LowRankOptions = TIGHT, weights: Any = None) -> LowRankModel:
     """A model in float64."""
     return train_low_rank(
-        problem_of(X, y, weights), open_samples(X), row_map(X.shape[1]), how, RunOptions()
+        problem_of(X, y, weights), open_samples(X), row_map(X.shape[1]), how, Run()
     )
 
 
@@ -141,7 +141,7 @@ def test_classes_that_do_not_fit_together_are_solved_in_batches(
         open_samples(X),
         row_map(),
         TIGHT,
-        RunOptions(journal=tmp_path),
+        Run(journal=tmp_path),
     )
     assert len(list(tmp_path.glob("newton-*.npz"))) == batches
     scale = np.abs(whole.coef).max()
@@ -192,11 +192,11 @@ def assert_bits(found: LowRankModel, expected: LowRankModel) -> None:
         np.testing.assert_array_equal(value, proofs[1][name])
 
 
-Run = Callable[..., LowRankModel]
+Training = Callable[..., LowRankModel]
 
 
 @pytest.fixture(params=["few", "many", "in batches"])
-def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Training:
     """Train on samples of some kind."""
     X, y = many() if request.param == "many" else digits(4, 300)
     how = replace(TIGHT, rank=20)
@@ -210,14 +210,14 @@ def run(request: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
             open_samples(X),
             row_map(X.shape[1]),
             how,
-            RunOptions(report=report, journal=journal),
+            Run(report=report, journal=journal),
         )
 
     return train
 
 
 @pytest.mark.slow
-def test_interrupted_at_any_step_it_goes_on_to_the_same_bits(run: Run, tmp_path: Path) -> None:
+def test_interrupted_at_any_step_it_goes_on_to_the_same_bits(run: Training, tmp_path: Path) -> None:
     """Also if it is interrupted at every step."""
     count = Interrupting(0)
     undisturbed = run(count)
@@ -246,7 +246,7 @@ def test_with_other_memory_it_goes_on_as_it_began(
             open_samples(X),
             row_map(),
             TIGHT,
-            RunOptions(report=Interrupting(3), journal=tmp_path),
+            Run(report=Interrupting(3), journal=tmp_path),
         )
     small_room(monkeypatch, 1)
     found = train_low_rank(
@@ -254,7 +254,7 @@ def test_with_other_memory_it_goes_on_as_it_began(
         open_samples(X),
         row_map(),
         TIGHT,
-        RunOptions(journal=tmp_path),
+        Run(journal=tmp_path),
     )
     assert_bits(found, undisturbed)
 
@@ -268,7 +268,7 @@ def test_what_differs_does_not_match(tmp_path: Path) -> None:
             open_samples(X),
             row_map(),
             TIGHT,
-            RunOptions(report=Interrupting(3), journal=tmp_path),
+            Run(report=Interrupting(3), journal=tmp_path),
         )
     changed, labels = X.copy(), y.copy()
     landmarks = trained(X, y).indices
@@ -285,8 +285,8 @@ def test_what_differs_does_not_match(tmp_path: Path) -> None:
         found, expected = (
             train_low_rank(problem, open_samples(given), row_map(), how, options)
             for options in (
-                RunOptions(report=fresh, journal=tmp_path),
-                RunOptions(report=alone),
+                Run(report=fresh, journal=tmp_path),
+                Run(report=alone),
             )
         )
         assert_bits(found, expected)
@@ -303,7 +303,7 @@ def test_a_damaged_state_is_not_used(how: str, tmp_path: Path) -> None:
             open_samples(X),
             row_map(),
             TIGHT,
-            RunOptions(report=Interrupting(3), journal=tmp_path),
+            Run(report=Interrupting(3), journal=tmp_path),
         )
     (file,) = tmp_path.glob("newton-*.npz")
     content = file.read_bytes()
@@ -315,6 +315,6 @@ def test_a_damaged_state_is_not_used(how: str, tmp_path: Path) -> None:
         open_samples(X),
         row_map(),
         TIGHT,
-        RunOptions(journal=tmp_path),
+        Run(journal=tmp_path),
     )
     assert_bits(found, trained(X, y))

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.passes import sums
 from dhsk.nystrom import approximation
@@ -51,7 +51,7 @@ def row_map(X: Any, dtype: str = "float64", scale: float = 1.0) -> RowMap:
 
 def made(X: Any, k: int = 60, dtype: str = "float64", **options: Any) -> Approximation:
     """Approximation of an array."""
-    run = RunOptions(**{n: options.pop(n) for n in ("client", "journal", "report") if n in options})
+    run = Run(**{n: options.pop(n) for n in ("client", "journal", "report") if n in options})
     how = LandmarkOptions(k, **options)
     return approximate(open_samples(X), row_map(X, dtype), how, run)
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import dhsk
-from dhsk.execution.options import RunOptions
+from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
@@ -38,7 +38,7 @@ def train(X: Any, y: Any, report: Any, journal: Path | None = None) -> Any:
     classes, codes = np.unique(y, return_inverse=True)
     ones = np.ones(N)
     problem = Problem(classes, codes, ones, 2.0, 1e-6)
-    options = RunOptions(report=report, journal=journal)
+    options = Run(report=report, journal=journal)
     return train_low_rank(problem, open_samples(X), RowMap(KERNEL, "hyperspherical"), HOW, options)
 
 

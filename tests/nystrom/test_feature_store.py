@@ -50,7 +50,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of 8 rows, blocks of two pieces."""
     monkeypatch.setattr(features, "ROWS", 8)
     monkeypatch.setattr(feature_blocks, "ROWS", 8)
-    monkeypatch.setattr(feature_blocks, "_CHUNK_BYTES", ROWS * 20 * 8)
+    monkeypatch.setattr(feature_blocks, "CHUNK_BYTES", ROWS * 20 * 8)
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def test_decisions_are_computed_in_the_memory_for_them(
 ) -> None:
     """All samples of a fold at once or a few, the rows are the same but for rounding."""
     whole = cells(*problem, scoring=scoring)
-    monkeypatch.setattr("dhsk.solvers.sources._PANEL_ROWS", 7)
+    monkeypatch.setattr("dhsk.solvers.sources.PANEL_ROWS", 7)
     parts = cells(*problem, scoring=scoring)
     assert parts.predicted == whole.predicted
     # The sigmoids of a log loss are iterated: some 1e4 eps of what their decisions are off.

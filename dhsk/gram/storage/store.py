@@ -13,6 +13,10 @@ A chunk is written to a temporary file and renamed, so a file of full size is a 
 checksum is tested at every reading. A finished array records in its attributes the checksum of
 every place (`stored_array`), which finds whole tiles in the place of others. All of zarr.json
 follows from the header (`descriptions`).
+
+Presence at full size is the only record. Rejected: a journal (object stores cannot append), an
+array of flags (many writers of one chunk), zarr's own count (it does not write a chunk that equals
+the fill value, hence NaN).
 """
 
 from collections.abc import Iterable, Sequence

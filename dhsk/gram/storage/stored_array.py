@@ -1,4 +1,8 @@
-"""An array of a store: chunk files, their record of checksums, and the description."""
+"""An array of a store: chunk files, their record of checksums, and the description.
+
+Rejected as the record: slots that workers write (many writers of one array), bytes at the end of a
+chunk (zarr's codec takes the last four), extended attributes (cp and rsync lose them).
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

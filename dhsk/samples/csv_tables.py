@@ -5,10 +5,12 @@ parser of pandas before 3.1 does not, and let a message name the cell in error. 
 delimiter and the header.
 """
 
+import csv
 import shlex
 import warnings
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Final, NoReturn
 
@@ -16,7 +18,6 @@ import numpy as np
 
 from dhsk.arrays import Rows, blocks
 from dhsk.errors import InputError, InputWarning
-from dhsk.objects.places import Place
 from dhsk.samples.base import Samples, flat_shape
 from dhsk.samples.dialect import (
     LOOKED_AT,
@@ -27,51 +28,83 @@ from dhsk.samples.dialect import (
     is_number,
     records_of,
 )
+from dhsk.samples.format import Asked, Format, SamplesFile
+from dhsk.samples.names import shown
 from dhsk.samples.numbering import Numbering
-from dhsk.samples.paths import TABLES, Origin
+from dhsk.samples.paths import Origin, packed
+from dhsk.samples.tables import HEAD, Table, TextColumn, describe_table, text_column, usual_id
+from dhsk.samples.zeros import frames_inside
 
-_LISTED: Final = 10
-"""Largest number of columns in a message."""
+TABLES = packed(".csv", ".tsv")
 
 _FEWEST_WORDS: Final = 4
 """Least number of words of a value that is taken for a text."""
 
-_WIDEST: Final = 40
-"""Largest number of characters of a name or value in a message."""
-
 
 @dataclass(frozen=True)
-class TableColumns:
+class CsvTable(Table):
     """The columns of a table; without a header, names are column numbers, counted from 0."""
 
-    names: tuple[str, ...]
     has_header: bool
 
-    def position(self, name: str, path: Place) -> int:
-        """Return the position of a column, or raise `InputError` with the columns of the file."""
-        if name in self.names:
-            refuse_twice(path, self.names, name)
-            return self.names.index(name)
-        listed = listed_names(self.names)
-        none = "" if self.has_header else "no header and "
-        raise InputError(f"{path} has {none}no column {shown(name)}: its columns are {listed}")
+    def records(self, *, strict: bool = False) -> Iterator[list[str]]:
+        """Fields of each row below the header, see `read_records`."""
+        return read_records(self.origin, int(self.has_header), strict=strict)
+
+    def values(self, name: str) -> Iterator[str]:
+        """Values of a column, without outer blanks."""
+        position = self.position(name)
+        for row, record in enumerate(self.records()):
+            if position >= len(record):
+                raise InputError(
+                    f"{self.origin}: row {row} (counted from 0) has only {len(record)} fields, but "
+                    f"{shown(name)} is column {position}"
+                )
+            yield record[position].strip()
+
+    def texts(self, name: str) -> Iterator[str]:
+        """Yield the texts of a column; InputError if all are numbers."""
+        only_numbers, row, position = True, -1, self.position(name)
+        for row, text in enumerate(self._quoted(name, position)):  # noqa: B007
+            only_numbers = only_numbers and is_number(text)
+            yield text
+        if only_numbers and row >= 0:
+            path = self.origin.path
+            raise InputError(
+                f"{path}:{name} holds numbers and no text: give {path} without ':{name}' if its "
+                "columns are features, or name the column of the texts"
+            )
+
+    def _quoted(self, name: str, position: int) -> Iterator[str]:
+        """Values of a column whose texts may hold the delimiter in quotes."""
+        row = 0
+        try:
+            for record in self.records(strict=True):
+                if len(record) != len(self.names):
+                    raise InputError(
+                        f"{self.place(name, row)} has {len(record)} fields, but the first row has "
+                        f"{len(self.names)}: quote texts that contain the delimiter, as pandas' "
+                        "to_csv does, or give the texts as .jsonl"
+                    )
+                yield record[position]
+                row += 1
+        except InputError as error:
+            if isinstance(error.__cause__, csv.Error):
+                raise InputError(
+                    f"{self.place(name, row)} has a quotation mark that does not enclose a "
+                    f"whole field ({error.__cause__}): quote such texts, as pandas' to_csv "
+                    "does, or give the texts as .jsonl"
+                ) from error
+            raise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TableSamples(Samples):
     """A CSV or TSV file; takes the memory of one block and one row of text."""
 
-    source: str
-    shape: tuple[int, int]
-    origin: Origin
-    columns: TableColumns
+    table: CsvTable
     kept: tuple[int, ...]
     """Positions of the columns that are features."""
-    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
-    id_column: int | None = None
-    """Position of the column that names the samples."""
-    is_sparse = False
-    nnz = None
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
         samples = self.samples()
@@ -83,19 +116,9 @@ class TableSamples(Samples):
                 block[count - 1] = sample
             yield block[:count]
 
-    def ids(self, rows: int) -> Iterator[Sequence[str]] | None:
-        """Names of the samples, see `Samples.ids`."""
-        return None if self.id_column is None else self._ids(self.id_column, rows)
-
-    def _ids(self, position: int, rows: int) -> Iterator[Sequence[str]]:
-        records = read_records(self.origin, skip=int(self.has_header))
-        names = (record[position].strip() for record in records)
-        while block := list(islice(names, rows)):
-            yield block
-
     def samples(self) -> Iterator[list[float]]:
         """Yield the features of each sample, after checking that all are numbers."""
-        for row, record in enumerate(read_records(self.origin, skip=int(self.has_header))):
+        for row, record in enumerate(self.table.records()):
             self._check_width(record, row)
             try:
                 if "_" not in "".join(record):
@@ -106,16 +129,16 @@ class TableSamples(Samples):
                 self._refuse_text(record, row)
 
     def _check_width(self, record: list[str], row: int) -> None:
-        if len(record) != len(self.columns.names):
+        if len(record) != len(self.table.names):
             first_line = "header" if self.has_header else "first row"
             raise InputError(
                 f"{self.source}: row {row} (counted from 0) has {len(record)} fields, "
-                f"but the {first_line} has {len(self.columns.names)}"
+                f"but the {first_line} has {len(self.table.names)}"
             )
 
     def _refuse_text(self, record: list[str], row: int) -> NoReturn:
         column = next(column for column in self.kept if not is_number(record[column]))
-        name, value = self.columns.names[column], record[column]
+        name, value = self.table.names[column], record[column]
         option = f"--drop-column {shlex.quote(name)}"
         place = f"{self.source}: row {row} (counted from 0)"
         if is_missing(value):
@@ -131,7 +154,7 @@ class TableSamples(Samples):
         raise InputError(
             f"{self.source}: column {shown(name)} is not numeric, row {row} (counted from 0) holds "
             f"{shown(value)}: if it holds the labels name it with "
-            f"--labels {shlex.quote(f'{self.origin.path}:{name}')}, if the samples' ids with "
+            f"--labels {shlex.quote(f'{self.table.origin.path}:{name}')}, if the samples' ids with "
             f"--id-column {shlex.quote(name)}, else leave it out with {option} "
             f"(drop_columns=[{name!r}]){self._text_hint(record)}"
         )
@@ -142,13 +165,13 @@ class TableSamples(Samples):
         column = next(texts, None)
         if column is None:
             return ""
-        place = f"{self.origin.path}:{self.columns.names[column]}"
+        place = f"{self.table.origin.path}:{self.table.names[column]}"
         return f"; to count the words of a column of texts give {shlex.quote(place)}"
 
     @property
     def has_header(self) -> bool:
         """Whether the first row names the columns."""
-        return self.columns.has_header
+        return self.table.has_header
 
     def how_begun(self) -> str:
         """Text of the warning: what the first row was taken for, and how to change it."""
@@ -163,55 +186,36 @@ class TableSamples(Samples):
         )
 
 
-def refuse_twice(path: Place, names: Sequence[str], name: str) -> None:
-    """Refuse a name that several columns have: which of them is meant is unknown."""
-    if (count := names.count(name)) > 1:
-        raise InputError(f"{path} has {count} columns called {shown(name)}: rename all but one")
+def _open(origin: Origin, asked: Asked) -> TableSamples | TextColumn:
+    table = read_columns(origin, asked.header)
+    if table.holds_texts(asked):
+        return text_column(table, asked.id_column)
+    return _open_numbers(table, asked)
 
 
-def shown(text: str) -> str:
-    """Quote a name or value from a file, shortened if it is long."""
-    return repr(text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}...")
-
-
-def listed_names(names: Sequence[str]) -> str:
-    """List the first names of columns, each shortened if it is long."""
-    few = [shown(name)[1:-1] for name in names[:_LISTED]]
-    return ", ".join([*few, "..."] if len(names) > _LISTED else few)
-
-
-def open_table(
-    origin: Origin,
-    drop_columns: Sequence[str] = (),
-    header: bool | None = None,
-    id_column: str | None = None,
-) -> TableSamples:
-    """Open a CSV or TSV file and count its samples, which reads it once.
+def _open_numbers(table: CsvTable, asked: Asked) -> TableSamples:
+    """Open columns of numbers and count the samples, which reads them once.
 
     Warns (`InputWarning`) if the first row is numbers but taken for a header, or a feature looks
     like a sample number. Raises `InputError` if a feature is not a number, rows differ in length,
     or a column to drop does not exist.
     """
-    origin.refuse_key("leave columns out with --drop-column")
-    source = str(origin)
-    columns = read_columns(origin, header)
-    for name in drop_columns:
-        columns.position(name, origin.path)
-    named = None if id_column is None else columns.position(id_column, origin.path)
-    left_out = {*drop_columns, id_column}
-    kept = tuple(i for i, name in enumerate(columns.names) if name not in left_out)
-    _refuse_index(origin, columns, kept)
-    unsized = TableSamples(source, (0, len(kept)), origin, columns, kept)
+    source, names = str(table.origin), table.names
+    for name in asked.named:
+        table.position(name)
+    kept = tuple(i for i, name in enumerate(names) if name not in asked.named)
+    _refuse_index(table, kept)
+    unsized = TableSamples(source, (0, len(kept)), table, kept)
     n_samples, numbering = 0, Numbering()
     for n_samples, sample in enumerate(unsized.samples(), 1):  # noqa: B007
         numbering.add(sample)
     made = replace(
         unsized,
         shape=flat_shape(source, (n_samples, len(kept))),
-        feature_names=tuple(columns.names[i] for i in kept) if columns.has_header else None,
-        id_column=named,
+        feature_names=tuple(names[i] for i in kept) if table.has_header else None,
+        names=None if asked.id_column is None else partial(table.values, asked.id_column),
     )
-    _warn(made, numbering, header)
+    _warn(made, numbering, asked.header)
     return made
 
 
@@ -222,9 +226,9 @@ def _number(field: str) -> float:
 
 
 def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> None:
-    names = [samples.columns.names[c] for c in samples.kept]
+    names = [samples.table.names[c] for c in samples.kept]
     if asked is None and samples.has_header and all(map(is_number, names)):
-        warnings.warn(samples.how_begun(), InputWarning, stacklevel=4)
+        warnings.warn(samples.how_begun(), InputWarning, stacklevel=frames_inside())
     for place in numbering.found():
         name = names[place]
         warnings.warn(
@@ -232,7 +236,7 @@ def _warn(samples: TableSamples, numbering: Numbering, asked: bool | None) -> No
             "but is taken for a feature: if it numbers the samples, name it with "
             f"--id-column {shlex.quote(name)} (id_column={name!r})",
             InputWarning,
-            stacklevel=4,
+            stacklevel=frames_inside(),
         )
 
 
@@ -245,16 +249,16 @@ def read_records(origin: Origin, skip: int = 0, *, strict: bool = False) -> Iter
         yield from islice((record for record in reader if record), skip, None)
 
 
-def read_columns(origin: Origin, header: bool | None = None) -> TableColumns:
+def read_columns(origin: Origin, header: bool | None = None) -> CsvTable:
     """Read the column names; `header` is None to detect them (see `dialect.is_header`)."""
     rows = list(islice(read_records(origin), LOOKED_AT + 1))
     if not rows:
         raise InputError(f"{origin.path} is empty: it has no rows")
     first = rows[0]
     if not (is_header(rows) if header is None else header):
-        return TableColumns(tuple(map(str, range(len(first)))), has_header=False)
+        return CsvTable(origin, tuple(map(str, range(len(first)))), has_header=False)
     names = tuple(name.strip() or _nameless(column) for column, name in enumerate(first))
-    return TableColumns(names, has_header=True)
+    return CsvTable(origin, names, has_header=True)
 
 
 def usual_id_column(source: str, known: Collection[str], header: bool | None = None) -> str | None:
@@ -265,22 +269,21 @@ def usual_id_column(source: str, known: Collection[str], header: bool | None = N
     origin = Origin.of(source)
     if origin.suffix not in TABLES or origin.is_folder:
         return None
-    names = read_columns(origin, header).names
-    return next((n for n in names if n.lower() == "id" and n not in known), None)
+    return usual_id([name for name in read_columns(origin, header).names if name not in known])
 
 
-def _refuse_index(origin: Origin, columns: TableColumns, kept: tuple[int, ...]) -> None:
+def _refuse_index(table: CsvTable, kept: tuple[int, ...]) -> None:
     """Refuse as a feature what pandas and R write first, without a name: the rows' numbers.
 
     A nameless column elsewhere is a feature, such as the taxon that no lineage names.
     """
-    if 0 not in kept or len(kept) == 1 or columns.names[0] != _nameless(0):
+    if 0 not in kept or len(kept) == 1 or table.names[0] != _nameless(0):
         return
-    values = [row[0] for row in islice(read_records(origin, skip=1), LOOKED_AT)]
+    values = [row[0] for row in islice(read_records(table.origin, skip=1), LOOKED_AT)]
     if len(set(values)) == len(values) and all(value.strip().isdecimal() for value in values):
         raise InputError(
-            f"{origin}: column 0 (counted from 0) has no name and another whole number in each row,"
-            f" like the index that pandas writes: name the samples by it with --id-column "
+            f"{table.origin}: column 0 (counted from 0) has no name and another whole number in "
+            "each row, like the index that pandas writes: name the samples by it with --id-column "
             f"'{_nameless(0)}', or give it a name if it is a feature"
         )
 
@@ -288,3 +291,29 @@ def _refuse_index(origin: Origin, columns: TableColumns, kept: tuple[int, ...]) 
 def _nameless(column: int) -> str:
     """Name of a column without one, as in pandas."""
     return f"Unnamed: {column}"
+
+
+def _labels(origin: Origin, asked: Asked) -> list[str]:
+    """Values of the column of the key, or of the only one."""
+    first = next(read_records(origin), [])
+    if origin.key is not None or len(first) > 1:
+        found: list[str] = read_columns(origin, asked.header).labels().tolist()
+        return found
+    column = [record[0] for record in read_records(origin)]
+    if asked.header is not None:
+        return column[int(asked.header) :]
+    # A header is one line too many, or text above numbers.
+    below = column[1:]
+    text_above_numbers = bool(below) and not is_number(column[0]) and all(map(is_number, below))
+    return below if len(column) == asked.n_samples + 1 or text_above_numbers else column
+
+
+def _describe(origin: Origin) -> SamplesFile:
+    table = read_columns(origin)
+    rows = [row for row in islice(table.records(), HEAD) if len(row) == len(table.names)]
+    columns = dict(zip(table.names, map(list, zip(*rows, strict=True)), strict=False))
+    number = sum(1 for _ in table.records())
+    return describe_table("a table", origin, columns, number)
+
+
+FORMAT = Format(TABLES, _open, _describe, _labels, has_columns=True)
