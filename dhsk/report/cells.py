@@ -1,20 +1,25 @@
-"""Sections on what was tried: the stages of a search, and the table of all cells."""
+"""Tables of what was tried: stages of a search, common methods, all cells; and in a notebook."""
 
 from dhsk.report import low_rank
-from dhsk.report.markup import Columns, Html, listing, section, table
+from dhsk.report.drawing import apart
+from dhsk.report.grid import heat_maps
+from dhsk.report.markup import Columns, Html, code, joined, listing, section, table, tag
 from dhsk.report.unfinished import marked
 from dhsk.report.words import (
     brief,
+    capitalised,
     count_of,
     listed,
     metric,
     named,
     penalty_cell,
+    penalty_text,
     score,
     time_cell,
     two_digits,
     whole,
 )
+from dhsk.results.baselines import Baseline
 from dhsk.results.columns import Cell
 from dhsk.results.parts import Results
 
@@ -27,6 +32,9 @@ EXACT = (
 
 OPEN_ROWS = 20
 """Cells from which on the table scrolls in a box of its own."""
+
+SHOWN = 10
+"""Cells of the table in a notebook."""
 
 
 def search(results: Results) -> Html:
@@ -52,6 +60,39 @@ def search(results: Results) -> Html:
     words = f"The time scale was sought in {count_of(of_times, 'round')}{more}.{ended}"
     shown = table(head, rows, class_="tried stacked")
     return section("What was tried", words, shown, anchor="search")
+
+
+def common(results: Results) -> Html:
+    """Return the best setting of each method, and the code of the best; empty without any."""
+    found, beside = results.baselines, results.beside
+    if not found.tried and not found.left_out:
+        return Html()
+    left_out = f" Left out: {'; '.join(found.left_out)}." if found.left_out else ""
+    words = f"What is usually done with such data, from scikit-learn, on the same folds.{left_out}"
+    if beside is None:
+        return section("Common methods", words, anchor="common")
+    best = code(f"model = {beside.baseline.code}.fit(X, y)")
+    parts = (
+        tag("p", f"{capitalised(beside.words)}."),
+        _methods(results),
+        tag("p", "The best of them:"),
+    )
+    return section("Common methods", words, *parts, best, anchor="common")
+
+
+def _methods(results: Results) -> Html:
+    tried: dict[str, list[Baseline]] = {}
+    for one in results.baselines.tried:
+        tried.setdefault(one.method, []).append(one)
+    columns = {
+        "method": lambda one: one.method,
+        "C": lambda one: "–" if one.C is None else f"{one.C:g}",
+        f"mean {metric(results)}": lambda one: score(one.mean),
+        "std": lambda one: score(one.std),
+        "settings": lambda one: len(tried[one.method]),
+        "all fits": lambda one: time_cell(sum(other.seconds for other in tried[one.method])),
+    }
+    return listing(results.baselines.best_of_each, columns, class_="numbers")
 
 
 def cells(results: Results) -> Html:
@@ -99,3 +140,19 @@ _LOW_RANK: Columns[Cell] = {
     "gradient norm": lambda cell: two_digits(cell.gradient),
     "gap": lambda cell: two_digits(cell.gap),
 }
+
+
+def results_html(results: Results, said: str) -> Html:
+    """Return one line, a table of the best cells, and the heat maps beside it."""
+    columns = {
+        "kernel": lambda cell: cell.kernel_words,
+        "C": lambda cell: penalty_text(cell.C),
+        f"mean {metric(results)}": lambda cell: score(cell.mean),
+        "std": lambda cell: score(cell.std),
+    }
+    n = results.unfinished(*results.cells)
+    warning = [tag("p", f"{count_of(n, 'fit')} did not converge: see result.report(...)")]
+    maps = (tag("figure", apart(svg), style="margin: 0") for svg in heat_maps(results))
+    best = listing(results.cells[:SHOWN], columns)
+    shown = tag("div", best, *maps, style="display: flex; flex-wrap: wrap; gap: 24px")
+    return joined([tag("p", said), *(warning if n else []), shown])

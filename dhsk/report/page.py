@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from dhsk.objects.places import Place
 from dhsk.report import cells, classes, fits, low_rank, samples
-from dhsk.report.common import common
 from dhsk.report.document import write_page
 from dhsk.report.fits import Points
 from dhsk.report.folds import folds
@@ -50,7 +49,7 @@ def write_report(
         low_rank.features(results),
         cells.search(results),
         folds(results),
-        common(results),
+        cells.common(results),
         reproduce(results),
         classes.held_out(results),
         classes.classes(results),
