@@ -108,25 +108,19 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Parameters
         ----------
         X
-            Samples by row, (N, dim), dense or sparse.
         y
             Labels, (N,), of at least two classes.
         sample_weight
             Factors of C, (N,), at least 0; samples of weight 0 are not used.
         progress
-            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
         Self
-            The fitted estimator.
 
         Raises
         ------
-        InputError
-            Parameters, samples or weights are invalid; the message names the row.
-        BudgetError
-            The fit needs more memory, or more disk space, than there is.
+        InputError, BudgetError
         """
         self._check()
         X, y = self._validated(X, y=y)
@@ -140,7 +134,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Parameters
         ----------
         X
-            Samples by row, (N, dim).
         """
         model = self._fitted
         return self._by_blocks(X, model.predict, model.classes.itemsize)
@@ -151,7 +144,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Parameters
         ----------
         X
-            Samples by row, (N, dim).
 
         Returns
         -------
@@ -172,7 +164,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Parameters
         ----------
         X
-            Samples by row, (N, dim).
         """
         model = self._fitted
         return self._by_blocks(X, model.probabilities, 8 * len(model.classes))
@@ -184,7 +175,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         Parameters
         ----------
         X
-            Samples by row, (N, dim).
         """
         logarithms: Floats = np.log(self.predict_proba(X))
         return logarithms

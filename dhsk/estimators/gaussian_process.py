@@ -2,7 +2,7 @@
 
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -41,6 +41,7 @@ _FIRST_NOISE: Final = 0.1
 """Noise with which a fit begins, relative to the mean square of the targets."""
 
 
+@dataclass(eq=False, repr=False)
 class HeatGaussianProcessRegressor(
     MultiOutputMixin,  # type: ignore[misc]  # scikit-learn has no types
     RegressorMixin,  # type: ignore[misc]
@@ -61,10 +62,7 @@ class HeatGaussianProcessRegressor(
         1 - K over pairs of samples is 0.6. Not used if `kernel` is given.
     noise
         Variance of the noise, above 0, which is added to the diagonal of K; "auto" fits it.
-    sphere_map, zero_rows
-        As for `HeatKernelRidge`.
-    kernel
-        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
+    sphere_map, zero_rows, kernel
     normalize_y
         Whether the model is of y less its mean, divided by its standard deviation.
     solver
@@ -78,7 +76,6 @@ class HeatGaussianProcessRegressor(
     preconditioner_rank
         Columns of the low-rank preconditioner of the iterative solver, see `HeatKernelRidge`.
     dtype, memory
-        As for `HeatKernelRidge`.
     client
         Dask client whose workers compute the matrix in passes if it does not fit in memory, and
         predict means of many samples. Clones share it, and it is not pickled.
@@ -91,16 +88,12 @@ class HeatGaussianProcessRegressor(
 
     Attributes
     ----------
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
+    kernel_, time_scale_
     noise_
         Variance of the noise.
     dual_coef_
         Coefficients (K + noise I)^-1 y of the normalised targets, (N,) or (N, k).
     X_fit_
-        Samples, mapped to the sphere, (N, dim).
     log_marginal_likelihood_value_, log_marginal_likelihood_error_
         Log marginal likelihood, summed over targets, and its standard error, 0 if exact.
     gradient_, gradient_error_
@@ -119,7 +112,6 @@ class HeatGaussianProcessRegressor(
     converged_
         Whether residuals are at most `tol`, and the fit of time and noise ended at a maximum.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -150,37 +142,23 @@ class HeatGaussianProcessRegressor(
         "_landmarks", "_in_memory",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        time_scale: float | Auto = "auto",
-        noise: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        normalize_y: bool = False,
-        solver: Solver | Auto = "auto",
-        n_probes: int = 16,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        preconditioner_rank: Rank = "auto",
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        journal: str | Place | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.noise = noise
-        self.normalize_y = normalize_y
-        self.solver = solver
-        self.n_probes = n_probes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.preconditioner_rank = preconditioner_rank
-        self.client = client
-        self.journal = journal
-        self.random_state = random_state
+    time_scale: float | Auto = "auto"
+    noise: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    normalize_y: bool = False
+    solver: Solver | Auto = "auto"
+    n_probes: int = 16
+    tol: float = 1e-6
+    max_iter: int = 1000
+    preconditioner_rank: Rank = "auto"
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    journal: str | Place | None = None
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any, *, progress: Show = None) -> Self:
         """Fit to samples.
@@ -188,23 +166,17 @@ class HeatGaussianProcessRegressor(
         Parameters
         ----------
         X
-            Samples by row, (N, dim), dense or sparse.
         y
             Targets, (N,) or (N, k), which share time and noise.
         progress
-            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
-        HeatGaussianProcessRegressor
-            The fitted estimator.
+        Self
 
         Raises
         ------
-        InputError
-            A parameter or a row is invalid; the message names the row.
-        BudgetError
-            The mapped samples need more memory than there is.
+        InputError, BudgetError
         """
         self._check_parameters()
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
@@ -226,23 +198,20 @@ class HeatGaussianProcessRegressor(
         Parameters
         ----------
         X
-            Samples by row, (M, dim), dense or sparse.
         return_std
             Whether standard deviations are returned too. They are those of f, without the noise.
         progress
-            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
         mean
-            (M,) or (M, k) as y.
+            (N,) or (N, k) as y.
         std
             Of the shape of the mean, if `return_std`.
 
         Raises
         ------
         InputError
-            A row is invalid; the message names it.
         """
         check_is_fitted(self)
         with passes_shown(progress):

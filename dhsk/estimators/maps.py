@@ -30,10 +30,7 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
 
         Parameters
         ----------
-        X
-            Samples by row, (N, dim), dense or sparse.
-        y
-            Ignored.
+        X, y
 
         Returns
         -------
@@ -43,7 +40,6 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
         Raises
         ------
         InputError
-            A row has no image on the sphere; the message names it.
         """
         del y
         X = self._checked(X, reset=True)
@@ -58,7 +54,6 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
         Parameters
         ----------
         X
-            Samples by row, (N, dim), dense or sparse.
 
         Returns
         -------
@@ -68,7 +63,6 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
         Raises
         ------
         InputError
-            A row has no image on the sphere; the message names it.
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
@@ -117,13 +111,10 @@ class HypersphericalMap(_SphereMap):
     Parameters
     ----------
     zero_rows
-        What to do with rows that are all zero. "center" maps them to the centre of the positive
-        orthant, and warns of their number. "error" raises an error that names the first.
 
     Attributes
     ----------
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -151,13 +142,10 @@ class ProjectiveMap(_SphereMap):
     Parameters
     ----------
     zero_rows
-        What to do with rows that are all zero. "center" maps them to the centre of the positive
-        orthant, and warns of their number. "error" raises an error that names the first.
 
     Attributes
     ----------
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -184,15 +172,12 @@ class TfidfMap(_SphereMap):
     Parameters
     ----------
     zero_rows
-        What to do with rows that are all zero. "center" maps them to the centre of the positive
-        orthant, and warns of their number. "error" raises an error that names the first.
 
     Attributes
     ----------
     idf_
         Weights of the features, (dim,).
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     Examples
     --------

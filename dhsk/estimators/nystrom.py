@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import dask.array as da
@@ -33,6 +34,7 @@ from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
 
 
+@dataclass(eq=False, repr=False)
 class NystromFeatures(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn has no types
     TransformerMixin,  # type: ignore[misc]
@@ -62,14 +64,7 @@ class NystromFeatures(
         with "rpcholesky", up to 3,000 landmarks, whose error is little larger than that of the
         best n_components features, and for 1 with the others. With 1, a third of the kernel values
         are computed.
-    time_scale
-        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given.
-    sphere_map, zero_rows
-        As for `HeatKernelRidge`.
-    landmark_tol
-        Tolerance of the relative trace error, below 1: "rpcholesky" stops adding landmarks when it
-        is reached. 0 for `n_components` features.
+    time_scale, sphere_map, zero_rows, landmark_tol
     dtype
         Type of mapped rows, inner products and features, "float64" or "float32"; sums and
         factorizations are in float64.
@@ -83,7 +78,6 @@ class NystromFeatures(
     Attributes
     ----------
     landmarks_
-        Landmarks, mapped to the sphere, (m, dim).
     landmark_indices_
         Their indices among the samples, (m,); None if `selection` is "kmeans".
     n_components_
@@ -95,12 +89,7 @@ class NystromFeatures(
     trace_error_
         Trace norm of K - Z Z' over the trace of K, for the samples of the fit. It is exact up to
         rounding in `dtype` if the kernel is positive semi-definite.
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    kernel_, time_scale_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -125,27 +114,18 @@ class NystromFeatures(
         "landmark_indices_", "n_components_", "normalization_", "trace_error_", "_landmarks",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        n_components: int = 1000,
-        kernel: Kernel | str | None = None,
-        selection: str | ArrayLike = "rpcholesky",
-        *,
-        oversampling: float | None = None,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        zero_rows: ZeroRule = "center",
-        landmark_tol: float = 0.0,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.n_components = n_components
-        self.selection = selection
-        self.oversampling = oversampling
-        self.landmark_tol = landmark_tol
-        self.random_state = random_state
+    n_components: int = 1000
+    kernel: Kernel | str | None = None
+    selection: str | ArrayLike = "rpcholesky"
+    _: KW_ONLY
+    oversampling: float | None = None
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    zero_rows: ZeroRule = "center"
+    landmark_tol: float = 0.0
+    dtype: str = "float64"
+    memory: int | str | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Choose landmarks and factor their matrix.
@@ -154,22 +134,15 @@ class NystromFeatures(
         ----------
         X
             Samples by row, (N, dim), dense or sparse; a Dask array is read into memory.
-        y
-            Ignored.
-        progress
-            Function that is called with `Progress` events; True for bars.
+        y, progress
 
         Returns
         -------
-        NystromFeatures
-            The fitted transformer.
+        Self
 
         Raises
         ------
-        InputError
-            A parameter or a row is invalid; the message names the row.
-        BudgetError
-            The landmarks and one block of samples need more memory than there is.
+        InputError, BudgetError
         """
         del y
         with shown(progress) as report:
@@ -183,8 +156,9 @@ class NystromFeatures(
 
         Parameters
         ----------
-        X, y, progress
+        X
             As for `fit`.
+        y, progress
 
         Returns
         -------
@@ -219,7 +193,6 @@ class NystromFeatures(
         Raises
         ------
         InputError
-            A row is invalid; the message names it.
         BudgetError
             The features need more memory than there is.
         """
@@ -258,7 +231,6 @@ class NystromFeatures(
         Raises
         ------
         InputError
-            A row is invalid; the message names it.
         BudgetError
             A block needs more memory, or the features more disk space, than there is.
         StoreMismatchError

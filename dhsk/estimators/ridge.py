@@ -1,6 +1,7 @@
 """Kernel ridge regression on Gram matrices that may be larger than memory."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.ridge import RidgeSolution, solve_ridge
 
 
+@dataclass(eq=False, repr=False)
 class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # type: ignore[misc]
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
@@ -35,35 +37,14 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
     ----------
     alpha
         Regularization strength, above 0.
-    time_scale
-        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given.
-    sphere_map
-        Map of the samples to the unit sphere: "hyperspherical" (square roots of proportions, for
-        counts), "projective" (division by the length) or "identity". None for the kernel's
-        default: "hyperspherical" for heat, parametrix and cosine, "identity" for the others.
-    zero_rows
-        What to do with samples that are all zero, which have no image on the sphere. "center" maps
-        them to the centre of the positive orthant, the limit of smoothed counts, and warns of
-        their number. "error" raises an error that names the first.
-    kernel
-        A kernel of dhsk; None for the heat kernel at `time_scale`; or a name as for `HeatSVC`.
+    time_scale, sphere_map, zero_rows, kernel
     tol
         Tolerance of the residual, relative to the norm of y.
-    max_iter
-        Largest number of iterations, each one pass over the matrix. The fit warns if they are not
-        enough.
-    dtype
-        Type of mapped rows, inner products and matrix, "float64" or "float32"; sums are in
-        float64.
-    memory
-        Upper bound on the memory of this process, or of all workers of `client`: a number of
-        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
+    max_iter, dtype, memory
     client
         Dask client whose workers compute the matrix if it does not fit in memory, and predict many
         samples as long as it is open. Clones share it, and it is not pickled.
     store
-        Folder for the matrix, which is computed if it is not yet there, and read in each pass.
     preconditioner_rank
         Columns of the low-rank approximation of the matrix that preconditions the iteration [2]_;
         0 for none. "auto" takes about as many as cost four passes over the matrix and fit in a
@@ -79,10 +60,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         Coefficients b, (N,) or (N, k).
     X_fit_
         Samples of a weight above 0, mapped to the sphere, (N, dim).
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
+    kernel_, time_scale_
     residual_
         Largest relative residual of all targets.
     n_iter_
@@ -92,7 +70,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
     converged_
         Whether the residual of every target is at most `tol`.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -113,31 +90,20 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
 
     _learnt = ("dual_coef_", "residual_", "n_iter_", "rank_", "converged_", "_rows")
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        store: str | Path | None = None,
-        preconditioner_rank: Rank = "auto",
-        journal: str | Place | None = None,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.client = client
-        self.store = store
-        self.preconditioner_rank = preconditioner_rank
-        self.journal = journal
+    alpha: float = 1.0
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    tol: float = 1e-6
+    max_iter: int = 1000
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    store: str | Path | None = None
+    preconditioner_rank: Rank = "auto"
+    journal: str | Place | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Show = None) -> Self:
         """Fit to samples.
@@ -145,25 +111,19 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         Parameters
         ----------
         X
-            Samples by row, (N, dim), dense or sparse.
         y
             Targets, (N,) or (N, k).
         sample_weight
             Weight of each sample's error, (N,), 1 by default.
         progress
-            Function that is called with `Progress` events; True for bars.
 
         Returns
         -------
-        HeatKernelRidge
-            The fitted estimator.
+        Self
 
         Raises
         ------
-        InputError
-            A parameter or a row is invalid; the message names the row.
-        BudgetError
-            The mapped samples need more memory, or the matrix more disk space, than there is.
+        InputError, BudgetError
         """
         self._check("alpha", "tol")
         self._check_rank()
@@ -191,17 +151,15 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predict targets, (M,) or (M, k) as y.
+        """Predict targets, (N,) or (N, k) as y.
 
         Parameters
         ----------
         X
-            Samples by row, (M, dim), dense or sparse.
 
         Raises
         ------
         InputError
-            A row is invalid; the message names it.
         """
         check_is_fitted(self)
         coef = self.dual_coef_

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.errors import InputError
+from dhsk.estimators.documentation import describe
 from dhsk.kernels import Kernel
 from dhsk.models.files import FittedState, Loaded, load_any, read_by, save_fitted
 from dhsk.objects.places import Place
@@ -46,6 +47,11 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     """Attributes of a fit that are in the file, without underscores at both ends there."""
     _takes_any_order: bool = False
     """Whether named columns may be in any order, as for loaded estimators; see `_in_order`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Complete the docstrings of the class."""
+        super().__init_subclass__(**options)
+        describe(cls)
 
     def save(self, path: str | Place) -> None:
         """Write the fitted estimator to a file of arrays and JSON, without pickles.
