@@ -128,6 +128,41 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         with in_scikit_words(self), shown(progress) as report:
             return self._fit(self._samples(X), np.asarray(y), weights, report)
 
+    def fit_samples(
+        self,
+        samples: Any,
+        y: ArrayLike,
+        progress: Show = None,
+        journal: str | Place | None = None,
+    ) -> Self:
+        """Fit to samples in a file, which may be larger than memory for `NystromSVC`.
+
+        `HeatSVC` has those in memory that the fit needs.
+
+        Parameters
+        ----------
+        samples
+            Argument or result of `dhsk.open_samples`, (N, dim).
+        y
+            Labels, (N,).
+        progress
+        journal
+            Folder or ``s3://`` prefix for checkpoints. The same call resumes after an interruption
+            and ends with the same model, if `random_state` of `NystromSVC` is a number; remove the
+            folder when the model is saved. None for no checkpoints.
+
+        Returns
+        -------
+        Self
+
+        Raises
+        ------
+        InputError, BudgetError
+        """
+        opened, labels, weights = self._opened(samples, y)
+        with shown(progress) as report:
+            return self._fit(opened, labels, weights, report, journal)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted label of each sample, (N,).
 
@@ -197,9 +232,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         settings = {"C": float(C), "tol": float(self.tol), **self._sigmoid_folds}
         problem = make_problem(y, sample_weights, self.class_weight, **settings)
         kept = None if journal is None else parse_place("journal", journal)
-        options = Run(
-            self._bytes(), self.client, journal=kept, scratch=scratch_in(kept), report=report
-        )
+        run = replace(self._run(report), journal=kept, scratch=scratch_in(kept))
         weights = None
         if self.sphere_map == TFIDF:
             (weights,) = inverse_frequencies(samples, (sample_weights > 0)[:, None])
@@ -208,7 +241,7 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
         row_map = self._row_map(few)
         if is_auto(self.C):
             problem = replace(problem, C=few.C(row_map))
-        model = self._train(problem, samples, row_map, options)
+        model = self._train(problem, samples, row_map, run)
         row_map.warn(samples)
         notes = {**model.notes, **self._notes()}
         self._learned(replace(model, feature_weights=weights, notes=notes))

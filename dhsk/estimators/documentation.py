@@ -8,6 +8,8 @@ import re
 from textwrap import fill, indent
 from typing import Any, Final
 
+from dhsk.errors import BudgetError, InputError
+
 SHARED: Final = {
     "time_scale": (
         'Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K '
@@ -72,8 +74,8 @@ SHARED: Final = {
     "y": "Ignored.",
     "progress": "Function that is called with `Progress` events; True for bars.",
     "Self": "The fitted estimator.",
-    "InputError": "A parameter or a row is invalid; the message names the row.",
-    "BudgetError": "The computation needs more memory, or more disk space, than there is.",
+    InputError.__name__: "A parameter or a row is invalid; the message names the row.",
+    BudgetError.__name__: "The computation needs more memory, or more disk space, than there is.",
 }
 """Descriptions of parameters, attributes, results and errors."""
 

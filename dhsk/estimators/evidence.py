@@ -86,7 +86,6 @@ class EvidenceSettings:
     max_passes: int
     n_probes: int
     seed: int
-    memory: int | None
     entries: Checkpoint
     """Products of the matrix."""
 

@@ -9,9 +9,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.estimators.automatic import Auto
-from dhsk.estimators.on_gram import KeepsRows
+from dhsk.estimators.base import rows_of_fit
 from dhsk.estimators.spectral import SpectralEstimator
 from dhsk.gram.spectra import warn_unless_converged
 from dhsk.gram.views import centred
@@ -29,7 +29,6 @@ SMALLEST = 1e-12
 class HeatKernelPCA(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
-    KeepsRows,
     SpectralEstimator,
 ):
     """Kernel PCA, by default with the exact heat kernel on the hypersphere.
@@ -86,6 +85,7 @@ class HeatKernelPCA(
         "_offset",
     )  # fmt: skip
 
+    X_fit_ = property(rows_of_fit)
     n_components: int = 2
     time_scale: float | Auto = "auto"
     sphere_map: SphereMap | None = None
@@ -127,9 +127,9 @@ class HeatKernelPCA(
             means[:] = products(np.ones(n)) / n
             return lambda V: centred(products(centred(V)))
 
-        with passes_shown(progress, reading=1, tiles=2, passes=10):
-            self._rows = self._map_to_fit(X)
-            found = self._eigenpairs(X, self._rows, min(k, n), operator)
+        with self._begun(progress, reading=1, tiles=2, passes=10) as run:
+            self._rows = self._map_to_fit(X, run)
+            found = self._eigenpairs(X, self._rows, min(k, n), operator, run)
         warn_unless_converged(found)
         values = found.values
         self.eigenvalues_ = np.where(values > SMALLEST * max(values[0], 0.0), values, 0.0)

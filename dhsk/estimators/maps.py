@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Rows
 from dhsk.estimators.base import in_scikit_words
@@ -13,7 +13,7 @@ from dhsk.estimators.saving import SavedEstimator
 from dhsk.samples import SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.clipped import ClippedSamples
 from dhsk.samples.maps import map_whole
-from dhsk.samples.memory import from_memory, refuse_anndata, refuse_gram, refuse_texts
+from dhsk.samples.memory import from_memory
 from dhsk.samples.weighted import inverse_frequencies, weigh
 
 
@@ -42,7 +42,7 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
         InputError
         """
         del y
-        X = self._checked(X, reset=True)
+        X = self._validated(X, ensure_min_features=2)  # one maps to one or two points
         with in_scikit_words(self):
             self._learn(X)
         self._map(X)
@@ -65,7 +65,7 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
         InputError
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        X = self._validated(X, reset=False)
         if self._name == "hyperspherical":
             samples = ClippedSamples(from_memory(X))
             (X,) = samples.blocks(X.shape[0])
@@ -82,14 +82,6 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        refuse_anndata(X)
-        refuse_gram(X)
-        refuse_texts(X, type(self).__name__)
-        X = self._in_order(X, reset=reset)
-        least = 2 if reset else 1  # one feature maps to one or two points
-        return validate_data(self, X, accept_sparse="csr", ensure_min_features=least, reset=reset)
 
     def _map(self, X: Any) -> tuple[Rows, ZeroRows]:
         """Unit rows, and the count of all-zero samples."""

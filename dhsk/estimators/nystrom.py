@@ -3,7 +3,7 @@
 import os
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import dask.array as da
 import numpy as np
@@ -17,10 +17,8 @@ from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
-from dhsk.estimators.selection import usual_oversampling
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import require_room
-from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
@@ -32,6 +30,20 @@ from dhsk.progress import OnProgress
 from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
+
+_EACH: Final = 3
+"""Landmarks per feature. Measured: on images, word counts and mutations the trace error was within
+1.3 times the least possible with as many features."""
+
+_MOST: Final = 3000
+"""Most landmarks by default, as m of them cost N m^2."""
+
+
+def usual_oversampling(n_components: int, selection: str | ArrayLike) -> float:
+    """Default number of landmarks per feature: 3 with "rpcholesky", up to 3,000 in all, else 1."""
+    if isinstance(selection, str) and selection == "rpcholesky":
+        return max(1.0, min(_EACH, _MOST / n_components))
+    return 1.0
 
 
 @dataclass(eq=False, repr=False)
@@ -242,7 +254,7 @@ class NystromFeatures(
         place, features = parse_place("path", path), self._features
         samples = features.row_map.to_predict(self._opened(X))
         with in_scikit_words(self), shown(progress, reading=1, features=5) as report:
-            run = Run(self._bytes(), report=report)
+            run = self._run(report)
             stored, held = store_features(samples, features, place, run)
         features.row_map.warn(samples)
         self._take(held, features, place)
@@ -325,7 +337,7 @@ class NystromFeatures(
         with in_scikit_words(self):
             row_map = self._row_map(SamplePairs(samples))
             self._keep_map(row_map)
-            run = Run(memory=self._bytes(), report=report)
+            run = self._run(report)
             found = approximate(samples, row_map, how, run, seed=seed)
         row_map.warn(samples)
         self._landmarks, self.landmark_indices_ = found.landmarks, found.indices

@@ -2,28 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
-from dhsk.bars import Show, shown
-from dhsk.estimators.automatic import Auto, SamplePairs
+from dhsk.estimators.automatic import Auto
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import random_numbers
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite, check_semidefinite, whole_parameter
+from dhsk.kernels.base import Indefinite, whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.doubts import doubt_of_low_rank
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import train_low_rank
-from dhsk.objects.places import Place
 from dhsk.results.low_rank import LossName, LowRank
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
@@ -165,39 +163,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     random_state: int | np.random.RandomState | None = None
     indefinite: Indefinite = "error"
 
-    def fit_samples(
-        self,
-        samples: Any,
-        y: ArrayLike,
-        progress: Show = None,
-        journal: str | Place | None = None,
-    ) -> Self:
-        """Fit to samples in a file, which may be larger than memory.
-
-        Parameters
-        ----------
-        samples
-            Argument or result of `dhsk.open_samples`, (N, dim).
-        y
-            Labels, (N,).
-        progress
-        journal
-            Folder or ``s3://`` prefix for a checkpoint. If this call is killed, the same call
-            resumes from it and gives the same model, if `random_state` is a number. It can be
-            removed afterwards.
-
-        Returns
-        -------
-        Self
-
-        Raises
-        ------
-        InputError, BudgetError
-        """
-        opened, labels, weights = self._opened(samples, y)
-        with shown(progress) as report:
-            return self._fit(opened, labels, weights, report, journal)
-
     def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
         return self.dtype or usual_dtype(kernel, n_samples, self.n_components)
 
@@ -214,11 +179,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
             self.loss,
             self.landmark_tol,
         ).checked()
-
-    def _row_map(self, few: SamplePairs) -> RowMap:
-        row_map = super()._row_map(few)
-        check_semidefinite(row_map.kernel, self.indefinite)
-        return row_map
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> LowRankModel:
         how = self._low_rank().among(samples.shape[0])

@@ -12,14 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats, Indices, Rows
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.errors import BudgetError, InputError
-from dhsk.estimators.automatic import Auto, SamplePairs
+from dhsk.estimators.automatic import Auto
 from dhsk.estimators.base import HeatEstimator
 from dhsk.execution.limits import own_room
-from dhsk.gram.row_map import RowMap
+from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite, check_semidefinite, positive_parameter
+from dhsk.kernels.base import Indefinite, positive_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.problem import sample_factors
 from dhsk.models.rescaling import kernel_in, unit_for
@@ -134,10 +134,10 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         X = self._validated(X)
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
-        with passes_shown(progress, reading=1, tiles=2, training=5) as told:
-            rows = self._map_to_fit(X, weights)[used]
-            K = self._matrix(rows)
-            found = solve_one_class(K, weights[used], self.nu, self.tol, told.report)
+        with self._begun(progress, reading=1, tiles=2, training=5) as run:
+            rows = self._map_to_fit(X, run, weights)[used]
+            K = self._matrix(rows, run)
+            found = solve_one_class(K, weights[used], self.nu, self.tol, run.report)
         inside = np.flatnonzero(found.coef)
         self.support_ = used[inside]
         self._support_rows = rows[inside]
@@ -157,18 +157,13 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
             )
         return self
 
-    def _matrix(self, rows: Rows) -> NDArray[Any]:
+    def _matrix(self, rows: Rows, run: Run) -> NDArray[Any]:
         """Kernel matrix of mapped rows, padded."""
         n = rows.shape[0]
-        _check_fits(n, rows.dtype.itemsize, own_room(self._bytes()))
+        _check_fits(n, rows.dtype.itemsize, own_room(run.memory))
         # The sum of the coefficients is fixed, so the kernel may be rescaled; see `stretched`.
         self.unit_ = unit_for(self.kernel_, n, lambda chosen: rows[chosen])
         return RowsSource(rows, kernel_in(self.kernel_, self.unit_)).block(np.arange(n))
-
-    def _row_map(self, few: SamplePairs) -> RowMap:
-        row_map = super()._row_map(few)
-        check_semidefinite(row_map.kernel, self.indefinite)
-        return row_map
 
     def score_samples(self, X: Any) -> Floats:
         """Scores of samples, (N,): the higher, the more like the training samples.

@@ -12,11 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dhsk.arrays import Floats
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.estimators.automatic import Auto
-from dhsk.estimators.regression import KernelRegression, Rank
-from dhsk.execution.settings import one_blas_thread
-from dhsk.execution.workers import computing
+from dhsk.estimators.base import HeatEstimator, rows_of_fit
+from dhsk.estimators.regression import Rank, check_rank, means_of, source_of
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.models.problem import sample_factors
@@ -26,7 +25,7 @@ from dhsk.solvers.ridge import RidgeSolution, solve_ridge
 
 
 @dataclass(eq=False, repr=False)
-class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # type: ignore[misc]
+class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type: ignore[misc]
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
     Preconditioned conjugate gradients on a block solve (K + alpha I) b = y for all targets
@@ -90,6 +89,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
 
     _learnt = ("dual_coef_", "residual_", "n_iter_", "rank_", "converged_", "_rows")
 
+    X_fit_ = property(rows_of_fit)
     alpha: float = 1.0
     time_scale: float | Auto = "auto"
     sphere_map: SphereMap | None = None
@@ -126,19 +126,20 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
         InputError, BudgetError
         """
         self._check("alpha", "tol")
-        self._check_rank()
+        check_rank(self.preconditioner_rank)
         max_iter = whole_parameter("max_iter", self.max_iter, 2)
         X, y = self._validated(X, y=y, multi_output=True, y_numeric=True)
         weights = sample_factors(sample_weight, X.shape[0])
         used = np.flatnonzero(weights)
         targets = np.asarray(y, dtype=np.float64)[used]
         columns, shift = targets.reshape(len(targets), -1), float(self.alpha) / weights[used]
-        # With one BLAS thread bits do not depend on the number of cores.
-        computed = computing(self.client) if self.client else one_blas_thread()
-        with passes_shown(progress, reading=1, tiles=1, landmarks=2, passes=10), computed:
-            self._rows = rows = self._map_to_fit(X, weights)[used]
-            source = self._source(self._samples(X[used]), rows, self.kernel_)
-            means = self._means(rows, self.kernel_, source, shift, columns, float(self.tol))
+        # With one BLAS thread, see `told`, bits do not depend on the number of cores.
+        begun = self._begun(progress, reading=1, tiles=1, landmarks=2, passes=10)
+        with begun as run, run.told():
+            self._rows = rows = self._map_to_fit(X, run, weights)[used]
+            source = source_of(rows, self.kernel_, run, lambda: self._gram(X[used]))
+            system = self.preconditioner_rank, rows, self.kernel_, source, shift
+            means = means_of(*system, run, columns, float(self.tol))
             solution = solve_ridge(
                 source, columns, shift, tol=self.tol, max_passes=max_iter, means=means
             )

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from dhsk.arrays import Floats, Indices
-from dhsk.bars import Show, passes_shown
+from dhsk.bars import Show
 from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto
 from dhsk.estimators.spectral import SpectralEstimator
@@ -153,15 +153,15 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
         if k > n:
             raise InputError(f"n_clusters={k} is above the number of samples, n_samples={n}")
         roots = np.empty(n)
-        with passes_shown(progress, reading=1, tiles=2, passes=10, clusterings=3) as told:
-            rows = self._map_to_fit(X)
-            found = self._eigenpairs(X, rows, k, partial(_laplacian, roots))
+        with self._begun(progress, reading=1, tiles=2, passes=10, clusterings=3) as run:
+            rows = self._map_to_fit(X, run)
+            found = self._eigenpairs(X, rows, k, partial(_laplacian, roots), run)
             warn_unless_converged(found)
             self.eigenvalues_ = found.values
             self.embedding_ = found.vectors / roots[:, None]
             if self.assign_labels == "kmeans":
                 rng = check_random_state(self.random_state)
-                self.labels_ = _best_labels(self.embedding_, k, n_init, rng, told.report)
+                self.labels_ = _best_labels(self.embedding_, k, n_init, rng, run.report)
             else:
                 self.labels_ = cluster_qr(self.embedding_)
         return self

@@ -2,28 +2,26 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Final, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Final, Literal
 
 import numpy as np
 from distributed import Client
-from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
-from dhsk.bars import Show, shown
-from dhsk.estimators.automatic import Auto, SamplePairs
+from dhsk.estimators.automatic import Auto
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.saving import DEPRECATED
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite, check_semidefinite
+from dhsk.kernels.base import Indefinite
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.doubts import doubt_of_exact
 from dhsk.models.exact import SvcModel
 from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
-from dhsk.objects.places import Place, parse_place
+from dhsk.objects.places import Place
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
 from dhsk.samples.zeros import frames_inside
@@ -149,47 +147,8 @@ class HeatSVC(HeatClassifier[SvcModel]):
     random_state: Any = None
     indefinite: Indefinite = "error"
 
-    def fit_samples(
-        self,
-        samples: Any,
-        y: ArrayLike,
-        progress: Show = None,
-        journal: str | Place | None = None,
-    ) -> Self:
-        """Fit to samples in a file, of which only those that the fit needs are in memory.
-
-        Parameters
-        ----------
-        samples
-            Argument or result of `dhsk.open_samples`, (N, dim).
-        y
-            Labels, (N,).
-        progress
-        journal
-            Folder or ``s3://`` prefix for checkpoints. The same call resumes after an interruption
-            and ends with the same model; remove the folder when the model is saved. None for no
-            checkpoints.
-
-        Returns
-        -------
-        Self
-
-        Raises
-        ------
-        InputError, BudgetError
-        """
-        opened, labels, weights = self._opened(samples, y)
-        with shown(progress) as report:
-            return self._fit(opened, labels, weights, report, journal)
-
-    def _row_map(self, few: SamplePairs) -> RowMap:
-        row_map = super()._row_map(few)
-        check_semidefinite(row_map.kernel, self.indefinite)
-        return row_map
-
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> SvcModel:
-        store = None if self.store is None else parse_place("store", self.store)
-        return train_svc(problem, samples, row_map, replace(run, store=store))
+        return train_svc(problem, samples, row_map, run)
 
     @property
     def _sigmoid_folds(self) -> dict[str, Any]:
