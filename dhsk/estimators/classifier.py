@@ -4,6 +4,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import update_wrapper
 from types import MethodType
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
@@ -49,15 +50,17 @@ class _WithProbabilities(Generic[Method]):
     As `sklearn.utils.metaestimators.available_if` makes them, whose error says no way out.
     """
 
+    __wrapped__: Method
+
     def __init__(self, method: Method) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
+        update_wrapper(self, method)
 
     def __get__(self, estimator: Any, kind: type[Any]) -> Any:
+        method = self.__wrapped__
         if estimator is None:
-            return self._method
+            return method
         estimator._check_probabilities()
-        return MethodType(self._method, estimator)
+        return MethodType(method, estimator)
 
 
 def with_probabilities(method: Method) -> Method:
@@ -114,10 +117,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             Factors of C, (N,), at least 0; samples of weight 0 are not used.
         progress
 
-        Returns
-        -------
-        Self
-
         Raises
         ------
         InputError, BudgetError
@@ -151,10 +150,6 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             and ends with the same model, if `random_state` of `NystromSVC` is a number; remove the
             folder when the model is saved. None for no checkpoints.
 
-        Returns
-        -------
-        Self
-
         Raises
         ------
         InputError, BudgetError
@@ -164,21 +159,12 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
             return self._fit(opened, labels, weights, report, journal)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predicted label of each sample, (N,).
-
-        Parameters
-        ----------
-        X
-        """
+        """Predicted label of each sample, (N,)."""
         model = self._fitted
         return self._by_blocks(X, model.predict, model.classes.itemsize)
 
     def decision_function(self, X: Any) -> Floats:
         """Decision values of the classes, for `HeatSVC` those of `sklearn.svm.SVC`.
-
-        Parameters
-        ----------
-        X
 
         Returns
         -------
@@ -194,23 +180,13 @@ class HeatClassifier(ClassifierMixin, HeatEstimator, Generic[Model]):  # type: i
 
     @with_probabilities
     def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities, (N, k), as in `sklearn.svm.SVC` or a one-vs-rest logistic model.
-
-        Parameters
-        ----------
-        X
-        """
+        """Class probabilities, (N, k), as in `sklearn.svm.SVC` or a one-vs-rest logistic model."""
         model = self._fitted
         return self._by_blocks(X, model.probabilities, 8 * len(model.classes))
 
     @with_probabilities
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of `predict_proba`, (N, k).
-
-        Parameters
-        ----------
-        X
-        """
+        """Logarithms of `predict_proba`, (N, k)."""
         logarithms: Floats = np.log(self.predict_proba(X))
         return logarithms
 

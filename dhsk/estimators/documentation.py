@@ -1,12 +1,17 @@
 """What docstrings of estimators share: a name without a description gets that of the table here.
 
+A method whose parameters are all in the table, or that returns its estimator, needs no sections for
+that.
+
 Signatures of the classes differ, so that no base could describe their parameters; and numpydoc,
 `help` and notebooks read docstrings as they are after the import.
 """
 
+import inspect
 import re
 from textwrap import fill, indent
-from typing import Any, Final
+from types import FunctionType
+from typing import Any, Final, Self
 
 from dhsk.errors import BudgetError, InputError
 
@@ -85,6 +90,9 @@ _SECTION: Final = re.compile(
 _BARE: Final = re.compile(r"^( *)(\w+(?:, \w+)*)$(?!\n\1 +\S|\n *-+$)", re.MULTILINE)
 """A line of names that no deeper one follows, nor the line below a heading."""
 
+_SPLIT: Final = re.compile(r"\n\n(?=[A-Z]\w+\n-+\n)")
+"""Before a heading."""
+
 _WIDTH: Final = 100
 
 
@@ -94,11 +102,26 @@ def described(docstring: str) -> str:
 
 
 def describe(cls: type[Any]) -> None:
-    """Describe a class, and the methods of its own."""
-    for thing in (cls, *vars(cls).values()):
-        written = getattr(thing, "__doc__", None)
-        if callable(thing) and isinstance(written, str):  # python -OO has none
-            thing.__doc__ = described(written)
+    """Describe a class, and the public methods of its own."""
+    if cls.__doc__ is not None:  # python -OO has none
+        cls.__doc__ = described(cls.__doc__)
+    for name, thing in vars(cls).items():
+        method = inspect.unwrap(thing)
+        if inspect.isfunction(method) and not name.startswith("_") and method.__doc__ is not None:
+            method.__doc__ = described(_with_sections(method))
+
+
+def _with_sections(method: FunctionType) -> str:
+    """A docstring with the sections that the signature says, where all of it is shared."""
+    head, *sections = _SPLIT.split(inspect.cleandoc(method.__doc__ or ""))
+    signature = inspect.signature(method)
+    names = [name for name in signature.parameters if name not in ("self", "cls")]
+    titles = [section.partition("\n")[0] for section in sections]
+    if "Returns" not in titles and signature.return_annotation is Self:
+        sections.insert(titles.count("Parameters"), "Returns\n-------\nSelf")
+    if "Parameters" not in titles and names and set(names) <= set(SHARED):
+        sections.insert(0, f"Parameters\n----------\n{', '.join(names)}")
+    return "\n\n".join([head, *sections])
 
 
 def _entries(names: re.Match[str]) -> str:

@@ -170,10 +170,6 @@ class HeatGaussianProcessRegressor(
             Targets, (N,) or (N, k), which share time and noise.
         progress
 
-        Returns
-        -------
-        Self
-
         Raises
         ------
         InputError, BudgetError

@@ -104,14 +104,6 @@ class HeatKernelPCA(
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Fit to samples.
 
-        Parameters
-        ----------
-        X, y, progress
-
-        Returns
-        -------
-        Self
-
         Raises
         ------
         InputError, BudgetError
@@ -142,22 +134,13 @@ class HeatKernelPCA(
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, progress: Show = None) -> Floats:
-        """Fit to samples, and return their scores, (N, k), from the eigenvectors.
-
-        Parameters
-        ----------
-        X, y, progress
-        """
+        """Fit to samples, and return their scores, (N, k), from the eigenvectors."""
         self.fit(X, y, progress=progress)
         scores: Floats = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
         return scores
 
     def transform(self, X: Any) -> Floats:
         """Scores of samples on the components, (N, k).
-
-        Parameters
-        ----------
-        X
 
         Raises
         ------

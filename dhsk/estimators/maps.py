@@ -28,10 +28,6 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check samples.
 
-        Parameters
-        ----------
-        X, y
-
         Returns
         -------
         Self
@@ -50,10 +46,6 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
 
     def transform(self, X: Any) -> Rows:
         """Map samples to the sphere.
-
-        Parameters
-        ----------
-        X
 
         Returns
         -------

@@ -148,10 +148,6 @@ class NystromFeatures(
             Samples by row, (N, dim), dense or sparse; a Dask array is read into memory.
         y, progress
 
-        Returns
-        -------
-        Self
-
         Raises
         ------
         InputError, BudgetError

@@ -117,10 +117,6 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
             Upper bound on each sample's coefficient, (N,); None for 1.
         progress
 
-        Returns
-        -------
-        Self
-
         Raises
         ------
         InputError
@@ -166,22 +162,12 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         return RowsSource(rows, kernel_in(self.kernel_, self.unit_)).block(np.arange(n))
 
     def score_samples(self, X: Any) -> Floats:
-        """Scores of samples, (N,): the higher, the more like the training samples.
-
-        Parameters
-        ----------
-        X
-        """
+        """Scores of samples, (N,): the higher, the more like the training samples."""
         check_is_fitted(self)
         return self._constant + self.unit_ * self._stretched_sums(X)
 
     def decision_function(self, X: Any) -> Floats:
-        """Signed distances to the boundary, up to scale, (N,), negative for outliers.
-
-        Parameters
-        ----------
-        X
-        """
+        """Signed distances to the boundary, up to scale, (N,), negative for outliers."""
         check_is_fitted(self)
         return self.unit_ * (self._stretched_sums(X) - self._boundary)
 
@@ -202,12 +188,7 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         return self._sums(X, self._support_rows, self.dual_coef_[:, None], kernel)[:, 0]
 
     def predict(self, X: Any) -> Indices:
-        """Predict 1 for inliers and -1 for outliers, (N,).
-
-        Parameters
-        ----------
-        X
-        """
+        """Predict 1 for inliers and -1 for outliers, (N,)."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
 

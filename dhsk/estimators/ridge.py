@@ -117,10 +117,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
             Weight of each sample's error, (N,), 1 by default.
         progress
 
-        Returns
-        -------
-        Self
-
         Raises
         ------
         InputError, BudgetError
@@ -153,10 +149,6 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
 
     def predict(self, X: Any) -> Floats:
         """Predict targets, (N,) or (N, k) as y.
-
-        Parameters
-        ----------
-        X
 
         Raises
         ------

@@ -124,14 +124,6 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Cluster samples.
 
-        Parameters
-        ----------
-        X, y, progress
-
-        Returns
-        -------
-        Self
-
         Raises
         ------
         InputError
