@@ -1,7 +1,7 @@
 """What docstrings of estimators share: a name without a description gets that of the table here.
 
-A method whose parameters are all in the table, or that returns its estimator, needs no sections for
-that.
+A method whose parameters are all in the table needs no section for them; nor does one that returns
+its estimator, or takes samples and raises errors for these alone.
 
 Signatures of the classes differ, so that no base could describe their parameters; and numpydoc,
 `help` and notebooks read docstrings as they are after the import.
@@ -116,12 +116,15 @@ def _with_sections(method: FunctionType) -> str:
     head, *sections = _SPLIT.split(inspect.cleandoc(method.__doc__ or ""))
     signature = inspect.signature(method)
     names = [name for name in signature.parameters if name not in ("self", "cls")]
-    titles = [section.partition("\n")[0] for section in sections]
-    if "Returns" not in titles and signature.return_annotation is Self:
-        sections.insert(titles.count("Parameters"), "Returns\n-------\nSelf")
-    if "Parameters" not in titles and names and set(names) <= set(SHARED):
-        sections.insert(0, f"Parameters\n----------\n{', '.join(names)}")
-    return "\n\n".join([head, *sections])
+    said = {
+        "Parameters": names if set(names) <= set(SHARED) else [],
+        "Returns": [Self.__name__] if signature.return_annotation is Self else [],
+        "Raises": [InputError.__name__] if "X" in names else [],
+    }
+    made = {title: [title, len(title) * "-", ", ".join(words)] for title, words in said.items()}
+    whole = {title: "\n".join(lines) if said[title] else "" for title, lines in made.items()}
+    whole |= {section.partition("\n")[0]: section for section in sections}
+    return "\n\n".join([head, *filter(None, whole.values())])
 
 
 def _entries(names: re.Match[str]) -> str:

@@ -204,10 +204,6 @@ class HeatGaussianProcessRegressor(
             (N,) or (N, k) as y.
         std
             Of the shape of the mean, if `return_std`.
-
-        Raises
-        ------
-        InputError
         """
         check_is_fitted(self)
         with passes_shown(progress):

@@ -140,12 +140,7 @@ class HeatKernelPCA(
         return scores
 
     def transform(self, X: Any) -> Floats:
-        """Scores of samples on the components, (N, k).
-
-        Raises
-        ------
-        InputError
-        """
+        """Scores of samples on the components, (N, k)."""
         check_is_fitted(self)
         return self._sums(X, self._rows, self._coef) - self._offset
 

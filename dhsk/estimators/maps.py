@@ -32,10 +32,6 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
         -------
         Self
             The fitted transformer.
-
-        Raises
-        ------
-        InputError
         """
         del y
         X = self._validated(X, ensure_min_features=2)  # one maps to one or two points
@@ -51,10 +47,6 @@ class _SphereMap(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):  # typ
         -------
         Rows
             Unit rows, (N, dim), float64; CSR if `X` is sparse.
-
-        Raises
-        ------
-        InputError
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)

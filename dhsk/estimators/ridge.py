@@ -148,12 +148,7 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, HeatEstimator):  # type:
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predict targets, (N,) or (N, k) as y.
-
-        Raises
-        ------
-        InputError
-        """
+        """Predict targets, (N,) or (N, k) as y."""
         check_is_fitted(self)
         coef = self.dual_coef_
         scores = self._sums(X, self._rows, coef.reshape(len(coef), -1))
