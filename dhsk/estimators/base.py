@@ -57,7 +57,7 @@ _OF_A_TIME: Final = (None, "heat", "parametrix")
 class HeatEstimator(SavedEstimator):
     """Base of the estimators; a fit sets `kernel_` and `_fitted_map`.
 
-    They are dataclasses of their parameters, which dataclasses leave as they are given, as
+    They are dataclasses of their parameters: these stay as they are given, as
     scikit-learn's contract asks.
     """
 

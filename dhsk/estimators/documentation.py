@@ -121,8 +121,10 @@ def _with_sections(method: FunctionType) -> str:
         "Returns": [Self.__name__] if signature.return_annotation is Self else [],
         "Raises": [InputError.__name__] if "X" in names else [],
     }
-    made = {title: [title, len(title) * "-", ", ".join(words)] for title, words in said.items()}
-    whole = {title: "\n".join(lines) if said[title] else "" for title, lines in made.items()}
+    whole = {
+        title: f"{title}\n{len(title) * '-'}\n{', '.join(words)}" if words else ""
+        for title, words in said.items()
+    }
     whole |= {section.partition("\n")[0]: section for section in sections}
     return "\n\n".join([head, *filter(None, whole.values())])
 

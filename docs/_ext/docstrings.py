@@ -3,9 +3,11 @@
 import ast
 import inspect
 import textwrap
+from dataclasses import is_dataclass
 from typing import Any
 
 from docutils import nodes
+from sklearn.base import BaseEstimator
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
@@ -37,6 +39,8 @@ def signature_of(
     if what not in {"class", "function", "method"}:
         return None
     if what == "class":
+        if issubclass(thing, BaseEstimator) and is_dataclass(thing):
+            return signature_of_fields(thing), ""
         thing = vars(thing).get("__init__")
     try:
         (node,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(thing)))).body
@@ -48,6 +52,19 @@ def signature_of(
         del arguments.args[0]
     returned = "" if what == "class" or node.returns is None else ast.unparse(node.returns)
     return f"({ast.unparse(arguments)})", returned.strip("'")
+
+
+def signature_of_fields(estimator: type[Any]) -> str:
+    """Signature of an estimator, whose parameters are its own fields."""
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(estimator))).body
+    assert isinstance(node, ast.ClassDef)
+    fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+    parts = ["*" if ast.unparse(one.target) == "_" else ast.unparse(one) for one in fields]
+    found = ast.parse(f"def f({', '.join(parts)}): ...").body[0]
+    assert isinstance(found, ast.FunctionDef)
+    named = [*found.args.args, *found.args.kwonlyargs]
+    assert [one.arg for one in named] == list(inspect.signature(estimator).parameters)
+    return f"({ast.unparse(found.args)})"
 
 
 def is_foreign(
