@@ -1,6 +1,6 @@
 """Base of the estimators: common parameters, clones, mapped rows, messages."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
@@ -113,7 +113,10 @@ class HeatEstimator(SavedEstimator):
             check_auto("time_scale", self.time_scale)
         self._check_map()
         parse_zero_rule(self.zero_rows)
-        _check_dtype(self.dtype, self._dtypes)
+        dtype: Any = self.dtype  # an array has no one truth value
+        if not isinstance(dtype, str | None) or dtype not in self._dtypes:
+            known = " or ".join(map(repr, self._dtypes))
+            raise InputError(f"dtype must be {known}, but it is {dtype!r}")
         self._bytes()
 
     def _check_map(self) -> None:
@@ -239,12 +242,6 @@ def _sums_of_block(kernel: Kernel, fitted: Rows, coef: Floats, rows: Rows) -> An
     """Products of the kernel matrix of a block and fitted rows with coefficients."""
     parts = blocks(fitted.shape[0], SUPPORT)
     return sum(kernel.of_rows(rows, fitted[part]) @ coef[part] for part in parts)
-
-
-def _check_dtype(dtype: object, known: Sequence[str | None]) -> None:
-    """Raise InputError for an unknown dtype."""
-    if not isinstance(dtype, str | None) or dtype not in known:
-        raise InputError(f"dtype must be {' or '.join(map(repr, known))}, but it is {dtype!r}")
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import update_wrapper
 from types import MethodType
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
@@ -50,10 +49,8 @@ class _WithProbabilities(Generic[Method]):
     As `sklearn.utils.metaestimators.available_if` makes them, whose error says no way out.
     """
 
-    __wrapped__: Method
-
     def __init__(self, method: Method) -> None:
-        update_wrapper(self, method)
+        self.__wrapped__ = method
 
     def __get__(self, estimator: Any, kind: type[Any]) -> Any:
         method = self.__wrapped__

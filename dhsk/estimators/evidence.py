@@ -139,13 +139,12 @@ class Evidence:
         """Choose landmarks and probes, which all kernels and noises share."""
         self.solver: Solver = "cholesky" if source is None else "iterative"
         gram = source.G if isinstance(source, GramSource) else None
-        self.matrices = MatricesOfRows(self.rows, isinstance(source, ArraySource), gram)
+        held = (self.kernel, source) if isinstance(source, ArraySource) else None
+        self.matrices = MatricesOfRows(self.rows, held is not None, gram, held)
         self.landmarks = np.zeros(0, np.intp)
         if source is None:
             self.rank = 0
             return
-        if self.matrices.in_memory:
-            self.matrices.hold(self.kernel, source)
         self._digest = digest_of(self.rows)
         n, count, least = self.rows.shape[0], self.settings.n_probes, self.noise / 100
         self.landmarks = landmarks_for(self.rows, self.kernel, least, self.rank, core_count())

@@ -38,26 +38,23 @@ class MatricesOfRows:
     """Whether a matrix is in memory, not computed in every pass."""
     gram: GramMatrix | None = None
     """The matrix of the first kernel on workers; None for this process."""
-    _held: tuple[Kernel, Source] | None = None
+    held: tuple[Kernel, Source] | None = None
+    """A kernel, and its matrix in memory."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the matrix, which is computed from the rows again."""
-        return self.__dict__ | {"_held": None, "gram": None}
-
-    def hold(self, kernel: Kernel, source: Source) -> None:
-        """Keep a matrix that is in memory."""
-        self._held = kernel, source
+        return self.__dict__ | {"held": None, "gram": None}
 
     def of(self, kernel: Kernel) -> Source:
         """The matrix of a kernel."""
         if not self.in_memory:
             return self.computed(kernel)
-        if self._held is None or self._held[0] != kernel:
-            self._held = None  # before another one takes memory
+        if self.held is None or self.held[0] != kernel:
+            self.held = None  # before another one takes memory
             n = self.rows.shape[0]
             K = RowsSource(self.rows, kernel, core_count()).block(np.arange(n))[:, :n]
-            self._held = kernel, ArraySource(K, Threads(core_count()))
-        return self._held[1]
+            self.held = kernel, ArraySource(K, Threads(core_count()))
+        return self.held[1]
 
     def computed(self, kernel: Kernel) -> Source:
         """The matrix of a kernel, computed in every pass, on workers if the first was."""
