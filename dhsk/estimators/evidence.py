@@ -14,6 +14,7 @@ from dhsk.errors import InputError
 from dhsk.estimators.posterior import MatricesOfRows, preconditioner_of
 from dhsk.execution.checkpoint import Checkpoint, KeptProducts, digest_of
 from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.run import Run
 from dhsk.execution.workers import computing
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.kernels.heat import time_at_scale
@@ -62,11 +63,11 @@ def parse_solver(solver: object) -> None:
         raise InputError(f'solver must be "auto", "cholesky" or "iterative", but it is {solver!r}')
 
 
-def is_dense(solver: str, n: int, memory: int | None) -> bool:
+def is_dense(solver: str, n: int, run: Run) -> bool:
     """Whether n samples are solved by Cholesky's factorisation."""
     if solver != "auto":
         return solver == "cholesky"
-    return n <= DENSE and DENSE_MATRICES * 8 * n * n <= own_room(memory)
+    return n <= DENSE and DENSE_MATRICES * 8 * n * n <= own_room(run.memory)
 
 
 def smallest_scale(dim: int) -> float:

@@ -217,14 +217,13 @@ class HeatGaussianProcessRegressor(
         if not return_std:
             return means.reshape(shape)
         X = self._validated(X, reset=False)
-        row_map = self._fitted_map.anew()
-        rows = row_map.all_of(row_map.to_predict(self._samples(X)), Run(self._bytes()))
+        row_map, run = self._fitted_map.anew(), self._run()
+        rows = row_map.all_of(row_map.to_predict(self._samples(X)), run)
         with self._current():
-            deviation = np.sqrt(self._posterior.variances(rows))
+            deviation = np.sqrt(self._posterior(run).variances(rows))
         return means.reshape(shape), (deviation[:, None] * self._scale).reshape(shape)
 
-    @property
-    def _posterior(self) -> Posterior:
+    def _posterior(self, run: Run) -> Posterior:
         """Variances of f."""
         return Posterior(
             self._matrices,
@@ -232,10 +231,10 @@ class HeatGaussianProcessRegressor(
             self.noise_,
             self._cholesky,
             self._landmarks,
-            self._bytes(),
+            run,
             float(self.tol),
             self.max_iter,
-            Checkpoint(self._run().journal, STD_PREFIX),
+            Checkpoint(run.journal, STD_PREFIX),
         )
 
     @classmethod
@@ -251,7 +250,7 @@ class HeatGaussianProcessRegressor(
             raise InputError(
                 f"the {kernel.label} kernel is not positive semi-definite, so it is no covariance"
             )
-        dense = is_dense(self.solver, rows.shape[0], run.memory)
+        dense = is_dense(self.solver, rows.shape[0], run)
         source = None if dense else source_of(rows, kernel, run, lambda: self._gram(X))
         noise: Any = self.noise
         settings = EvidenceSettings(

@@ -9,6 +9,7 @@ from scipy.linalg import solve_triangular
 from dhsk.arrays import Floats, Indices, Rows, blocks
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.execution.limits import core_count, own_room
+from dhsk.execution.run import Run
 from dhsk.execution.threads import Threads
 from dhsk.execution.workers import computing
 from dhsk.gram.matrix import GramMatrix
@@ -84,7 +85,7 @@ class Posterior:
     """Lower factor of K + noise I; None if systems are solved by conjugate gradients."""
     landmarks: Indices
     """Landmarks of the preconditioner, among the rows."""
-    memory: int | None
+    run: Run
     tol: float
     """Tolerance of the residuals of these systems."""
     max_passes: int
@@ -94,7 +95,7 @@ class Posterior:
     def variances(self, rows: Rows) -> Floats:
         """Variances of f at mapped samples, (M,)."""
         m, passes = rows.shape[0], passes_of_call()
-        room = own_room(self.memory) // (8 * _VECTORS * self.matrices.rows.shape[0])
+        room = own_room(self.run.memory) // (8 * _VECTORS * self.matrices.rows.shape[0])
         size = int(min(AT_ONCE, max(1, room)))
         if self.cholesky is not None:
             parts = [self._exact(rows[part], self.cholesky) for part in blocks(m, size)]
