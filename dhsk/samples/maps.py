@@ -246,13 +246,13 @@ def _rows(X: ArrayLike | Any) -> Rows:
 
 
 def _refuse_nonfinite(block: Rows, first_row: int) -> None:
-    wrong = np.flatnonzero(~np.isfinite(_values(block)))
+    wrong = np.flatnonzero(~np.isfinite(stored_values(block)))
     if wrong.size:
         _refuse(block, wrong[0], first_row, "but samples must be finite: drop it or fill it in")
 
 
 def _refuse_negative(block: Rows, first_row: int) -> None:
-    values = _values(block)
+    values = stored_values(block)
     wrong = np.flatnonzero(values < 0)
     if wrong.size:
         few = wrong.size <= max(1.0, _FEW * values.size)
@@ -270,15 +270,15 @@ def _refuse_negative(block: Rows, first_row: int) -> None:
 
 
 def _refuse(block: Rows, position: np.intp, first_row: int, reason: str) -> NoReturn:
-    """Refuse the entry at a flat position of `_values`."""
+    """Refuse the entry at a flat position of `stored_values`."""
     row, column = place_of(block, int(position))
-    value = _values(block).reshape(-1)[position]
+    value = stored_values(block).reshape(-1)[position]
     raise InputError(
         f"row {first_row + row}, column {column} (counted from 0) holds {value}, {reason}"
     )
 
 
-def _values(block: Rows) -> Floats:
+def stored_values(block: Rows) -> Floats:
     """Return the stored values: (rows, dim) dense, (nnz,) for CSR."""
     return block.data if isinstance(block, csr_array) else block
 
@@ -295,7 +295,7 @@ def _rebuilt(values: Floats, block: Rows) -> Rows:
 
 
 def _spread(per_row: Floats, block: Rows) -> Floats:
-    """Broadcast one number per row to the shape of `_values`."""
+    """Broadcast one number per row to the shape of `stored_values`."""
     if isinstance(block, csr_array):
         return np.repeat(per_row, np.diff(block.indptr))
     return per_row.reshape(-1, 1)
@@ -317,7 +317,7 @@ def _reduce_rows(operation: np.ufunc, values: Floats, block: Rows) -> Floats:
 
 def _peaks(block: Rows) -> Floats:
     """Return the largest magnitude of each row, (rows,)."""
-    values = _values(block)
+    values = stored_values(block)
     highest = _reduce_rows(np.maximum, values, block)
     return np.maximum(highest, -_reduce_rows(np.minimum, values, block))
 
@@ -331,7 +331,7 @@ def _exact_scale(peaks: Floats) -> Floats:
 
 def _scaled(block: Rows) -> Floats:
     """Return new values, scaled by row so that neither sums nor squares overflow or vanish."""
-    return _values(block) * _spread(_exact_scale(_peaks(block)), block)
+    return stored_values(block) * _spread(_exact_scale(_peaks(block)), block)
 
 
 def _sqrt_shares(scaled: Floats, block: Rows) -> Rows:
