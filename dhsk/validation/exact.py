@@ -27,7 +27,7 @@ from dhsk.models.class_blocks import ClassBlocks
 from dhsk.models.exact_checkpoint import Layout, drop_layout, kept_layout, progress_of
 from dhsk.models.fit_plan import FitCounts, plan_fits
 from dhsk.models.gram_source import GramSource
-from dhsk.models.pair_fits import DECISIONS, MatrixProblem, PairFits, PairSolver, Placement
+from dhsk.models.pair_fits import DECISIONS, MatrixProblem, PairFits, PairSolver
 from dhsk.models.rescaling import matrix_in_units
 from dhsk.models.train_exact import fit_models
 from dhsk.objects.places import Place
@@ -252,7 +252,6 @@ class ExactEngine:
         if self._on_sets:  # the largest sets decide last bits: they are those of the first call
             self._layout = digest_of([one.name for one in problems], self._options.memory)
             room = kept_layout(entries, self._layout, Layout(room)).room
-        placement = Placement(executor, room, plan.split_folds, plan.shared)
         if plan.held:
             problems = [self._held(problem) for problem in problems]
         return PairSolver(
@@ -260,7 +259,8 @@ class ExactEngine:
             weights,
             self._grid.tol,
             problems,
-            placement,
+            executor,
+            replace(plan, room=room),
             self._kept,
             balls=not self._on_sets,
             told=self._options.report,
