@@ -20,13 +20,7 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.exact import Certificates, Expansion, SvcModel
-from dhsk.models.exact_checkpoint import (
-    PREFIX,
-    Layout,
-    kept_layout,
-    name_of_training,
-    progress_of,
-)
+from dhsk.models.exact_checkpoint import PREFIX, kept_share, name_of_training, progress_of
 from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits, share_of_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver
@@ -149,15 +143,17 @@ def _in_memory(
     plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
     kernel = kernel_in(row_map.kernel, unit)
-    name = "" if run.journal is None else name_of_training(problem, row_map, rows)
-    layout = kept_layout(entries, name, Layout(plan.room, plan.rows, plan.held))
-    source: Source = RowsSource(rows, kernel, plan.threads, layout.edge)
-    if layout.keep:
-        source = ClassesSource(rows, kernel, problem.codes, plan.threads, layout.edge)
+    name = ""
+    if run.journal is not None:
+        name = name_of_training(problem, row_map, list(rows.shape), rows)
+    share = kept_share(entries, name, plan)
+    source: Source = RowsSource(rows, kernel, share.threads, share.rows)
+    if share.held:
+        source = ClassesSource(rows, kernel, problem.codes, share.threads, share.rows)
     return _Training(
         MatrixProblem(source, (problem.C,), unit, name),
-        Threads(plan.at_once),
-        replace(plan, room=layout.room),
+        Threads(share.at_once),
+        share,
         lambda chosen: rows[chosen],
         plan.need.total,
     )
@@ -207,7 +203,7 @@ def _on_gram(
             share, split_folds=False, shared=0
         )  # folds of sigmoids stay with their pair
     name = name_of_training(problem, row_map, [list(G.header.fingerprints), unit])
-    share = replace(share, room=kept_layout(entries, name, Layout(share.room)).room)
+    share = kept_share(entries, name, share)
     matrix = MatrixProblem(source, (problem.C,), unit, name)
     return _Training(matrix, executor, share, source.rows)
 
