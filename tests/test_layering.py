@@ -155,7 +155,7 @@ WRITES_CODE = {"report.reproduce"}
 
 def classes_of_words() -> set[str]:
     """Names of classes that are no plain words, such as GramStore."""
-    names = {node.name for _, node in definitions() if isinstance(node, ast.ClassDef)}
+    names = {one.name for one in definitions() if one.is_class}
     return {name for name in names if re.search("[a-z].*[A-Z]", name)}
 
 

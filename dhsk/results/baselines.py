@@ -5,7 +5,6 @@ from typing import Final
 
 import numpy as np
 
-from dhsk.arrays import Floats
 from dhsk.results.paired import PairedDifference
 
 
@@ -47,11 +46,6 @@ class Baseline:
     def brief(self) -> str:
         """Method and C: LinearSVC on tf-idf, C = 1."""
         return self.method if self.C is None else f"{self.method}, C = {self.C:g}"
-
-    @property
-    def by_fold(self) -> Floats:
-        """Scores as an array, (folds,)."""
-        return np.array(self.scores)
 
 
 @dataclass(frozen=True)

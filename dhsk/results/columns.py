@@ -32,9 +32,12 @@ class KernelColumns:
 def penalty_text(C: float) -> str:
     """Return C to four digits, without separators, so that it can be typed: 38480, 3.2e12."""
     rounded = float(f"{C:.4g}")
-    if 1e-4 <= rounded < 1e7:
-        return f"{rounded:.10g}"
-    return f"{rounded:g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    return f"{rounded:.10g}" if 1e-4 <= rounded < 1e7 else short_power(rounded)
+
+
+def short_power(value: float) -> str:
+    """Return a round number that may be very large or small: 0.01, 100, 1e-6, 1e12."""
+    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +107,12 @@ class Certificate:
         return (self.n_features if self.n_support is None else self.n_support) or 0
 
 
+_WORST: Final[dict[str, Any]] = {
+    **dict.fromkeys(("gap", "kkt", "vc", "n_features", "gradient"), max),
+    **dict.fromkeys(("margin", "effective"), min),
+}
+"""What takes the worst over folds."""
+
 _PROOF = tuple(field.name for field in fields(Certificate))
 
 
@@ -156,14 +165,8 @@ def _over_folds(point: GridPoint, rows: Sequence[Row]) -> Cell:
         seconds=float(sum(row.seconds for row in rows)),
         converged=all(row.converged for row in rows),
         n_iter=sum(row.n_iter for row in rows),
-        gap=max(row.gap for row in rows),
         n_support=float(np.mean(support)) if support else None,
-        kkt=max(_known(rows, "kkt"), default=None),
-        margin=min(_known(rows, "margin"), default=None),
-        vc=max(_known(rows, "vc"), default=None),
-        effective=min(_known(rows, "effective"), default=None),
-        n_features=max(_known(rows, "n_features"), default=None),
-        gradient=max(_known(rows, "gradient"), default=None),
+        **{name: worst(_known(rows, name), default=None) for name, worst in _WORST.items()},
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dhsk.results.columns import TFIDF, Cell, GridPoint, Row
-from dhsk.results.paired import FoldSizes, PairedDifference, about_equal, paired_difference
+from dhsk.results.paired import FoldSizes, PairedDifference, about_equal
 
 _SIMPLEST_FIRST: Final = ("linear", "cosine", "polynomial", "gaussian", "parametrix", "heat")
 """Kernels from simple to complex; all others come after them."""
@@ -208,5 +208,5 @@ def _compared(
 ) -> Comparison:
     """Compare a cell with the best one."""
     first, second = ([row.score for row in rows_of[one.point]] for one in (best, cell))
-    found = paired_difference(first, second, n_train=sizes.n_train, n_test=sizes.n_test)
+    found = sizes.paired(first, second)
     return Comparison(found.difference, found.standard_error, cell=cell)

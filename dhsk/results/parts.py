@@ -11,7 +11,7 @@ from dhsk.results.columns import Cell, Certificate, GridPoint, Row, rows_by_poin
 from dhsk.results.decision import Decision, decide
 from dhsk.results.examined import Examined
 from dhsk.results.low_rank import LowRank
-from dhsk.results.paired import FoldSizes, paired_difference
+from dhsk.results.paired import FoldSizes
 
 Choose = Literal["simplest", "best"]
 """Which cell is taken: the simplest within one standard error of the best, or the best."""
@@ -209,9 +209,7 @@ class Results(RunFacts):
         if found is None:
             return None
         kernel = [row.score for row in self.rows_of[cell.point]]
-        sizes = self.fold_sizes
-        below = paired_difference(kernel, found.scores, n_train=sizes.n_train, n_test=sizes.n_test)
-        return Beside(found, cell.brief, below)
+        return Beside(found, cell.brief, self.fold_sizes.paired(kernel, found.scores))
 
     def unfinished(self, *cells: Cell) -> int:
         """Count the fits of some cells that did not converge."""

@@ -11,7 +11,7 @@ from dhsk.arrays import Floats
 from dhsk.kernels import Kernel
 from dhsk.models.pair_fits import PairFits
 from dhsk.results.columns import Certificate, GridPoint, KernelColumns, Row, flat, summarise
-from dhsk.results.decoding import decoded
+from dhsk.results.schema import decoded
 from dhsk.solvers.ball import capacity
 from dhsk.solvers.problems import Pair
 from dhsk.validation.grid import Grid

@@ -11,7 +11,7 @@ from dhsk.errors import InputError
 from dhsk.files import parse_json
 from dhsk.objects.places import Place, parse_place, written
 from dhsk.report import write_report
-from dhsk.report.notebook import results_html
+from dhsk.report.cells import results_html
 from dhsk.report.words import metric, named, score
 from dhsk.results.columns import Row, flat
 from dhsk.results.parts import Results

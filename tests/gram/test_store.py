@@ -14,8 +14,8 @@ from dhsk.errors import CorruptTileError, IncompleteStoreError, StoreError, Stor
 from dhsk.gram.storage.chunks import CHECKSUM_BYTES
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.store import GramStore
+from dhsk.gram.tile_tasks import TileWriter
 from dhsk.gram.tiles import TileValues
-from dhsk.gram.writing import TileWriter
 
 N, TILE, DIM = 10, 4, 5
 

@@ -380,8 +380,8 @@ def test_a_killed_run_goes_on_from_every_part_of_a_round(
 ) -> None:
     """After a subproblem of two, and between two conjugate gradients: no part is done again."""
     monkeypatch.setattr("dhsk.execution.checkpoint.QUIET", 0.0)
-    K, y = overlapping(8, classes=3, flipped=0.4)
-    pairs = dict(enumerate(make_pairs(y, np.ones((1, len(y))), [10.0, 1000.0])))
+    K, y = overlapping(8, n=300, classes=3, flipped=0.4)
+    pairs = dict(enumerate(make_pairs(y, np.ones((1, len(y))), [10.0, 200.0])))
     K = K + 0.1 * np.eye(len(K))
 
     def solved(folder: Path, alive: int = PLENTY) -> tuple[dict[int, list[Fit]], int, int]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dhsk.report.spectrum_words import covering_words, dimension_words, effective_dimension
+from dhsk.report.spectrum import covering_words, dimension_words, effective_dimension
 from dhsk.results.parts import Results
 from dhsk.results.schema import read_results
 
