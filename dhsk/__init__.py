@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         SmoothedKernel,
     )
     from dhsk.progress import Progress
-    from dhsk.results.parts import LowRank
+    from dhsk.results.low_rank import LowRank
     from dhsk.samples import (
         hyperspherical_map,
         multinomial_map,
@@ -105,7 +105,7 @@ _HOME = {
         "SmoothedKernel",
     ],
     "progress": ["Progress"],
-    "results.parts": ["LowRank"],
+    "results.low_rank": ["LowRank"],
     "samples.spectrum": ["Spectrum"],
     "samples.vectorizer": ["Vectorizer"],
     "samples": [

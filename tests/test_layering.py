@@ -5,9 +5,11 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -59,10 +61,16 @@ def modules() -> list[Path]:
     return [file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py"]
 
 
+def nodes_of(file: Path) -> list[ast.AST]:
+    """Everything in a file."""
+    return list(ast.walk(ast.parse(file.read_text())))
+
+
+@cache
 def imports_of(file: Path) -> set[str]:
     """Full names of what a file imports, at the top or inside functions."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -147,7 +155,7 @@ WRITES_CODE = {"report.reproduce"}
 
 def classes_of_words() -> set[str]:
     """Names of classes that are no plain words, such as GramStore."""
-    names = {node.name for _, node in definitions() if isinstance(node, ast.ClassDef)}
+    names = {one.name for one in definitions() if one.is_class}
     return {name for name in names if re.search("[a-z].*[A-Z]", name)}
 
 
@@ -205,15 +213,31 @@ def test_modules_are_imported_by_statements() -> None:
 # Sizes
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Definition = ast.ClassDef | Function
 
 
-def definitions() -> Iterator[tuple[str, Definition]]:
-    """Every class and function of the package, methods too, with the name of its module."""
+class Definition(NamedTuple):
+    """A class, or a function or method with its size."""
+
+    module: str
+    name: str
+    is_class: bool
+    parameters: int = 0
+    lines: int = 0
+
+
+@cache
+def definitions() -> list[Definition]:
+    """Every class and function of the package, methods too."""
+    found = []
     for file in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, Definition):
-                yield name_of(file), node
+        module = name_of(file)
+        for node in nodes_of(file):
+            if isinstance(node, ast.ClassDef):
+                found.append(Definition(module, node.name, is_class=True))
+            elif isinstance(node, Function):
+                sizes = parameters_of(node), lines_of(node)
+                found.append(Definition(module, node.name, False, *sizes))
+    return found
 
 
 def parameters_of(node: Function) -> int:
@@ -224,9 +248,15 @@ def parameters_of(node: Function) -> int:
     return len([name for name in names if name not in ("self", "cls")])
 
 
+def lines_of(node: Function) -> int:
+    """Lines of the body of a function, without its docstring."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
 def test_one_name_is_one_class() -> None:
     """No name of a class stands for two things."""
-    names = Counter(node.name for _, node in definitions() if isinstance(node, ast.ClassDef))
+    names = Counter(one.name for one in definitions() if one.is_class)
     assert not {name for name, count in names.items() if count > 1}
 
 
@@ -242,34 +272,26 @@ def test_files_are_short() -> None:
 def test_few_functions_have_many_parameters() -> None:
     """Estimators, commands and their like list what a user may choose; others group it."""
     many = [
-        f"{module}.{node.name}"
-        for module, node in definitions()
-        if not isinstance(node, ast.ClassDef)
-        and parameters_of(node) > MOST_PARAMETERS
-        and (module.partition(".")[0], node.name) != ("estimators", "__init__")
+        f"{one.module}.{one.name}"
+        for one in definitions()
+        if one.parameters > MOST_PARAMETERS
+        and (one.module.partition(".")[0], one.name) != ("estimators", "__init__")
     ]
     assert len(many) <= MANY_PARAMETERS, many
 
 
 def test_functions_are_short() -> None:
     """A function is read at a glance: signature and docstring are not counted."""
-    long = [
-        f"{module}.{node.name}"
-        for module, node in definitions()
-        if not isinstance(node, ast.ClassDef) and lines_of(node) > MOST_LINES_OF_A_FUNCTION
-    ]
+    long = [f"{d.module}.{d.name}" for d in definitions() if d.lines > MOST_LINES_OF_A_FUNCTION]
     assert not long
-
-
-def lines_of(node: Function) -> int:
-    """Lines of the body of a function, without its docstring."""
-    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
 # Tests
 
 TESTS = Path(__file__).parent
+
+MAY_BE_PRIVATE = re.compile(r"(set|del)attr\(|\bimport\b[^\n]*[ (]_[a-z]|^    _[a-z]\w*,$", re.M)
+"""What a file has that patches something, or imports a private name."""
 
 
 def room_of(test: Path) -> str:
@@ -278,10 +300,10 @@ def room_of(test: Path) -> str:
     return parts[0] if len(parts) > 1 else test.stem.removeprefix("test_")
 
 
-def origins(tree: ast.AST) -> dict[str, str]:
+def origins(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Full name of each name that a file imports: ``chunked`` is ``dhsk.samples.chunked``."""
     found = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.asname or alias.name: alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -289,13 +311,13 @@ def origins(tree: ast.AST) -> dict[str, str]:
     return found
 
 
-def patched(tree: ast.AST) -> Iterator[str]:
+def patched(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Full names of what a file's `setattr` and `delattr` replace; instances have none."""
-    known = origins(tree)
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
+    known = origins(nodes)
+    for node in nodes:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
-        if ast.unparse(node.func).rpartition(".")[2] not in ("setattr", "delattr"):
+        if node.func.attr not in ("setattr", "delattr"):
             continue
         match node.args:
             case [ast.Constant() | ast.JoinedStr() as target, *_]:
@@ -323,8 +345,10 @@ def test_tests_leave_what_is_private_to_its_room() -> None:
     """Of another room than the one they test, they patch and import public names only."""
     found = {}
     for file in TESTS.rglob("*.py"):
-        tree = ast.parse(file.read_text())
-        ours = [n for n in (*patched(tree), *origins(tree).values()) if n.startswith("dhsk.")]
+        if not MAY_BE_PRIVATE.search(file.read_text()):
+            continue
+        nodes = nodes_of(file)
+        ours = [n for n in (*patched(nodes), *origins(nodes).values()) if n.startswith("dhsk.")]
         wrong = {name for name in ours if is_private_elsewhere(name, room_of(file))}
         found |= {str(file.relative_to(TESTS)): wrong} if wrong else {}
     assert not found

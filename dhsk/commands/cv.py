@@ -48,14 +48,14 @@ from dhsk.objects.places import (
     remove_scratch,
 )
 from dhsk.report import write_report
-from dhsk.results.parts import CHOICES, Choose, LowRank
+from dhsk.results.low_rank import LowRank
+from dhsk.results.parts import CHOICES, Choose
 from dhsk.samples import AnyVectorizer, Samples, ZeroRule, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
 from dhsk.samples.weighted import MapName
 
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
-
 
 CHOOSE = "Take the simplest kernel within one standard error of the best, or the best."
 

@@ -16,7 +16,7 @@ from dhsk.samples.maps import MAPS
 from dhsk.samples.weighted import TFIDF
 
 if TYPE_CHECKING:
-    from dhsk.models.train_low_rank import LossName
+    from dhsk.results.low_rank import LossName
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

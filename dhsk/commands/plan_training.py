@@ -24,7 +24,7 @@ from dhsk.planning.pilot import SMALLEST, Pilot, run_pilot
 from dhsk.planning.training import (
     COLUMNS,
     GridShape,
-    TrainingPlan,
+    Training,
     equal_classes,
     exact_training,
     low_rank_training,
@@ -105,7 +105,7 @@ class TrainingPlans:
     kernel: Kernel
     labels: NDArray[Any] | None
     grid: GridShape
-    ways: dict[int | None, TrainingPlan]
+    ways: dict[int | None, Training]
 
 
 def plan_training(
@@ -126,7 +126,7 @@ def plan_training(
     if labels is not None:
         sizes = tuple(np.unique(labels, return_counts=True)[1].tolist())
     grid = GridShape(sizes, *options.grid)
-    ways: dict[int | None, TrainingPlan] = {None: exact_training(rows, grid, allowed, gram)}
+    ways: dict[int | None, Training] = {None: exact_training(rows, grid, allowed, gram)}
     for rank in options.named(n) or sorted({min(rank, n) for rank in RANKS}):
         own = rows if usual_dtype(kernel, n, rank) == "float64" else single
         of_grid = single if takes_float32(kernel) else rows
@@ -188,7 +188,7 @@ def say_training(
             say(f"{way.name}: {found.refused}")
             continue
         say(f"pilot of {way.name}, C = {options.C:g}: {pilot.timed}")
-        least = "" if way.model is None or way.model.ample else "at least "
+        least = "" if way.model is None or way.model.whole else "at least "
         rows.append([way.name, *(least + pilot.words(n, fits) for fits in (1, grid.fits))])
     if not rows:
         return

@@ -110,7 +110,7 @@ def predict(
     memory = None if cluster.memory is None else parse_bytes(cluster.memory)
     shown = _Table(loaded, columns)
     fitted, width = RowsShape.of(loaded.rows), loaded.width
-    say_cost_of(lambda: prediction_cost(opened, fitted, width, len(shown.header), memory))
+    say_cost_of(lambda: prediction_cost(opened, fitted, width, len(shown.header), Run(memory)))
     with connected_if_asked(cluster, needed=False) as client, show_progress() as progress:
         options = Run(memory, client, report=progress)
         right = _write_predictions(shown, opened, out, truth, options)

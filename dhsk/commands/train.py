@@ -36,6 +36,7 @@ from dhsk.commands.parameters import PlaceParameter, Seed
 from dhsk.commands.run_costs import exact_cost, low_rank_cost
 from dhsk.commands.table_options import TableOptions, table_options
 from dhsk.costs import Cost
+from dhsk.execution.run import Run
 from dhsk.kernels import HeatKernel, Kernel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.objects.places import Place, remove_scratch
@@ -43,8 +44,6 @@ from dhsk.samples import Samples, read_labels
 from dhsk.units import format_bytes, human_seconds, parse_bytes
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from dhsk.estimators import HeatSVC, NystromSVC
     from dhsk.models.exact import SvcModel
     from dhsk.models.low_rank import LowRankModel
@@ -122,9 +121,9 @@ def train(
     an interrupt.
     """
     from dhsk.execution.checkpoint import Checkpoint
-    from dhsk.linear.checkpoint import PREFIX as NEWTON
     from dhsk.models.exact_checkpoint import PREFIX as EXACT
-    from dhsk.nystrom.checkpoint import PREFIX as LANDMARKS
+    from dhsk.models.train_low_rank import PREFIX as NEWTON
+    from dhsk.nystrom.approximation import PREFIX as LANDMARKS
 
     check_out(out, samples, labels)
     _check_rank(low_rank, fit)
@@ -137,7 +136,8 @@ def train(
     begin, journal = perf_counter(), out.with_name(f"{out.name}.part")
     with TreeMemory() as tree, connected_if_asked(cluster, needed=fit.store is not None) as client:
         limit = None if cluster.memory is None else parse_bytes(cluster.memory)
-        say_cost_of(lambda: _cost(opened, y, chosen, low_rank, fit, limit, client))
+        run = Run(limit, client, store=fit.store)
+        say_cost_of(lambda: _cost(opened, y, chosen, low_rank, fit, run))
         _fit(estimator.set_params(client=client), opened, y, journal)
     estimator.save(out)
     for prefix in (NEWTON, LANDMARKS, EXACT):
@@ -162,18 +162,17 @@ def _cost(
     kernel: Kernel | str,
     low_rank: RankOptions,
     fit: FitOptions,
-    limit: int | None,
-    client: "Client | None",
+    run: Run,
 ) -> Cost:
-    """What the fit will cost; `limit` is the allowed memory."""
+    """What the fit will cost."""
     if low_rank.rank is None:
         dtype = fit.dtype or "float64"
-        return exact_cost(samples, y, dtype, limit, client, store=fit.store is not None)
+        return exact_cost(samples, y, dtype, run)
     n = samples.shape[0]
     landmarks = min(n, ceil(low_rank.rank * (low_rank.oversampling or 1.0)))
     shaped = HeatKernel.at_scale(samples.shape[1], 1.0) if isinstance(kernel, str) else kernel
     dtype = fit.dtype or usual_dtype(shaped, n, landmarks)
-    return low_rank_cost(samples, y, dtype, landmarks, limit, client)
+    return low_rank_cost(samples, y, dtype, landmarks, run)
 
 
 def _check_rank(low_rank: RankOptions, fit: FitOptions) -> None:

@@ -19,8 +19,7 @@ from dhsk.gram.repair import repair_gram
 from dhsk.gram.storage.store import GramStore
 from dhsk.kernels.centre import centres_of, without_centres
 from dhsk.models.archive import was_written_here
-from dhsk.models.files import Loaded, load_any
-from dhsk.models.fitted import FittedState
+from dhsk.models.files import FittedState, Loaded, load_any
 from dhsk.models.low_rank import LowRankModel
 from dhsk.nystrom.feature_store import FeatureStore, is_of_features
 from dhsk.objects.places import Place, opened

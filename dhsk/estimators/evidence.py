@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from dhsk.arrays import Floats, Indices, Rows
 from dhsk.errors import InputError
 from dhsk.estimators.posterior import MatricesOfRows, preconditioner_of
-from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.execution.checkpoint import Checkpoint, KeptProducts, digest_of
 from dhsk.execution.limits import core_count, own_room
 from dhsk.execution.workers import computing
 from dhsk.kernels import HeatKernel, Kernel
@@ -27,7 +27,6 @@ from dhsk.solvers.likelihood import (
     estimated_likelihood,
     exact_likelihood,
 )
-from dhsk.solvers.product_checkpoint import CheckpointedProducts
 from dhsk.solvers.sources import ArraySource, Source
 
 Solver = Literal["cholesky", "iterative"]
@@ -269,7 +268,7 @@ class Evidence:
     def _kept(self, source: Source, kernel: Kernel) -> "_KeptProducts":
         """Products with a matrix that a killed fit finds again."""
         name = [self._digest, kernel.to_spec(), type(source).__name__]
-        products = CheckpointedProducts(source.product, self.settings.entries, name)
+        products = self.settings.entries.replay(source.product, name)
         return _KeptProducts(source.n, products)
 
 
@@ -278,7 +277,7 @@ class _KeptProducts:
     """A matrix of which products are kept."""
 
     n: int
-    product: CheckpointedProducts
+    product: KeptProducts
 
 
 def _float64(values: Floats) -> Floats:

@@ -16,22 +16,19 @@ from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
-from dhsk.estimators.selection import (
-    check_choice,
-    check_landmark_tol,
-    numbered,
-    usual_oversampling,
-)
+from dhsk.estimators.selection import usual_oversampling
 from dhsk.execution.limits import own_room
+from dhsk.execution.memory import require_room
 from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
+from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
-from dhsk.nystrom.approximation import Approximation, LandmarkOptions, approximate
+from dhsk.nystrom.approximation import Approximation, approximate
 from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
-from dhsk.nystrom.landmarks import require_room
 from dhsk.objects.places import Place, parse_place
 from dhsk.progress import OnProgress
+from dhsk.results.low_rank import LowRank
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
 
@@ -337,27 +334,27 @@ class NystromFeatures(
         """Number of output features, under scikit-learn's name."""
         return self.n_components_
 
+    def _low_rank(self) -> LowRank:
+        """What is asked for; InputError if it cannot be used."""
+        rank = whole_parameter("n_components", self.n_components, 1)
+        selection: Any = self.selection
+        oversampling = self.oversampling
+        if oversampling is None:
+            oversampling = usual_oversampling(rank, selection)
+        return LowRank(rank, selection, oversampling, landmark_tol=self.landmark_tol).checked()
+
     def _approximate(self, X: Any, report: OnProgress) -> Approximation:
         """Fit, and return the approximation."""
         self._check()
-        check_choice(self.n_components, self.selection, self.oversampling)
-        check_landmark_tol(self.landmark_tol)
+        how = self._low_rank()
         samples = self._samples(self._validated(X))
-        selection = numbered(self.selection, samples.shape[0])
-        oversampling = self.oversampling
-        if oversampling is None:
-            oversampling = usual_oversampling(self.n_components, self.selection)
-        how = LandmarkOptions(
-            rank=self.n_components,
-            selection=selection,
-            oversampling=oversampling,
-            landmark_tol=self.landmark_tol,
-            seed=random_numbers(self.random_state).randint(np.iinfo(np.int32).max),
-        )
+        how = how.among(samples.shape[0])
+        seed = random_numbers(self.random_state).randint(np.iinfo(np.int32).max)
         with in_scikit_words(self):
             row_map = self._row_map(SamplePairs(samples))
             self._keep_map(row_map)
-            found = approximate(samples, row_map, how, Run(memory=self._bytes(), report=report))
+            run = Run(memory=self._bytes(), report=report)
+            found = approximate(samples, row_map, how, run, seed=seed)
         row_map.warn(samples)
         self._landmarks, self.landmark_indices_ = found.landmarks, found.indices
         self.normalization_, self.trace_error_ = found.root, found.trace_error

@@ -12,18 +12,18 @@ from dhsk.bars import Show, shown
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import random_numbers
-from dhsk.estimators.selection import check_choice, check_landmark_tol, numbered
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite, check_semidefinite
+from dhsk.kernels.base import Indefinite, check_semidefinite, whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.doubts import doubt_of_low_rank
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import Problem
-from dhsk.models.train_low_rank import LossName, LowRankOptions, check_loss, train_low_rank
+from dhsk.models.train_low_rank import train_low_rank
 from dhsk.objects.places import Place
+from dhsk.results.low_rank import LossName, LowRank
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
 
@@ -239,9 +239,17 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     def _check(self, *positive: str) -> None:
         super()._check(*positive)
-        check_loss(self.loss)
-        check_choice(self.n_components, self.selection, self.oversampling)
-        check_landmark_tol(self.landmark_tol)
+        self._low_rank()
+
+    def _low_rank(self) -> LowRank:
+        """What is asked for; InputError if it cannot be used."""
+        return LowRank(
+            whole_parameter("n_components", self.n_components, 1),
+            self.selection,  # type: ignore[arg-type]  # any array
+            self.oversampling,
+            self.loss,
+            self.landmark_tol,
+        ).checked()
 
     def _row_map(self, few: SamplePairs) -> RowMap:
         row_map = super()._row_map(few)
@@ -249,15 +257,9 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         return row_map
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> LowRankModel:
-        how = LowRankOptions(
-            rank=int(self.n_components),
-            selection=numbered(self.selection, samples.shape[0]),
-            oversampling=float(self.oversampling),
-            landmark_tol=float(self.landmark_tol),
-            loss=self.loss,
-            seed=int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max)),
-        )
-        return train_low_rank(problem, samples, row_map, how, run)
+        how = self._low_rank().among(samples.shape[0])
+        seed = int(random_numbers(self.random_state).randint(np.iinfo(np.int32).max))
+        return train_low_rank(problem, samples, row_map, how, run, seed=seed)
 
     @property
     def landmarks_(self) -> Rows:

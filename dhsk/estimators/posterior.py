@@ -17,7 +17,6 @@ from dhsk.models.gram_source import GramSource
 from dhsk.models.sources import RowsSource
 from dhsk.nystrom.preconditioner import precondition_by
 from dhsk.run_progress import passes_of_call
-from dhsk.solvers.conjugate_gradients import SolveCheckpoint
 from dhsk.solvers.likelihood import NoisePreconditioner, SampledPreconditioner
 from dhsk.solvers.ridge import Means, solve_ridge
 from dhsk.solvers.sources import ArraySource, Source
@@ -134,7 +133,8 @@ class Posterior:
         fitted, between = self.matrices.rows, self._between(rows)
         means = Means(
             preconditioner_of(fitted, self.kernel, self.noise, self.landmarks),
-            SolveCheckpoint(self.entries, name),
+            self.entries,
+            name,
         )
         source, most = self.matrices.of(self.kernel), self.max_passes
         with computing():

@@ -18,7 +18,6 @@ from dhsk.models.sources import RowsSource
 from dhsk.nystrom.preconditioner import precondition, usual_rank
 from dhsk.objects.places import parse_place
 from dhsk.samples import Samples
-from dhsk.solvers.conjugate_gradients import SolveCheckpoint
 from dhsk.solvers.ridge import Means
 from dhsk.solvers.smo import padded
 from dhsk.solvers.sources import ArraySource, Source
@@ -28,9 +27,6 @@ FACTOR_SHARE: Final = 4
 
 PREFIX: Final = "ridge-"
 """Begins the names of checkpoint files."""
-
-QUIET: Final = 20.0
-"""Time between two entries of a checkpoint, as a multiple of the time that one takes to write."""
 
 Rank = int | Literal["auto"]
 
@@ -88,4 +84,4 @@ class KernelRegression(KeepsRows, GramEstimator):
             kernel.to_spec(), type(source).__name__, "block", rank, rows, shift, *others
         )
         entries = Checkpoint(parse_place("journal", self.journal), PREFIX)
-        return Means(preconditioner, SolveCheckpoint(entries, name, QUIET))
+        return Means(preconditioner, entries, name)

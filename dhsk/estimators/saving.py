@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dhsk.errors import InputError
 from dhsk.kernels import Kernel
-from dhsk.models.files import Loaded, load_any, read_by
-from dhsk.models.fitted import FittedState, save_fitted
+from dhsk.models.files import FittedState, Loaded, load_any, read_by, save_fitted
 from dhsk.objects.places import Place
 from dhsk.samples.names import names_in, table_in_order
 

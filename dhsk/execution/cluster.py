@@ -1,11 +1,7 @@
 """Connects to a Dask cluster: here, of jobs or pods, by address, by scheduler or cluster file."""
 
 import logging
-import signal
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
@@ -38,7 +34,7 @@ from dhsk.execution.processes import (
     root_cause,
 )
 from dhsk.execution.settings import SharedSetting, short_logs
-from dhsk.execution.upstream import collect_failed_client
+from dhsk.execution.upstream import collect_failed_client, signals_blocked
 from dhsk.kernels.base import whole_parameter
 
 PROTOCOLS = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
@@ -151,7 +147,7 @@ def _local(**options: Any) -> Client:
     if hindrance is not None:
         return _threads_instead(hindrance, chosen)
     try:
-        with _signals_blocked(), _quiet():
+        with signals_blocked(), _quiet():
             return LocalClient(**chosen)
     except (OSError, RuntimeError) as error:
         refused = refusal(error)
@@ -169,23 +165,6 @@ def _threads_instead(hindrance: str, options: dict[str, Any]) -> Client:
         f"{hindrance}: computing on {threads} threads of this process instead", stacklevel=4
     )
     return thread_client(threads)
-
-
-@contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Make worker processes ignore Ctrl-C and SIGTERM: they end with their client.
-
-    Terminals and batch systems send both to the whole process group, and a worker that dies of one
-    prints tracebacks. The thread that starts the workers inherits the mask, and so do they; a
-    signal that arrives meanwhile is delivered at the end. A worker that exceeds its memory is sent
-    SIGTERM by its nanny, and then SIGKILL, as SIGTERM has no effect.
-    """
-    resource_tracker.ensure_running()  # its first start would lift the mask again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _await_file(path: Path) -> str:

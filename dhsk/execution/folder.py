@@ -32,11 +32,11 @@ Remove: TypeAlias = Callable[[Path, str], None]
 _REMOVE_SECONDS: Final = 5.0
 
 
-class Claim:
+class LockedName:
     """A new name in a folder, for files that are removed when this process ends.
 
     A file ``dhsk-NAME.lock`` is locked (`flock`) as long as the name is in use. The kernel ends the
-    lock with the process, even if it is killed; the next claim in the same folder removes the files
+    lock with the process, even if it is killed; the next one in the same folder removes the files
     of names that no process holds. Files of other users are never removed, links are not followed,
     and files from another machine stay, as its locks may not be visible here.
 
@@ -53,7 +53,7 @@ class Claim:
 
     def __init__(self, folder: Path, remove: Remove, *, tidy: bool = False) -> None:
         sweep(folder, remove)
-        lock, descriptor = _claimed(folder)
+        lock, descriptor = _locked_file(folder)
         self.folder, self.name = folder, lock.name.removesuffix(_SUFFIX)
         self.release = weakref.finalize(
             self, _release, os.getpid(), descriptor, lock, None if tidy else remove, self.name
@@ -91,7 +91,7 @@ def _was_here(signature: bytes) -> bool:
         return False
 
 
-def _claimed(folder: Path) -> tuple[Path, int]:
+def _locked_file(folder: Path) -> tuple[Path, int]:
     """Make, lock and sign a file of a new name, again if `sweep` removes it before it is locked."""
     while True:
         descriptor, name = tempfile.mkstemp(_SUFFIX, PREFIX, folder)
@@ -119,11 +119,11 @@ class TemporaryFolder:
     """
 
     def __init__(self, parent: Path | None = None) -> None:
-        claim = Claim(parent or Path(tempfile.gettempdir()), remove_folder)
-        self.path = claim.folder / claim.name
-        self.remove = claim.release
+        locked = LockedName(parent or Path(tempfile.gettempdir()), remove_folder)
+        self.path = locked.folder / locked.name
+        self.remove = locked.release
         """Removes the folder earlier."""
-        self._claim = claim
+        self._locked = locked
         self.path.mkdir(mode=0o700)
 
 

@@ -12,8 +12,9 @@ import os
 import socket
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import sleep
 from typing import Final
@@ -54,24 +55,39 @@ def sole_writer(path: Path) -> Iterator[None]:
 class Turns:
     """What several writers of a store do one after the other; made by `one_of_several`.
 
-    On a file system without locks, `has_locks` is False and nobody waits.
+    Parameters
+    ----------
+    attempt
+        Context within which this writer has its turn, if it yields True.
+    has_locks
+        Whether the file system has locks; without, nobody waits.
     """
 
-    def __init__(self, path: Path, *, has_locks: bool) -> None:
+    def __init__(
+        self, attempt: Callable[[], AbstractContextManager[bool]], *, has_locks: bool = True
+    ) -> None:
         self.has_locks = has_locks
-        self._file = path / TURNS_NAME
+        self._attempt = attempt
 
     @contextmanager
     def alone(self, waiting: Callable[[], None]) -> Iterator[None]:
         """Exclude the other writers, and wait for one that does; `waiting` is then called often."""
-        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            while self.has_locks and try_lock(descriptor) is False:
-                waiting()
-                sleep(TURN_SECONDS)
-            yield
-        finally:
-            os.close(descriptor)
+        while True:
+            with self._attempt() as has_turn:
+                if has_turn:
+                    yield
+                    return
+            waiting()
+            sleep(TURN_SECONDS)
+
+
+@contextmanager
+def _turn(file: Path) -> Iterator[bool]:
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        yield try_lock(descriptor) is not False
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -82,7 +98,7 @@ def one_of_several(path: Path) -> Iterator[Turns]:
     ``.parts``, by which they take turns, stays for whoever finishes the store.
     """
     with _locked(path, fcntl.LOCK_SH) as has_locks:
-        yield Turns(path, has_locks=has_locks)
+        yield Turns(partial(_turn, path / TURNS_NAME), has_locks=has_locks)
 
 
 @contextmanager

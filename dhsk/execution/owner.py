@@ -3,8 +3,9 @@
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
@@ -16,7 +17,6 @@ import psutil
 from dhsk.errors import StoreError
 from dhsk.execution.lock import (
     LOCK_NAME,
-    TURN_SECONDS,
     Turns,
     holder_in,
     machine,
@@ -49,14 +49,14 @@ def sole_writer_of(place: Place) -> AbstractContextManager[None]:
     return sole_owner(place) if isinstance(place, ObjectPath) else sole_writer(place)
 
 
-def one_of_several_at(place: Place) -> "AbstractContextManager[Turns | OwnedTurns]":
+def one_of_several_at(place: Place) -> AbstractContextManager[Turns]:
     """Lock a store for one of several writers: see `one_of_several` for folders.
 
     On a server they own the store in turn. Nobody is kept out between their turns: all write the
     same tiles to the last bit.
     """
     if isinstance(place, ObjectPath):
-        return nullcontext(OwnedTurns(place))
+        return nullcontext(Turns(partial(_turn, place)))
     return one_of_several(place)
 
 
@@ -70,27 +70,17 @@ def holder_of(place: Place) -> bytes | None:
         return None
 
 
-class OwnedTurns:
-    """What several writers of a store on a server do one after the other, as with `Turns`."""
-
-    has_locks: Final = True
-
-    def __init__(self, place: ObjectPath) -> None:
-        self._place = place
-
-    @contextmanager
-    def alone(self, waiting: Callable[[], None]) -> Iterator[None]:
-        """Exclude the other writers, and wait for one that does; `waiting` is then called often."""
-        owner = _Owner(self._place)
-        while True:
-            try:
-                owner.acquire()
-                break
-            except OwnedError:
-                waiting()
-                sleep(TURN_SECONDS)
-        with owner.owning():
-            yield
+@contextmanager
+def _turn(place: ObjectPath) -> Iterator[bool]:
+    """Own a store, if nobody else does."""
+    owner = _Owner(place)
+    try:
+        owner.acquire()
+    except OwnedError:
+        yield False
+        return
+    with owner.owning():
+        yield True
 
 
 @contextmanager

@@ -87,8 +87,10 @@ class Run:
 
     @property
     def allowance(self) -> Allowance:
-        """Memory and processors of this process, in its present state."""
-        return Allowance.now(self.memory)
+        """Memory and processors of this process in its present state, with a client of all."""
+        if self.client is None:
+            return Allowance.now(self.memory)
+        return Allowance.of_all(self.memory, self.resources)
 
     @property
     def resources(self) -> Resources:

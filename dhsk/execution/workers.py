@@ -11,9 +11,8 @@ from typing import Any
 from distributed import Client, Worker, default_client, secede
 
 from dhsk.errors import ClusterError, InputError
-from dhsk.execution.alike import alike_workers
 from dhsk.execution.health import workers_of
-from dhsk.execution.in_flight import Flights
+from dhsk.execution.in_flight import SubmittedTasks
 from dhsk.execution.limits import core_count, memory_limit
 from dhsk.execution.plugins import Plugin, registered
 from dhsk.execution.resources import CLIENT_BYTES, TASKS_PER_THREAD, Resources
@@ -22,6 +21,7 @@ from dhsk.execution.shared import SharedValue, forget_copies, prefix_of
 from dhsk.execution.tasks import Executor, Result
 from dhsk.execution.threads import Task, Threads, current_slot
 from dhsk.execution.upstream import in_dask_task, inherited, out_of_pool
+from dhsk.execution.version_check import checked_versions
 
 USABLE_SHARE = 0.8
 """Share of its memory limit at which a Dask worker stops taking tasks."""
@@ -63,7 +63,7 @@ def borrow_client(client: Client | None) -> Iterator[Client | None]:
     if found is None:
         yield None
         return
-    with out_of_pool(), alike_workers(found), _one_blas_thread_on(found):
+    with out_of_pool(), checked_versions(found), _one_blas_thread_on(found):
         yield found
 
 
@@ -172,28 +172,28 @@ class Workers:
         ordered: bool,
     ) -> Generator[tuple[int, Result], None, None]:
         """Numbers and results of tasks as they end."""
-        flights = Flights(self._client, function)
+        submitted = SubmittedTasks(self._client, function)
         following = 0
 
         def fill() -> None:
             nonlocal following
-            free = self._window - flights.count
+            free = self._window - submitted.count
             if ordered:  # later results are in memory until the earliest task has ended
-                free = min(free, flights.earliest(following) + REACH * self._window - following)
+                free = min(free, submitted.earliest(following) + REACH * self._window - following)
             for number, task in islice(tasks, max(0, free)):
-                flights.submit(number, task)
+                submitted.submit(number, task)
                 following = number + 1
 
         try:
             fill()
-            while flights.count:
-                ended = flights.ended()
+            while submitted.count:
+                ended = submitted.ended()
                 fill()
-                for flight, future in ended:
-                    for result in flights.result(flight, future):
-                        yield flight.number, result
+                for done, future in ended:
+                    for result in submitted.result(done, future):
+                        yield done.number, result
         finally:
-            flights.close()
+            submitted.close()
 
 
 def _in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:

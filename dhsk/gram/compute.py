@@ -183,12 +183,11 @@ def compute_gram(
         layout="none" if store is None else layout,
         n_kernels=len(kernels),
     )
-    where: Any = {"memory": memory, "client": client, "store": store, "scratch": scratch}
-    guesses: Any = {"reading": 1.0, "staging": 1.0} | ({} if store is None else {"tiles": 8.0})
-    with (
-        Run.begun(progress, **where, **guesses) as (run, _),
-        Session.begun(run, planned, tile, asked) as session,
-    ):
+    begun = Run.begun(
+        progress, memory=memory, client=client, store=store, scratch=scratch, reading=1, staging=1,
+        tiles=0 if store is None else 8,
+    )  # fmt: skip
+    with begun as (run, _), Session.begun(run, planned, tile, asked) as session:
         data = data.in_order_of(session.existing)
         opened = session.made(data.header(session.plan, data.scan(run)), data.sides)
     compute, folder = store is None, session.folder

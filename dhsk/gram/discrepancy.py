@@ -134,8 +134,8 @@ def maximum_mean_discrepancy(
     count = whole_parameter("permutations", permutations, 0) + 1
     rng = np.random.default_rng(whole_parameter("random_state", random_state, 0))
     diagonal, _ = matrix._exact_diagonal()
-    where: Any = {"memory": memory, "journal": journal}
-    with Run.begun(progress, **where, passes=1) as (run, told), passes_reported(told):
+    begun = Run.begun(progress, memory=memory, journal=journal, passes=1)
+    with begun as (run, told), passes_reported(told):
         blocks = _bits_of_groupings(first, count, _at_once(len(first), count, run), rng)
         entries, each = Checkpoint(run.journal, PREFIX), told.each("passes", blocks)
         estimates = [_kept_estimates(entries, matrix, bits, diagonal) for bits in each]

@@ -1,7 +1,5 @@
 """Coordinates of samples from a Gram matrix: diffusion maps, Mercer's and the empirical map."""
 
-from typing import Any
-
 import numpy as np
 
 from dhsk.arrays import Floats
@@ -101,8 +99,7 @@ def diffusion_map(
         # graph in parts, psi_0 would be mixed with the others.
         return lambda V: scale * products(scale * V) + stationary * (stationary.T @ V)
 
-    where: Any = {"memory": memory, "journal": journal}
-    begun = Run.begun(progress, **where, tiles=2, passes=10)
+    begun = Run.begun(progress, memory=memory, journal=journal, tiles=2, passes=10)
     with begun as (run, told), passes_reported(told):
         found = eigenpairs_of(G, k + 1, run, operator, tol=tol)
     warn_unless_converged(found)
@@ -173,8 +170,7 @@ def mercer_map(
     True
     """
     k = whole_parameter("n_components", n_components, 1)
-    where: Any = {"memory": memory, "journal": journal}
-    begun = Run.begun(progress, **where, tiles=1, passes=10)
+    begun = Run.begun(progress, memory=memory, journal=journal, tiles=1, passes=10)
     with begun as (run, told), passes_reported(told):
         found = eigenpairs_of(checked_matrix(G), k, run, tol=tol)
     warn_unless_converged(found)

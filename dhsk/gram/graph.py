@@ -124,8 +124,11 @@ def graph_gram(
            [0.01, 0.7 , 0.13, 0.03, 0.14]])
     """
     kernel = NodeKernel(kind, beta, power)
-    where: Any = {"memory": memory, "client": client, "store": store, "scratch": scratch}
-    with Run.begun(progress, **where, products=1, staging=1, tiles=10) as (run, report):
+    begun = Run.begun(
+        progress, memory=memory, client=client, store=store, scratch=scratch, products=1, staging=1,
+        tiles=10,
+    )  # fmt: skip
+    with begun as (run, report):
         graph = similarity_of(S)
         if laplacian:
             graph = negative_laplacian_of(graph)

@@ -12,7 +12,7 @@ from dhsk.caching import cached_value
 from dhsk.errors import IncompleteStoreError
 from dhsk.execution.folder import TemporaryPlace
 from dhsk.gram.derive import check_derivable, check_digits
-from dhsk.gram.distances import Side, marks_of, side_of
+from dhsk.gram.neighbors import Side, marks_of, side_of
 from dhsk.gram.notebook import notebook_html
 from dhsk.gram.operations import Operations
 from dhsk.gram.passes import diagonal, multiply

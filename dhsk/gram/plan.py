@@ -214,10 +214,11 @@ class GramPlan:
         """Raise BudgetError if memory, or the disk's free bytes if known, are too small."""
         self.need.check(self.resources.memory, "give more memory, fewer workers or a smaller tile")
         if disk_free is not None and self.disk_bytes > disk_free:
+            both = self.layout == "full" and self.tiling.symmetric
             raise BudgetError(
                 f"the store needs {format_bytes(self.disk_bytes)} on disk but only "
-                f"{format_bytes(disk_free)} are free: choose another disk, float32 or the "
-                "triangle layout"
+                f"{format_bytes(disk_free)} are free: choose another disk, "
+                f"{'float32 or the triangle layout' if both else 'or float32'}"
             )
 
     def table(self) -> list[tuple[str, str]]:

@@ -83,8 +83,9 @@ def repair_gram(
     """
     opened = GramStore.open(parse_place("store", store))
     header = opened.header
-    where: Any = {"memory": memory, "client": client, "store": opened.path}
-    begun = Run.begun(progress, **where, reading=1, checking=2, tiles=2)
+    begun = Run.begun(
+        progress, memory=memory, client=client, store=opened.path, reading=1, checking=2, tiles=2
+    )
     with begun as (run, report), passes_reported(report):
         sides = _sides_of(opened, X, Y)
         with Session.begun(run, partial(_plan, header, sides), header.tile) as session:

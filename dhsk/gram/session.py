@@ -11,7 +11,7 @@ from dhsk.errors import InputError, SamplesChangedError, StoreError
 from dhsk.execution.folder import TemporaryPlace, temporary_place
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import TURN_SECONDS, Turns, is_occupied
-from dhsk.execution.owner import OwnedTurns, one_of_several_at, sole_writer_of
+from dhsk.execution.owner import one_of_several_at, sole_writer_of
 from dhsk.execution.run import Run
 from dhsk.gram.plan import GramPlan
 from dhsk.gram.storage.header import Header
@@ -40,7 +40,7 @@ class Session:
     folder: TemporaryPlace | None
     """Where the store is, if it is temporary."""
     part: TilePart | None = None
-    turns: Turns | OwnedTurns | None = None
+    turns: Turns | None = None
     """By which several parts do one after the other what only one of them may do."""
 
     @classmethod
@@ -159,7 +159,7 @@ class Session:
 
     def _in_turn(
         self,
-        turns: Turns | OwnedTurns,
+        turns: Turns,
         part: TilePart,
         header: Header,
         sides: Sequence[Samples],

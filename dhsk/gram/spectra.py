@@ -3,12 +3,11 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from dhsk.arrays import Floats
 from dhsk.bars import Show
 from dhsk.errors import InputError
-from dhsk.execution.checkpoint import Checkpoint
+from dhsk.execution.checkpoint import Checkpoint, KeptProducts
 from dhsk.execution.limits import core_count
 from dhsk.execution.memory import MemoryNeed
 from dhsk.execution.run import Run
@@ -29,7 +28,6 @@ from dhsk.solvers.eigenpairs import (
     leading_eigenpairs,
     most_blocks,
 )
-from dhsk.solvers.product_checkpoint import CheckpointedProducts
 
 BASIS_SHARE = 4
 """Divisor of the memory that the user allows: the share of the Krylov basis."""
@@ -114,8 +112,7 @@ class Spectra(TiledMatrix):
         (array([54.37, 52.86, 45.62]), (1797, 3), True)
         """
         seed = whole_parameter("seed", seed, 0)
-        where: Any = {"memory": memory, "journal": journal}
-        begun = Run.begun(progress, **where, tiles=1, passes=10)
+        begun = Run.begun(progress, memory=memory, journal=journal, tiles=1, passes=10)
         with begun as (run, told), passes_reported(told):
             found = eigenpairs_of(self, k, run, tol=tol, seed=seed, max_passes=max_passes)
         warn_unless_converged(found)
@@ -161,7 +158,7 @@ def eigenpairs_of(
 @contextmanager
 def many_products(
     G: TiledMatrix, method: MemoryNeed, width: int, run: Run
-) -> Iterator[CheckpointedProducts]:
+) -> Iterator[KeptProducts]:
     """Give products with blocks of `width` vectors to a method that makes many of them.
 
     `method` is the memory of the method itself. On threads of this process, tiles stay in memory as
@@ -173,7 +170,7 @@ def many_products(
         need.check(run.room, "give more memory, or ask for less")
         used = G.with_tiles_held(run.room - need.total) if client is None else G
         checkpoint = Checkpoint(run.journal, "product-")
-        yield CheckpointedProducts(used.__matmul__, checkpoint, G.description)
+        yield checkpoint.replay(used.__matmul__, G.description)
 
 
 def _of_tasks(G: TiledMatrix, width: int, here: bool) -> dict[str, int]:

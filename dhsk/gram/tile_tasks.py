@@ -1,23 +1,88 @@
-"""Tasks that compute tiles of a store, and write them."""
+"""Tasks that compute tiles of a store, each written while the next is computed."""
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import TypeAlias
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dhsk.execution.resources import Resources
 from dhsk.execution.tasks import told_as
 from dhsk.execution.workers import leave_slot
 from dhsk.gram.graph_plan import plan_of
+from dhsk.gram.memory import UPLOADS
 from dhsk.gram.passes import grouped
 from dhsk.gram.plan import GROUPS_PER_THREAD, GramPlan
+from dhsk.gram.storage.chunks import ChunkWriter
 from dhsk.gram.storage.header import Header
 from dhsk.gram.storage.store import GramStore
-from dhsk.gram.tiles import Group, TileSource, extent
-from dhsk.gram.writing import TileWriter
+from dhsk.gram.tiles import Group, TileSource, TileValues, extent
+from dhsk.objects.places import Spare, is_url
 
 Task: TypeAlias = tuple[TileSource, Group]
 """Arguments of `compute_group`."""
+
+
+class TileWriter:
+    """Context that writes strips of tiles, or whole tiles in the full layout, to the store.
+
+    The computing thread copies a strip to the page cache, or to the memory of an upload, while it
+    is in the cache of its core. Another thread flushes; it only waits, so that the two do not
+    compete for a core. Chunks go to a server by `UPLOADS` threads, as each waits for its answer.
+    """
+
+    def __init__(self, store: GramStore) -> None:
+        self._store = store
+        self._open: dict[tuple[int, int, int], ChunkWriter] = {}
+        self._limit = UPLOADS if is_url(store.path) else 1
+        self._flusher = ThreadPoolExecutor(self._limit)
+        self._flushing: set[Future[None]] = set()
+        self._spare: Spare = []
+
+    def __enter__(self) -> "TileWriter":
+        return self
+
+    def put(self, tile: TileValues) -> None:
+        """Write the next strip of a tile of a kernel, from top to bottom."""
+        self._append((tile.i, tile.j, tile.kernel), tile.values)
+        if len(self._store.header.chunks_of(tile.i, tile.j)) > 1:
+            self._append((tile.j, tile.i, tile.kernel), np.ascontiguousarray(tile.values.T))
+
+    def _append(self, place: tuple[int, int, int], values: NDArray[Any]) -> None:
+        if place not in self._open:
+            self._open[place] = self._store.chunk_writer(*place, spare=self._spare)
+        chunk = self._open[place]
+        chunk.append(values)
+        tiling = self._store.header.tiling
+        rows = tiling.rows(place[0])
+        if chunk.rows == rows.stop - rows.start:
+            chunk.finish()
+            self._wait(self._limit - 1)
+            self._flushing.add(self._flusher.submit(chunk.commit))
+            del self._open[place]
+
+    def _wait(self, left: int) -> None:
+        """Wait until at most `left` chunks are on their way."""
+        while len(self._flushing) > left:
+            done, self._flushing = wait(self._flushing, return_when=FIRST_COMPLETED)
+            for chunk in done:
+                chunk.result()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._flusher.shutdown()
+        for chunk in self._open.values():
+            chunk.discard()
+        if error is None:
+            self._wait(0)
 
 
 def groups_of(

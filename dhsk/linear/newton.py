@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats, Indices
-from dhsk.linear.checkpoint import State, forget
 from dhsk.linear.features import Features, sum_of
 from dhsk.linear.losses import Loss
 from dhsk.linear.passes import (
@@ -33,6 +32,7 @@ from dhsk.linear.passes import (
     slopes,
 )
 from dhsk.linear.preconditioner import Factors, keys_of
+from dhsk.linear.state import State, forget
 from dhsk.progress import OnProgress, Progress, ignore
 
 STEPS: Final = np.array([*2.0 ** np.arange(-12, 0), 0.75, 1.0, 1.25, 1.5, 2.0, 3.0])

@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 
 from dhsk.arrays import Floats
-from dhsk.linear.checkpoint import State
 from dhsk.linear.newton import Newton, Solution, Targets
 from dhsk.linear.preconditioner import Factors
+from dhsk.linear.state import State
 
 _SHARE: Final = 12
 """Number of all samples over those of the part, at least."""

@@ -8,12 +8,9 @@ import numpy as np
 from dhsk.arrays import Rows
 from dhsk.execution.checkpoint import Checkpoint, digest_of
 from dhsk.gram.row_map import RowMap
-from dhsk.models.journal import Journal
 from dhsk.models.problem import Problem
-from dhsk.objects.places import Place
-from dhsk.progress import OnProgress, Progress
-from dhsk.solvers.decomposition import Round, RoundWatch
-from dhsk.solvers.round_checkpoint import RoundCheckpoint
+from dhsk.progress import Progress
+from dhsk.solvers.decomposition import Round
 
 PREFIX: Final = "exact-"
 """Begins the names of these files."""
@@ -57,34 +54,12 @@ def drop_layout(entries: Checkpoint, name: str) -> None:
     entries.drop(digest_of(name, "layout"))
 
 
-class ExactCheckpoint:
-    """Finished pairs of classes, rounds on working sets, and the layout of the memory.
-
-    Without a folder nothing is written.
-    """
-
-    def __init__(self, folder: Place | None, problem: Problem, row_map: RowMap) -> None:
-        self.journal = Journal(folder, PREFIX)
-        self._folder = folder
-        self._entries = Checkpoint(folder, PREFIX)
-        self._problem, self._map = problem, row_map
-
-    def name_of(self, samples: Any) -> str:
-        """Name of a training on some mapped samples: rows, or a JSON value that identifies them."""
-        if self._folder is None:
-            return ""
-        problem, kernel = self._problem, self._map.kernel.to_spec()
-        own = [kernel, self._map.sphere_map, self._map.dtype, problem.C, problem.tol]
-        parts = _arrays_of(samples) if hasattr(samples, "shape") else [samples]
-        return digest_of(own, problem.codes, problem.fold_weights, *parts)
-
-    def layout(self, name: str, own: Layout) -> Layout:
-        """The layout of the call that began the training: the own one, if it begins now."""
-        return kept_layout(self._entries, name, own)
-
-    def watch(self, n: int, report: OnProgress) -> RoundWatch:
-        """Report rounds on n samples, and keep them."""
-        return RoundWatch(lambda one: report(progress_of(one, n)), RoundCheckpoint(self._entries))
+def name_of_training(problem: Problem, row_map: RowMap, samples: Any) -> str:
+    """Name of a training on some mapped samples: rows, or a JSON value that identifies them."""
+    kernel = row_map.kernel.to_spec()
+    own = [kernel, row_map.sphere_map, row_map.dtype, problem.C, problem.tol]
+    parts = _arrays_of(samples) if hasattr(samples, "shape") else [samples]
+    return digest_of(own, problem.codes, problem.fold_weights, *parts)
 
 
 def _arrays_of(rows: Rows) -> list[Any]:

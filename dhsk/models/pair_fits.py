@@ -11,15 +11,15 @@ import numpy as np
 
 from dhsk.arrays import Floats, Indices, blocks
 from dhsk.caching import cached_value
-from dhsk.execution.checkpoint import digest_of
+from dhsk.execution.checkpoint import NOWHERE, Checkpoint, digest_of
 from dhsk.execution.tasks import Executor, told_as
 from dhsk.models.admission import Admission
-from dhsk.models.journal import Journal
+from dhsk.models.fit_entries import entry_of_fits, fits_of_entry
 from dhsk.progress import OnProgress, Progress, ignore
 from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.dual import Fit
 from dhsk.solvers.held_out import SupportVectors, held_out_decisions, sample_bytes
-from dhsk.solvers.pairs import PairTask, Solved, is_small, solve_pairs, solve_whole
+from dhsk.solvers.pairs import PairTask, Solved, solve_pairs, solve_whole, way_of
 from dhsk.solvers.problems import Pair, make_pair, make_pairs, members_of_classes
 from dhsk.solvers.smo import matrix_bytes
 from dhsk.solvers.sources import Source
@@ -162,8 +162,8 @@ class PairSolver:
     problems: Sequence[MatrixProblem]
     """Matrices, with equal numbers of values of C."""
     placement: Placement
-    journal: Journal = field(default_factory=Journal)
-    """Checkpoint of finished fits."""
+    entries: Checkpoint = NOWHERE
+    """Where finished fits are kept."""
     fine: bool = False
     """Whether to continue below the tolerance, see `dhsk.solvers.pairs.solve_block`."""
     balls: bool = False
@@ -196,21 +196,21 @@ class PairSolver:
         kept: dict[PairPart, Solved] = {}
         missing = []
         for part in (part for k in wanted for part in self._parts(k)):
-            entry = self.journal.get(self._name_of(part))
+            entry = self.entries.get(self._name_of(part), fits_of_entry)
             if entry is not None:
                 kept[part] = part, entry[0], entry[1]
-            if entry is None or not self._small(part.kernel):
+            if entry is None or not self._whole(part.kernel):
                 missing.append(part)
             else:
                 found[part.kernel][part] = entry[0], entry[1]
                 self.on_fits(len(entry[0]), True)
-        yield from ((k, self._joined(found.pop(k), k)) for k in wanted if self._whole(found, k))
+        yield from ((k, self._joined(found.pop(k), k)) for k in wanted if self._complete(found, k))
         for part, fits, radius2 in self._solve(missing, kept):
             if part not in kept:
-                self.journal.put(self._name_of(part), fits, radius2)
+                self.entries.put(self._name_of(part), *entry_of_fits(fits, radius2))
             found[part.kernel][part] = fits, radius2
             self.on_fits(len(fits), part in kept)
-            if self._whole(found, part.kernel):
+            if self._complete(found, part.kernel):
                 yield part.kernel, self._joined(found.pop(part.kernel), part.kernel)
 
     def held_out(self, k: int, solved: PairFits, folds: Sequence[Indices]) -> Iterator[Floats]:
@@ -258,20 +258,20 @@ class PairSolver:
     ) -> Floats:
         """Decisions for some samples, from the checkpoint or computed, in tasks of the source."""
         name = digest_of(self.problems[k].name, DECISIONS, rows, folds)
-        decided: Floats | None = self.journal.arrays(name).get(DECISIONS)
+        decided: Floats | None = self.entries.get(name, lambda kept: kept[DECISIONS])
         begin = perf_counter()
         if decided is None:
             decided = decide_part(self._problems, k, rows, folds, found)
             if perf_counter() - begin < KEPT_SECONDS:
                 return decided
-            self.journal.put(name, [], None, {DECISIONS: decided})
+            self.entries.put(name, {DECISIONS: decided})
         self._decisions.append(name)
         return decided
 
     def forget(self, k: int) -> None:
         """Delete the fits of a kernel, and its rounds, from the checkpoint."""
         parts = self._parts(k)
-        self.journal.drop([*map(self._name_of, parts), *self._decisions])
+        self.entries.drop(*map(self._name_of, parts), *self._decisions)
         self._decisions.clear()
         self.forget_rounds(k)
 
@@ -289,20 +289,16 @@ class PairSolver:
         """Folds of each task of a pair."""
         folds = range(len(self.weights))
         # A pair in rounds is one task: its folds share every pass.
-        split = self.placement.split_folds and self._fits(k)
+        split = self.placement.split_folds and self._whole(k)
         return [(fold,) for fold in folds] if split else [tuple(folds)]
 
-    def _fits(self, k: int) -> bool:
-        """Whether the matrix of every pair fits in the memory of a task."""
-        return matrix_bytes(self._most, self.problems[k].source.dtype) <= self.placement.room
-
-    def _small(self, k: int) -> bool:
+    def _whole(self, k: int) -> bool:
         """Whether the matrix of every pair is read as a whole, and each is resumed by itself.
 
         On working sets and in rounds pairs share columns and passes, and so a checkpoint.
         """
-        source = self.problems[k].source
-        return is_small(source, self._most, self.placement.room, ball=self.balls)
+        source, room = self.problems[k].source, self.placement.room
+        return way_of(self._most, source, room, ball=self.balls) == "whole matrices"
 
     @cached_value
     def _most(self) -> int:
@@ -333,7 +329,7 @@ class PairSolver:
         Of others that share columns, those that are left to whole matrices may be `kept`.
         """
         room, executor = self.placement.room, self.placement.executor
-        small = [part for part in parts if self._small(part.kernel)]
+        small = [part for part in parts if self._whole(part.kernel)]
         if self.placement.shared:  # the small ones run beside the large ones
             turn = {part.kernel: number for number, part in reversed([*enumerate(small)])}
             small.sort(key=lambda part: (turn[part.kernel], -self._sizes[part.pair]))
@@ -346,7 +342,7 @@ class PairSolver:
             for solved in executor.run(solve_parts, own):
                 admission.release(self._bytes_of([part for part, *_ in solved]))
                 yield from solved
-        others = (part for part in parts if not self._small(part.kernel))
+        others = (part for part in parts if not self._whole(part.kernel))
         for _, some in groupby(others, key=lambda part: part.kernel):
             group = list(some)
             yield from solve_pairs(
@@ -373,7 +369,7 @@ class PairSolver:
         counts = np.bincount(self.codes[self.codes >= 0]).tolist()
         return [a + b for a, b in combinations(counts, 2)]
 
-    def _whole(self, found: dict[int, dict[PairPart, tuple[list[Fit], float]]], k: int) -> bool:
+    def _complete(self, found: dict[int, dict[PairPart, tuple[list[Fit], float]]], k: int) -> bool:
         """Whether every part of a kernel is solved."""
         return len(found[k]) == self.n_pairs * len(self._shares(k))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dhsk.arrays import ROWS, Floats, Indices, Rows
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.limits import core_count
 from dhsk.execution.run import Run
 from dhsk.execution.tasks import Executor
@@ -18,16 +19,22 @@ from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
 from dhsk.models.base import training_notes
 from dhsk.models.exact import Certificates, Expansion, SvcModel
-from dhsk.models.exact_checkpoint import ExactCheckpoint, Layout
-from dhsk.models.exact_plan import plan_exact, share_of_fits
-from dhsk.models.fit_plan import FitCounts, plan_fits
+from dhsk.models.exact_checkpoint import (
+    PREFIX,
+    Layout,
+    kept_layout,
+    name_of_training,
+    progress_of,
+)
+from dhsk.models.fit_plan import FitCounts, plan_exact, plan_fits, share_of_fits
 from dhsk.models.gram_source import GramSource
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.models.problem import Problem
 from dhsk.models.rescaling import fit_of_kernel, kernel_in, lacks_digits, matrix_in_units, unit_for
 from dhsk.models.sources import ClassesSource, RowsShape, RowsSource
-from dhsk.progress import OnProgress, Progress
+from dhsk.progress import Progress
 from dhsk.samples import Samples
+from dhsk.solvers.decomposition import RoundWatch
 from dhsk.solvers.platt import fit_sigmoid
 from dhsk.solvers.problems import make_pairs, pairs_of_classes
 from dhsk.solvers.smo import matrix_bytes
@@ -63,9 +70,9 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
         pairs = make_pairs(problem.codes, problem.fold_weights, [problem.C])
         counts = FitCounts.of(pairs, len(problem.codes))
         del pairs
-        kept = ExactCheckpoint(run.journal, problem, row_map)
+        entries = Checkpoint(run.journal, PREFIX)
         with told.part("matrix", 1.0):
-            training = prepare(problem, samples, row_map, run, counts, kept)
+            training = prepare(problem, samples, row_map, run, counts, entries)
         told.expect("fits", counts.pairs)
         solver = PairSolver(
             problem.codes,
@@ -73,18 +80,18 @@ def train_svc(problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> 
             problem.tol,
             [training.matrix],
             training.placement,
-            kept.journal,
+            entries,
             fine=True,
             on_fits=lambda fits, found: told.advance(
                 "fits", fits / counts.columns, "pairs of classes", found=found
             ),
-            watch=kept.watch(len(problem.codes), run.report),
+            watch=RoundWatch(lambda one: run.report(progress_of(one, len(problem.codes))), entries),
         )
         with told.part("fits", span=counts.pairs):  # rounds tell of all pairs
             models, _ = fit_models(problem, row_map, solver, training.rows_of)
         names, vectorizer = samples.feature_names, samples.vectorizer
         models = [replace(m, feature_names=names, vectorizer=vectorizer) for m in models]
-        found = _with_sigmoids(models, problem, samples, row_map, run.report)
+        found = _with_sigmoids(models, problem, samples, row_map, run)
     notes = training_notes(samples.shape[0], samples.source)
     return replace(found, notes={**notes, "planned_bytes": training.planned})
 
@@ -130,7 +137,7 @@ def _in_memory(
     row_map: RowMap,
     run: Run,
     counts: FitCounts,
-    kept: ExactCheckpoint,
+    entries: Checkpoint,
 ) -> _Training:
     allowed = run.allowance
     store_it = "have the Gram matrix stored (store=FOLDER)"
@@ -138,8 +145,9 @@ def _in_memory(
     sizes = np.bincount(problem.codes[problem.codes >= 0]).tolist()
     plan = plan_exact(RowsShape.of(rows), counts, sizes, allowed)
     unit = unit_for(row_map.kernel, samples.shape[0], lambda chosen: rows[chosen])
-    kernel, name = kernel_in(row_map.kernel, unit), kept.name_of(rows)
-    layout = kept.layout(name, Layout(plan.room, plan.edge, plan.keep))
+    kernel = kernel_in(row_map.kernel, unit)
+    name = "" if run.journal is None else name_of_training(problem, row_map, rows)
+    layout = kept_layout(entries, name, Layout(plan.room, plan.rows, plan.held))
     source: Source = RowsSource(rows, kernel, plan.threads, layout.edge)
     if layout.keep:
         source = ClassesSource(rows, kernel, problem.codes, plan.threads, layout.edge)
@@ -157,7 +165,7 @@ def _on_gram(
     row_map: RowMap,
     run: Run,
     counts: FitCounts,
-    kept: ExactCheckpoint,
+    entries: Checkpoint,
 ) -> _Training:
 
     def compute(kernel: Kernel) -> GramMatrix:
@@ -193,8 +201,8 @@ def _on_gram(
         resources = run.resources
         plan = plan_fits(counts, G.dtype, 1, resources, on_sets=G.computed)
         room, executor = plan.room, Workers(run.client, plan.window)
-    name = kept.name_of([list(G.header.fingerprints), unit])
-    room = kept.layout(name, Layout(room)).room
+    name = name_of_training(problem, row_map, [list(G.header.fingerprints), unit])
+    room = kept_layout(entries, name, Layout(room)).room
     matrix = MatrixProblem(source, (problem.C,), unit, name)
     return _Training(matrix, Placement(executor, room), source.rows)
 
@@ -207,13 +215,13 @@ def _with_sigmoids(
     problem: Problem,
     samples: Samples,
     row_map: RowMap,
-    report: OnProgress,
+    run: Run,
 ) -> SvcModel:
     """Model of all samples, with sigmoids fitted to decision values of the models of the folds."""
     if problem.fold_of is None or problem.sample_weights is None:
         return models[0]
     blocks = row_map.blocks(samples, ROWS)
-    held_out = _held_out_decisions(models[1:], problem, problem.fold_of, blocks, report)
+    held_out = _held_out_decisions(models[1:], problem, blocks, run)
     n_classes, sigmoids = len(problem.classes), []
     for a in range(n_classes):
         for b in range(a + 1, n_classes):
@@ -227,20 +235,20 @@ def _with_sigmoids(
 def _held_out_decisions(
     models: Sequence[SvcModel],
     problem: Problem,
-    fold_of: Indices,
     blocks: Iterable[tuple[int, Rows]],
-    report: OnProgress,
+    run: Run,
 ) -> Floats:
     """Decision values of the pairs that a sample's class is in, by the other class, (N, k - 1)."""
+    assert problem.fold_of is not None  # with probabilities
     own_pairs = pairs_of_classes(len(problem.classes))
     found = np.zeros((len(problem.codes), own_pairs.shape[1]))
     for first, rows in blocks:
-        report(Progress("held-out decisions", first, len(found)))
+        run.report(Progress("held-out decisions", first, len(found)))
         for fold, model in enumerate(models):
-            inside = np.flatnonzero(fold_of[first : first + rows.shape[0]] == fold)
+            inside = np.flatnonzero(problem.fold_of[first : first + rows.shape[0]] == fold)
             numbers = first + inside
             decisions = model.decisions(rows[inside])
             columns = own_pairs[problem.codes[numbers]]
             found[numbers] = np.take_along_axis(decisions, columns, axis=1)
-    report(Progress("held-out decisions", len(found), len(found)))
+    run.report(Progress("held-out decisions", len(found), len(found)))
     return found

@@ -13,6 +13,7 @@ from dhsk.arrays import ROWS, Rows, blocks
 from dhsk.errors import SamplesChangedError
 from dhsk.execution.limits import core_count
 from dhsk.execution.lock import is_occupied
+from dhsk.execution.memory import require_room, share_memory
 from dhsk.execution.owner import sole_writer_of
 from dhsk.execution.run import Run
 from dhsk.execution.settings import one_blas_thread
@@ -22,7 +23,6 @@ from dhsk.gram.row_map import BLOCK_BYTES
 from dhsk.nystrom.feature_store import FeatureStore
 from dhsk.nystrom.features import FeatureMap
 from dhsk.nystrom.held_map import drop_beside, held_beside, hold_beside
-from dhsk.nystrom.landmarks import require_room
 from dhsk.objects.places import Place
 from dhsk.progress import counter
 from dhsk.samples import Samples, open_samples
@@ -150,7 +150,7 @@ def _threads(samples: Samples, features: FeatureMap, store: FeatureStore, room: 
     waiting = 2 * read  # one block is being read while another waits for a thread
     what = f"{store.rows} samples and their features"
     require_room(waiting + task, room, what, "take fewer landmarks")
-    return max(1, min(core_count(), (room - waiting) // task))
+    return share_memory(room - waiting, task, core_count())[0]
 
 
 _Task = tuple[FeatureMap, FeatureStore, int, Rows]

@@ -24,7 +24,6 @@ from dhsk.errors import (
 )
 from dhsk.execution.lock import is_occupied
 from dhsk.files import REFUSED, refusal_of
-from dhsk.gram.storage.chunks import write_chunk
 from dhsk.gram.storage.descriptions import (
     DESCRIPTION,
     SUM,
@@ -35,7 +34,7 @@ from dhsk.gram.storage.descriptions import (
 from dhsk.gram.storage.header import short
 from dhsk.gram.storage.names import digest_of_names
 from dhsk.gram.storage.stored_array import StoredArray
-from dhsk.objects.places import Place, free_bytes, remove_below, remove_unfinished, sizes_below
+from dhsk.objects.places import Place, free_bytes, remove_below, remove_unfinished
 from dhsk.progress import Progress
 from dhsk.run_progress import passes_of_call
 from dhsk.units import format_bytes
@@ -98,8 +97,8 @@ class FeatureStore:
 
     def missing(self) -> list[int]:
         """Indices of the blocks that are not stored in their full size."""
-        sizes = sizes_below(self.path / "c")
-        return [n for n in range(self.n_blocks) if sizes.get(f"{n}/0") != self.block_bytes]
+        present = self._array.present()
+        return [n for n in range(self.n_blocks) if (n, 0) not in present]
 
     def check_sound(self) -> None:
         """Read and verify all blocks.
@@ -110,7 +109,7 @@ class FeatureStore:
         missing = self.missing()
         damaged, report = [], passes_of_call().report
         for number in range(self.n_blocks):
-            if not self._is_sound(number):
+            if not self._array.is_sound((number, 0)):
                 damaged.append(number)
             report(Progress("checking", number + 1, self.n_blocks))
         damaged = sorted(set(damaged) - set(missing))
@@ -135,13 +134,6 @@ class FeatureStore:
         out: NDArray[Any] = np.empty(self._array.chunks, self.dtype)
         self._array.read((number, 0), out)
         return out[: self.shape[0] - number * self.rows]
-
-    def _is_sound(self, number: int) -> bool:
-        try:
-            self.read(number)
-        except (CorruptTileError, IncompleteStoreError):
-            return False
-        return True
 
     def check_kind(self) -> None:
         """Raise StoreError if the path holds anything but features.
@@ -215,7 +207,7 @@ class FeatureStore:
 
     def write(self, number: int, values: NDArray[Any]) -> None:
         """Write a block, (rows, r), atomically."""
-        write_chunk(self._file(number), values, (self.rows, self.shape[1]))
+        self._array.write((number, 0), values)
 
     def _file(self, number: int) -> Place:
         return self._array.path_of((number, 0))

@@ -8,7 +8,8 @@ from dhsk.report.drawing import drawing, frame, legend, logarithmic, look, ring,
 from dhsk.report.markup import Html, figure_row, section
 from dhsk.report.words import brief, capitalised, metric, score, two_digits, whole
 from dhsk.results.columns import Cell, Certificate, grouped
-from dhsk.results.parts import LowRank, Results
+from dhsk.results.low_rank import LowRank
+from dhsk.results.parts import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,7 @@ def _classifiers(results: Results, low_rank: LowRank) -> str:
     return (
         f"These classifiers are not exact: they are linear ones on Nyström features, one class "
         f"against {other}, with the {low_rank.loss.replace('_', ' ')} loss. Their landmarks "
-        f"{_found(low_rank.selection)} all samples by {chosen(results)}, which knows no labels"
+        f"{_found(low_rank.method)} all samples by {chosen(results)}, which knows no labels"
         f"{_how_many(low_rank.oversampling)}."
     )
 
@@ -62,7 +63,7 @@ def _how_many(oversampling: float) -> str:
 
 def chosen(results: Results) -> str:
     """Return how the landmarks were chosen."""
-    selection = results.low_rank.selection if results.low_rank else ""
+    selection = results.low_rank.method if results.low_rank else ""
     return SELECTIONS.get(selection, selection)
 
 

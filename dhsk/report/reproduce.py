@@ -1,13 +1,14 @@
 """Section with the code that makes the best cell again: in Python and on the command line."""
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from shlex import quote
 from typing import Any
 
 from dhsk.report.markup import Html, code, section, tag
 from dhsk.report.words import metric, score
 from dhsk.results.columns import TFIDF, Cell
+from dhsk.results.low_rank import LowRank
 from dhsk.results.parts import Results
 
 SPHERICAL = ("heat", "parametrix", "cosine")
@@ -88,7 +89,7 @@ def _estimator_arguments(results: Results) -> list[str]:
     else:
         own.append(f"kernel={_kernel(best)}")
     if results.low_rank is not None:
-        own += _landmarks(results, "selection", "oversampling", "loss")
+        own += _landmarks(results)
     return own + _shared(results) + _indefinite(best)
 
 
@@ -113,16 +114,15 @@ def _indefinite(cell: Cell) -> list[str]:
     return ['indefinite="allow"'] if odd or "order=" in cell.label else []
 
 
-def _landmarks(results: Results, *names: str) -> list[str]:
+def _landmarks(results: Results) -> list[str]:
     """Return the parameters of landmarks that differ from the defaults."""
-    usual = {"selection": "rpcholesky", "oversampling": 1.0, "loss": "squared_hinge"}
-    given = {name: getattr(results.low_rank, name) for name in names}
-    return [f"{name}={value!r}" for name, value in given.items() if value != usual[name]]
+    given = asdict(results.low_rank or LowRank(1)).items()
+    usual = asdict(LowRank(1))
+    return [f"{k}={v!r}" for k, v in given if k != "rank" and v != usual[k]]
 
 
 def _low_rank(results: Results) -> str:
-    rest = _landmarks(results, "selection", "oversampling", "loss")
-    return f"dhsk.LowRank({', '.join([str(results.best.rank), *rest])})"
+    return f"dhsk.LowRank({', '.join([str(results.best.rank), *_landmarks(results)])})"
 
 
 def _kernel(cell: Cell) -> str:
@@ -166,7 +166,7 @@ def train_command(results: Results, cell: Cell, out: str) -> str:
         return ""
     shared = [*options, f"--C {_exact(cell.C)}"]
     if cell.rank is not None:
-        landmarks = _landmarks(results, "selection", "oversampling", "loss")
+        landmarks = _landmarks(results)
         shared += [f"--rank {cell.rank}"]
         shared += [f"--{part.replace('=', ' ')}".replace("'", "") for part in landmarks]
     if _own_map(results, cell):

@@ -22,7 +22,8 @@ from dhsk.kernels.base import Indefinite
 from dhsk.objects.places import Place, parse_place, scratch_in
 from dhsk.results.columns import TFIDF, Cell, rows_by_point, summarise
 from dhsk.results.decision import decide, rivals_in
-from dhsk.results.parts import ChoiceOfBest, Choose, LowRank, Timings, check_choose
+from dhsk.results.low_rank import LowRank
+from dhsk.results.parts import ChoiceOfBest, Choose, Timings, check_choose
 from dhsk.samples import ZeroRule, parse_zero_rule
 from dhsk.samples.weighted import MapName
 from dhsk.units import parse_bytes
@@ -374,7 +375,7 @@ def _parameters(
     if best.kernel.removeprefix(TFIDF) == HeatKernel.name:
         found["time_scale"] = best.time_scale
     if low_rank is not None:
-        names = ("selection", "oversampling", "loss")
+        names = ("selection", "oversampling", "loss", "landmark_tol")
         found |= {name: getattr(low_rank, name) for name in names} | {"n_components": best.rank}
     if indefinite != "error":
         found["indefinite"] = indefinite

@@ -16,7 +16,7 @@ import dhsk
 from dhsk.errors import InputError
 from dhsk.kernels.centre import centres_of, without_centres
 from dhsk.models import archive
-from dhsk.models.fitted import FittedState
+from dhsk.models.files import FittedState
 
 GP = dhsk.HeatGaussianProcessRegressor
 

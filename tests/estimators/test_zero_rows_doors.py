@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +107,9 @@ def test_low_rank_in_any_place(
     X, full, y = data
     here = room.plan_here
 
-    def planned(need: Any, what: str, left: int, threads: int) -> Any:
-        plan = here(need, what, left, threads)
-        return type(plan)(**{**vars(plan), "tier": tier})
+    def planned(need: Any, left: int, threads: int) -> Any:
+        whole = tier == "features in memory"
+        return replace(here(need, left, threads), way=tier, whole=whole)
 
     monkeypatch.setattr("dhsk.models.low_rank_plan.plan_here", planned)
     model = dhsk.NystromSVC(10, 3.0, time_scale=0.7, selection=selection, tol=1e-10, random_state=0)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.execution.threads import Threads
-from dhsk.models.journal import Journal
 from dhsk.models.pair_fits import MatrixProblem, PairFits, PairSolver, Placement
 from dhsk.solvers.ball import smallest_ball
 from dhsk.solvers.pairs import BALL_TOLERANCE, solve_block, solve_whole
@@ -95,7 +95,7 @@ def test_what_the_journal_has_is_not_solved_again(
 ) -> None:
     """One pair is lost: it alone is solved, whole or in rounds, and the fits are the same."""
     kept = replace(
-        solver, placement=replace(WHOLE, room=room), journal=Journal(tmp_path), balls=True
+        solver, placement=replace(WHOLE, room=room), entries=Checkpoint(tmp_path), balls=True
     )
     first = dict(kept.solved([0, 1]))
     sorted(tmp_path.iterdir())[0].unlink()

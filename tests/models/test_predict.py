@@ -14,11 +14,11 @@ from scipy.sparse import csr_array
 
 import dhsk
 from dhsk.errors import BudgetError, ClusterError, InputError, ZeroRowsWarning
+from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
 from dhsk.models import predict as module
 from dhsk.models.exact import Certificates, Expansion, SvcModel
 from dhsk.models.predict import Predictor
-from dhsk.models.predict_plan import PredictPlan
 from dhsk.progress import Progress
 from dhsk.samples import open_samples
 from dhsk.units import parse_bytes
@@ -180,10 +180,10 @@ def test_memory_is_what_was_planned(
         fitted, X = csr_array(fitted), csr_array(X)
     model = model_of(k, 100, fitted)
     object.__setattr__(model, "sigmoids", np.tile([-1.0, 0.0], (190, 1)))
-    plans: list[PredictPlan] = []
+    plans: list[Share] = []
     plan = module.plan_prediction
 
-    def watched(*arguments: Any) -> PredictPlan:
+    def watched(*arguments: Any) -> Share:
         plans.append(plan(*arguments))
         return plans[-1]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from sklearn.svm import LinearSVC
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.memory import Share
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.models.low_rank import LowRankModel
-from dhsk.models.low_rank_plan import LowRankPlan, plan_low_rank
+from dhsk.models.low_rank_plan import plan_low_rank
 from dhsk.models.problem import Problem
-from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
+from dhsk.models.train_low_rank import train_low_rank as train
 from dhsk.nystrom.approximation import approximate
 from dhsk.progress import Progress, ignore
 from dhsk.samples import open_samples
@@ -29,7 +31,9 @@ REFERENCE_TOL = 1e-12
 AGREEMENT = 1e-5
 """Greatest difference of coefficients and decisions from LIBLINEAR's, relative (issue's bar)."""
 
-TIGHT = LowRankOptions(40, seed=3)
+TIGHT = dhsk.LowRank(40)
+
+train_low_rank = partial(train, seed=3)
 
 
 def digits(k: int, n: int = 500) -> tuple[Any, Any]:
@@ -50,16 +54,16 @@ def row_map(dim: int = 64, dtype: str = "float64") -> RowMap:
     return RowMap(dhsk.HeatKernel.at_scale(dim, 0.5), "hyperspherical", dtype)
 
 
-def trained(X: Any, y: Any, how: LowRankOptions = TIGHT, weights: Any = None) -> LowRankModel:
+def trained(X: Any, y: Any, how: dhsk.LowRank = TIGHT, weights: Any = None) -> LowRankModel:
     """A model in float64."""
     return train_low_rank(
         problem_of(X, y, weights), open_samples(X), row_map(X.shape[1]), how, Run()
     )
 
 
-def features(X: Any, how: LowRankOptions = TIGHT) -> tuple[Any, Any]:
+def features(X: Any, how: dhsk.LowRank = TIGHT) -> tuple[Any, Any]:
     """The features that it is trained on, and their root."""
-    found = approximate(open_samples(X), row_map(X.shape[1]), how)
+    found = approximate(open_samples(X), row_map(X.shape[1]), how, seed=3)
     assert found.values is not None
     return found.values, found.root
 
@@ -122,8 +126,8 @@ def small_room(monkeypatch: pytest.MonkeyPatch, factors: int) -> None:
 def leave(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
     """Leave the solver so many bytes."""
 
-    def short(*words: Any) -> LowRankPlan:
-        return replace(plan_low_rank(*words), solver=room)
+    def short(*words: Any) -> Share:
+        return replace(plan_low_rank(*words), room=room)
 
     monkeypatch.setattr("dhsk.models.train_low_rank.plan_low_rank", short)
 

@@ -10,9 +10,10 @@ from scipy.stats import chisquare
 
 import dhsk
 from dhsk.errors import BudgetError, InputError
+from dhsk.execution.memory import require_room
 from dhsk.kernels import LinearKernel
 from dhsk.nystrom.cholesky import ComputedFactor, InMemoryFactor
-from dhsk.nystrom.landmarks import RandomPivots, require_room, uniform
+from dhsk.nystrom.landmarks import RandomPivots, uniform
 from dhsk.nystrom.placed import in_memory
 from dhsk.nystrom.root import inverse_root
 

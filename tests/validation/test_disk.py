@@ -9,7 +9,7 @@ import pytest
 import dhsk
 from dhsk.costs import Cost, costs_told
 from dhsk.errors import BudgetError
-from dhsk.models.journal import Journal
+from dhsk.execution.checkpoint import Checkpoint
 from dhsk.objects.places import bytes_below
 
 GRID: dict[str, Any] = {"time_scale": [0.7, 1.0], "C": [1.0, 10.0], "cv": 3}
@@ -41,7 +41,7 @@ def test_products_are_there_until_the_end(X: Any, y: Any, tmp_path: Path, monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "put", stopped)
+        patch.setattr(Checkpoint, "put", stopped)
         with pytest.raises(KeyboardInterrupt):
             dhsk.cross_validate(X, y, **GRID, out=tmp_path)
     (chunk,) = (tmp_path / "fits" / "gram" / "cosine" / "gram" / "c").glob("*/*")

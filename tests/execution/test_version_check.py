@@ -15,10 +15,10 @@ import pytest
 from distributed import Client, LocalCluster
 
 import dhsk
-from dhsk.execution.alike import alike_workers, breaking, facts
 from dhsk.execution.folder_check import shared_by_workers
 from dhsk.execution.lock import sole_writer
 from dhsk.execution.plugins import answers
+from dhsk.execution.version_check import breaking, checked_versions, facts
 
 SLOW = pytest.mark.slow
 
@@ -40,10 +40,10 @@ def change(client: Client, worker: int, **other: str) -> None:
     """Let a worker say other facts."""
 
     def patch() -> None:
-        from dhsk.execution import alike
+        from dhsk.execution import version_check
 
-        changed = {**alike.facts(), **other}
-        alike.facts = lambda: changed  # type: ignore[assignment]
+        changed = {**version_check.facts(), **other}
+        version_check.facts = lambda: changed  # type: ignore[assignment]
 
     client.run(patch, workers=[address_of(client, worker)])
 
@@ -86,7 +86,7 @@ def test_a_worker_without_dhsk_is_an_error(two: Client) -> None:
     def hide() -> None:
         import sys
 
-        sys.modules["dhsk.execution.alike"] = None  # type: ignore[assignment]
+        sys.modules["dhsk.execution.version_check"] = None  # type: ignore[assignment]
 
     two.run(hide, workers=[address_of(two, 0)])
     with pytest.raises(dhsk.InputError, match=r"worker 0 at .* cannot import dhsk \(.*Module"):
@@ -136,7 +136,7 @@ def test_the_check_is_done_once(two: Client, own: bool) -> None:
     """Beside the start of a computation, on workers that have loaded their libraries."""
     with Client(two.cluster if own else two.scheduler.address, set_as_default=False) as client:
         times = [seconds_to_enter(client) for _ in range(2)]
-        with alike_workers(client):
+        with checked_versions(client):
             inner = seconds_to_enter(client)
     if own:
         times.append(times.pop(0))  # its second computation asks nobody
@@ -147,14 +147,14 @@ def test_the_check_is_done_once(two: Client, own: bool) -> None:
 def seconds_to_enter(client: Client) -> float:
     """Time until a computation may begin."""
     begin = perf_counter()
-    with alike_workers(client):
+    with checked_versions(client):
         return perf_counter() - begin
 
 
 PRELOAD = """
-from dhsk.execution import alike
-changed = {**alike.facts(), "zarr": "2.18.0"}
-alike.facts = lambda: changed
+from dhsk.execution import version_check
+changed = {**version_check.facts(), "zarr": "2.18.0"}
+version_check.facts = lambda: changed
 """
 
 
@@ -165,7 +165,7 @@ def test_a_worker_that_joins_later_is_compared_too(
     """It leaves again without a task, and the client says why."""
     preload = tmp_path / "other.py"
     preload.write_text(PRELOAD)
-    with alike_workers(two), caplog.at_level(logging.WARNING, "dhsk.cluster"):
+    with checked_versions(two), caplog.at_level(logging.WARNING, "dhsk.cluster"):
         two.cluster.new_spec["options"]["preload"] = [str(preload)]
         two.cluster.scale(3)
         deadline = monotonic() + 60
@@ -196,6 +196,8 @@ def test_a_folder_of_one_machine_is_an_error(two: Client, tmp_path: Path) -> Non
         dhsk.compute_gram(np.eye(3), "cosine", store=store, client=two)
     assert list(tmp_path.iterdir()) == []
     assert two.submit(pow, 2, 5).result() == 32
+    # Workers that join later are not asked for a folder that has gone.
+    assert not any(n.startswith("dhsk-place") for n in two.run_on_scheduler(plugins_of_workers))
 
 
 KILLED = """
@@ -221,7 +223,7 @@ def test_a_killed_client_keeps_no_worker_away(two: Client, tmp_path: Path, caplo
     assert killed.returncode == 9
     assert any(name.startswith("dhsk-place") for name in two.run_on_scheduler(plugins_of_workers))
     shutil.rmtree(folder)
-    with caplog.at_level(logging.WARNING, "dhsk.cluster"), alike_workers(two):
+    with caplog.at_level(logging.WARNING, "dhsk.cluster"), checked_versions(two):
         two.cluster.scale(3)
         two.wait_for_workers(3, timeout=60)
         assert two.submit(pow, 2, 5, workers=[address_of(two, 2)]).result() == 32

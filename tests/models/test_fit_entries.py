@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dhsk.execution.checkpoint import digest_of
-from dhsk.models.journal import Journal
+from dhsk.execution.checkpoint import Checkpoint, digest_of
+from dhsk.models.fit_entries import entry_of_fits, fits_of_entry
 from dhsk.solvers.dual import Fit
 
 AWKWARD = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, np.nextafter(1, 2), 1e22, -0.0]
@@ -34,6 +34,16 @@ def fits() -> list[Fit]:
     return [some, none, *(replace(some, intercept=number) for number in AWKWARD)]
 
 
+def put(entries: Checkpoint, name: str, fits: list[Fit], rest: Any) -> None:
+    """Write an entry of fits."""
+    entries.put(name, *entry_of_fits(fits, rest))
+
+
+def get(entries: Checkpoint, name: str) -> Any:
+    """Fits and the value of an entry; None without a complete one."""
+    return entries.get(name, fits_of_entry)
+
+
 def assert_equal(found: Any, expected: list[Fit]) -> None:
     """All fields, types too."""
     assert len(found) == len(expected)
@@ -51,8 +61,8 @@ def assert_equal(found: Any, expected: list[Fit]) -> None:
 def test_round_trip(tmp_path: Path) -> None:
     """Exactly what was put, from another journal on the same folder."""
     plain = [replace(fit, intercept=float(fit.intercept)) for fit in fits()]
-    Journal(tmp_path / "new" / "folder").put("a", plain, REST)
-    found = Journal(tmp_path / "new" / "folder").get("a")
+    put(Checkpoint(tmp_path / "new" / "folder"), "a", plain, REST)
+    found = get(Checkpoint(tmp_path / "new" / "folder"), "a")
     assert found is not None
     assert_equal(found[0], plain)
     assert found[1] == REST
@@ -61,31 +71,31 @@ def test_round_trip(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [[], None])
 def test_entries_without_fits(tmp_path: Path, kept: Any) -> None:
     """Rows alone, or nothing at all."""
-    journal = Journal(tmp_path)
-    journal.put("a", [], kept)
-    assert journal.get("a") == ([], kept)
+    journal = Checkpoint(tmp_path)
+    put(journal, "a", [], kept)
+    assert get(journal, "a") == ([], kept)
 
 
 def test_entries_are_replaced_and_dropped(tmp_path: Path) -> None:
     """The last one counts; what was dropped is gone, what never was may be dropped."""
-    journal = Journal(tmp_path)
-    journal.put("a", fits(), 1)
-    journal.put("a", [], 2)
-    journal.put("b", [], 3)
-    assert journal.get("a") == ([], 2)
-    journal.drop(["a", "never"])
-    assert journal.get("a") is None
-    assert journal.get("b") == ([], 3)
+    journal = Checkpoint(tmp_path)
+    put(journal, "a", fits(), 1)
+    put(journal, "a", [], 2)
+    put(journal, "b", [], 3)
+    assert get(journal, "a") == ([], 2)
+    journal.drop("a", "never")
+    assert get(journal, "a") is None
+    assert get(journal, "b") == ([], 3)
     assert [path.name for path in tmp_path.iterdir()] == ["b.npz"]
 
 
 def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor written anywhere."""
     monkeypatch.chdir(tmp_path)
-    journal = Journal(None)
-    journal.put("a", fits(), 1)
-    assert journal.get("a") is None
-    journal.drop(["a"])
+    journal = Checkpoint(None)
+    put(journal, "a", fits(), 1)
+    assert get(journal, "a") is None
+    journal.drop("a")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,22 +107,22 @@ def test_what_a_killed_process_left_is_no_entry(
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt("killed")
 
-    journal = Journal(tmp_path)
+    journal = Checkpoint(tmp_path)
     monkeypatch.setattr(Path, "replace", killed)
     with pytest.raises(KeyboardInterrupt, match="killed"):
-        journal.put("a", fits(), REST)
+        put(journal, "a", fits(), REST)
     monkeypatch.undo()
-    assert journal.get("a") is None
-    journal.put("a", fits(), REST)
-    assert journal.get("a") is not None
+    assert get(journal, "a") is None
+    put(journal, "a", fits(), REST)
+    assert get(journal, "a") is not None
 
 
 @pytest.mark.slow
 def test_damage_is_no_entry_or_harmless(tmp_path: Path) -> None:
     """Cut anywhere, or with one bit turned anywhere: nothing, or what was put; never an error."""
-    journal = Journal(tmp_path)
+    journal = Checkpoint(tmp_path)
     plain = [replace(fit, intercept=float(fit.intercept)) for fit in fits()[:2]]
-    journal.put("a", plain, REST)
+    put(journal, "a", plain, REST)
     path = tmp_path / "a.npz"
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
@@ -124,21 +134,21 @@ def test_damage_is_no_entry_or_harmless(tmp_path: Path) -> None:
     lost = 0
     for content in damaged:
         path.write_bytes(content)
-        found = journal.get("a")
+        found = get(journal, "a")
         lost += found is None
         if found is not None:
             assert_equal(found[0], plain)
             assert found[1] == REST
     assert lost > 0.7 * len(damaged)
     path.write_bytes(b"something else")
-    assert journal.get("a") is None
+    assert get(journal, "a") is None
 
 
 def test_damage_does_not_hide_what_the_disk_says(tmp_path: Path) -> None:
     """An entry that cannot be read for other reasons is an error, not fitted again."""
     (tmp_path / "a.npz").mkdir()
     with pytest.raises(IsADirectoryError, match=r"a\.npz"):
-        Journal(tmp_path).get("a")
+        get(Checkpoint(tmp_path), "a")
 
 
 def test_digest_tells_everything_apart() -> None:

@@ -87,7 +87,7 @@ _usual: WeakKeyDictionary[Client, dict[str, str]] = WeakKeyDictionary()
 
 
 @contextmanager
-def alike_workers(client: Client) -> Iterator[None]:
+def checked_versions(client: Client) -> Iterator[None]:
     """Compare the workers once per client, and those that join while the context lasts.
 
     Those that join the client's own cluster are compared afterwards too: it takes no more calls. A
@@ -105,7 +105,7 @@ def alike_workers(client: Client) -> Iterator[None]:
             _usual[client] = _compare(client)
         return Plugin(partial(_compared, facts(), _usual[client]))
 
-    with registered(client, "alike", comparison, stays=client.cluster is not None):
+    with registered(client, "versions", comparison, stays=client.cluster is not None):
         yield
 
 

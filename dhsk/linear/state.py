@@ -1,16 +1,12 @@
-"""Checkpoint of Newton's method, written after every step."""
+"""State of Newton's method between two steps."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dhsk.arrays import Floats
-from dhsk.execution.checkpoint import Checkpoint
-from dhsk.objects.places import Place
-
-PREFIX: Final = "newton-"
 
 
 @dataclass
@@ -52,34 +48,10 @@ class State:
     factored: Floats | None = None
     made: NDArray[np.bool_] | None = None
 
+    def entry(self) -> dict[str, Any]:
+        """Arrays and numbers of a checkpoint."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
 
 def forget(_: State) -> None:
     """Write no checkpoint."""
-
-
-class NewtonCheckpoint:
-    """Last state of each batch of problems on disk; without a folder nothing is written.
-
-    The name, from `digest_of`, identifies the problems and their features.
-    """
-
-    def __init__(self, folder: Place | None, name: str) -> None:
-        self._entries = Checkpoint(folder, PREFIX)
-        self._name = name
-
-    def put(self, batch: int, room: int, state: State) -> None:
-        """Replace the state of a batch.
-
-        room is the memory for Hessians in bytes: rounding depends on how many are summed at once.
-        """
-        values = {name: value for name, value in vars(state).items() if value is not None}
-        self._entries.put(f"{self._name}-{batch}", {"room": room, **values})
-
-    def get(self, batch: int) -> tuple[int, State] | None:
-        """Last room and state of a batch, None if there is no complete one."""
-        return self._entries.get(f"{self._name}-{batch}", _room_and_state)
-
-
-def _room_and_state(kept: dict[str, Any]) -> tuple[int, State]:
-    room = kept.pop("room")
-    return room, State(**kept)
