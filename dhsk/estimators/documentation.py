@@ -103,4 +103,6 @@ def _entries(names: re.Match[str]) -> str:
     """Each of the names with its description below it."""
     margin = names[1]
     texts = {name: fill(SHARED[name], _WIDTH - len(margin) - 4) for name in names[2].split(", ")}
-    return "\n".join(f"{margin}{name}\n{indent(text, margin + 4 * ' ')}" for name, text in texts.items())
+    return "\n".join(
+        f"{margin}{name}\n{indent(text, margin + 4 * ' ')}" for name, text in texts.items()
+    )

@@ -1,8 +1,8 @@
 """Kernel ridge regression on Gram matrices that may be larger than memory."""
 
 import warnings
-from pathlib import Path
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np

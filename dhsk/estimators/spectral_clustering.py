@@ -1,8 +1,8 @@
 """Spectral clustering with Gram matrices that may be larger than memory."""
 
 from collections.abc import Callable
-from functools import partial
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
