@@ -48,7 +48,8 @@ from dhsk.objects.places import (
     remove_scratch,
 )
 from dhsk.report import write_report
-from dhsk.results.parts import CHOICES, Choose, LowRank
+from dhsk.results.asked import CHOICES, Choose, Fitting, LowRank, Output, Refit
+from dhsk.results.asked import StratifiedFolds as Folds
 from dhsk.samples import AnyVectorizer, Samples, ZeroRule, is_gram_store, read_labels, scan
 from dhsk.samples.paths import Origin
 from dhsk.samples.weighted import MapName
@@ -56,7 +57,8 @@ from dhsk.samples.weighted import MapName
 if TYPE_CHECKING:
     from dhsk.validation.result import CvResult
 
-
+SAME = ("C", "scoring", "class_weight", "sphere_map")
+JUDGED = ("min_class", "tol", "zero_rows", "indefinite", "repeats", "choose")
 CHOOSE = "Take the simplest kernel within one standard error of the best, or the best."
 
 
@@ -110,11 +112,7 @@ class CvGridOptions:
     @property
     def rest(self) -> dict[str, Any]:
         """Parameters with the same name and meaning in `cross_validate`."""
-        names = (
-            "C", "min_class", "scoring", "class_weight", "tol", "sphere_map", "zero_rows",
-            "indefinite", "repeats", "choose",
-        )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in SAME}
 
 
 grid_options = gathered(
@@ -280,8 +278,8 @@ def cv(
     if grid.groups is not None:
         groups = read_labels(grid.groups, opened.shape[0], min_classes=1, header=table.header)
     settings = settings_of(
-        **kernels, **low_rank, **grid.rest,
-        folds=grid.folds, seed=grid.seed, labels=y, groups=groups,
+        **kernels, **low_rank, **grid.rest, labels=y, groups=groups, folds=grid.folds,
+        seed=grid.seed, **{name: getattr(grid, name) for name in JUDGED},
         **({} if held_out is None else {"test_labels": held_out[1]}),
     )  # fmt: skip
     same = check_earlier(
@@ -295,10 +293,12 @@ def cv(
             _print_files(out, answer, source, labels, table)
             return
     run = partial(
-        _cross_validate, opened, y, **kernels, **grid.rest, cv=grid.folds, random_state=grid.seed,
-        low_rank=LowRank(**low_rank) if low_rank else None, groups=groups, refit=final.model,
-        test=held_out, memory=cluster.memory, store=final.store, disk=final.disk, out=out,
-        eigenvalues=final.eigenvalues, baselines=final.baselines,
+        _cross_validate, opened, y, **kernels, **grid.rest, groups=groups, memory=cluster.memory,
+        cv=Folds(grid.folds, grid.repeats, grid.min_class, grid.seed),
+        fit=Fitting(grid.tol, grid.zero_rows, grid.indefinite),
+        refit=Refit(grid.choose, held_out, final.model),
+        low_rank=LowRank(**low_rank, random_state=grid.seed) if low_rank else None,
+        out=Output(out, final.store, final.disk, final.eigenvalues, final.baselines),
     )  # fmt: skip
     with made_folder(out):
         check_writable(out)

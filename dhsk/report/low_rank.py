@@ -5,8 +5,9 @@ from typing import Final
 from dhsk.report import rank_figure
 from dhsk.report.markup import Html, figure_row, section
 from dhsk.report.words import brief, two_digits, whole
+from dhsk.results.asked import LowRank
 from dhsk.results.columns import Certificate
-from dhsk.results.parts import LowRank, Results
+from dhsk.results.parts import Results
 
 SELECTIONS: Final = {
     "rpcholesky": "randomly pivoted Cholesky",

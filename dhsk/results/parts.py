@@ -1,60 +1,16 @@
 """Typed results of a cross-validation: `Results`, and its parts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any
 
 from dhsk.caching import cached_value
-from dhsk.errors import InputError
+from dhsk.results.asked import LowRank
 from dhsk.results.baselines import NO_BASELINES, Baselines, Beside
 from dhsk.results.columns import Cell, Certificate, GridPoint, Row, rows_by_point
 from dhsk.results.decision import Decision, decide
 from dhsk.results.examined import Examined
 from dhsk.results.paired import FoldSizes, paired_difference
-
-Choose = Literal["simplest", "best"]
-"""Which cell is taken: the simplest within one standard error of the best, or the best."""
-
-CHOICES: Final[tuple[Choose, ...]] = get_args(Choose)
-
-
-def check_choose(value: object) -> None:
-    """Raise InputError for what is no `Choose`."""
-    if value not in CHOICES:
-        raise InputError(f"choose must be 'simplest' or 'best', got {value!r}")
-
-
-@dataclass(frozen=True)
-class LowRank:
-    """Nyström features that take the place of the exact kernel matrix.
-
-    Attributes
-    ----------
-    rank
-        Number of features, or several to try.
-    selection
-        How landmarks are chosen: "rpcholesky", "uniform" or "kmeans", see `NystromFeatures`.
-    oversampling
-        Landmarks for each feature, at least 1. Of more, the leading components are kept.
-    loss
-        "squared_hinge", or "logistic" for logistic regression.
-
-    Examples
-    --------
-    >>> import dhsk
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.preprocessing import minmax_scale
-    >>> X, y = load_wine(return_X_y=True)
-    >>> X = minmax_scale(X)
-    >>> found = dhsk.cross_validate(X, y, time_scale=0.3, C=10, low_rank=dhsk.LowRank([20, 80]))
-    >>> found
-    CvResult(best: heat s=0.3, rank 20, C = 10; mean accuracy 0.989; 2 candidates, 5 folds)
-    """
-
-    rank: int | Sequence[int]
-    selection: str = "rpcholesky"
-    oversampling: float = 1.0
-    loss: str = "squared_hinge"
 
 
 @dataclass(frozen=True)
@@ -85,8 +41,9 @@ class Splitting:
 
     @property
     def shuffled(self) -> bool:
-        """Whether they are shuffled folds of dhsk, not the user's own."""
-        return self.splitter.startswith(("StratifiedKFold(", "StratifiedGroupKFold("))
+        """Whether they are shuffled, stratified folds, not the user's own."""
+        kinds = ("StratifiedKFold(", "StratifiedGroupKFold(", "RepeatedStratifiedKFold(")
+        return self.splitter.startswith(kinds)
 
     def sizes(self, repeats: int, n_samples: int) -> FoldSizes:
         """What standard errors over the folds depend on; with unknown sizes as of equal folds."""

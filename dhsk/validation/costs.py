@@ -13,7 +13,7 @@ from dhsk.objects.places import entries_of
 from dhsk.planning.fits import SUPPORT, exact_seconds, low_rank_seconds
 from dhsk.planning.prediction import Prediction
 from dhsk.planning.rates_cache import known_rates
-from dhsk.results.parts import LowRank
+from dhsk.results.asked import LowRank
 from dhsk.samples import Samples
 from dhsk.units import counted
 from dhsk.validation.cells import MOST_BYTES

@@ -30,8 +30,9 @@ from dhsk.models.sources import RowsShape
 from dhsk.models.train_low_rank import LossName, LowRankOptions, train_low_rank
 from dhsk.nystrom.approximation import SELECTIONS, Approximation, approximate
 from dhsk.progress import OnProgress
+from dhsk.results.asked import LowRank, check_seed
 from dhsk.results.columns import Certificate, Row
-from dhsk.results.parts import LowRank, RunFacts, SamplesSummary
+from dhsk.results.parts import RunFacts, SamplesSummary
 from dhsk.run_progress import RunProgress
 from dhsk.samples import Samples, SphereMap, ZeroRows, ZeroRule
 from dhsk.samples.scan import Scan
@@ -60,6 +61,7 @@ def checked(low_rank: LowRank | None, square: Square) -> LowRank | None:
         given = getattr(low_rank, name)
         if not isinstance(given, str) or given not in known:
             raise InputError(f"{name} must be one of {', '.join(known)}, got {given!r}")
+    check_seed(low_rank.random_state)
     oversampling = real_parameter("oversampling", low_rank.oversampling)
     if not oversampling >= 1:
         raise InputError(f"oversampling must be at least 1, got {oversampling!r}")
@@ -87,7 +89,7 @@ class Tried:
 class LowRankEngine:
     """Fits linear classifiers on Nyström features; see `dhsk.validation.engine.Engine`.
 
-    `sphere_map` is for the spherical kernels; `seed` draws the landmarks.
+    `sphere_map` is for the spherical kernels.
     """
 
     rule = DecidedOneVsRest
@@ -100,7 +102,6 @@ class LowRankEngine:
         low_rank: LowRank,
         grid: Grid,
         options: CvOptions,
-        seed: int,
     ) -> None:
         assert isinstance(samples, Samples)  # `checked` has seen to it
         self.prepared = 0.0
@@ -113,7 +114,7 @@ class LowRankEngine:
         # It keeps whole kernels.
         self._where = RunOptions(options.memory, options.client, scratch=options.scratch)
         self._journal = Journal(options.journal)
-        self._seed = seed
+        self._seed = low_rank.random_state
         self._scan: Scan | None = None
         self._checked: set[SphereMap] = set()
         self._rows: list[Row] = []
