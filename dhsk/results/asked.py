@@ -165,8 +165,12 @@ class Refit:
     model: bool = True
 
     def __post_init__(self) -> None:
-        if self.choose not in CHOICES:
-            raise InputError(f"choose must be 'simplest' or 'best', got {self.choose!r}")
+        choose: Any = self.choose
+        test: Any = self.test
+        if not isinstance(choose, str) or choose not in CHOICES:
+            raise InputError(f"choose must be 'simplest' or 'best', got {choose!r:.80}")
+        if test is not None and not (isinstance(test, tuple | list) and len(test) == 2):
+            raise InputError(f"test must be samples and labels, (X, y), got {test!r:.80}")
 
     @classmethod
     def of(cls, given: object) -> "Refit":
@@ -228,6 +232,12 @@ class Output:
     disk: int | str | None = None
     eigenvalues: bool | None = None
     baselines: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("eigenvalues", "baselines"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, bool | np.bool_):
+                raise InputError(f"{name} must be True, False or None, got {value!r:.80}")
 
     @classmethod
     def of(cls, given: "str | Place | Output | None") -> "Output":

@@ -264,7 +264,7 @@ def test_cross_validation(rank: int | None, data: Any, form: Any, tmp_path: Path
         dhsk.cross_validate(form(X), y, **options, fit=dhsk.Fitting(zero_rows="error"))
     test = (form(X), y)
     with pytest.warns(ZeroRowsWarning) as caught:
-        tested = dhsk.cross_validate(full, y, **options, refit=dhsk.Refit(test=test))
+        tested = dhsk.cross_validate(full, y, **options | {"refit": dhsk.Refit(test=test)})
     assert len(caught) == 1
     assert tested.data["test"]["n"] == N
 
