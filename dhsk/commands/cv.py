@@ -1,5 +1,6 @@
 """The command `dhsk cv`: a cross-validation to a folder of results."""
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dhsk.bars import show_progress
+from dhsk.commands.config import FILE, config_option, write_config
 from dhsk.commands.connecting import connected_if_asked, wrong_out
 from dhsk.commands.console import hint, say_cost
 from dhsk.commands.cv_table import print_result
@@ -242,6 +244,7 @@ def _held_out(
 @gathered("final", dict, *FINAL)
 @reading_options
 @cluster_options
+@config_option
 def cv(
     samples: str,
     labels: str | None,
@@ -304,6 +307,7 @@ def cv(
             result = _run(run, samples, out, overwrite=overwrite)
             result = replace(result, settings=settings | {READING: _reading(labels, table)})
             _write(result, opened, out, overwrite=overwrite)
+            write_config(out)
             remove_scratch(out / "fits")
     print_result(result)
     _print_files(out, result, samples, labels, table)
@@ -387,6 +391,8 @@ def _print_files(
     hint(f"output: {out / files[0]}, {', '.join(files[1:])}")
     if model and result.best != result.decision.best:
         hint(f"model:  of {result.best.brief}, as decided (--choose best: of the highest mean)")
+    if (out / FILE).exists():
+        hint(f"repeat: dhsk cv --config {shlex.quote(str(out / FILE))}")
     hint(f"next:   open {out / PAGE} in a browser")
     if model:
         say_predict("or:     ", out / "model.dhsk", source, labels, table)

@@ -34,7 +34,7 @@ def test_the_help_of_cv_has_the_ten_most_used_options_in_groups() -> None:
     common = [one for one in commands.lazy()["cv"].loaded.params if getattr(one, "common", False)]
     assert {key_of(one) for one in common} == {
         "labels", "out", "kernel", "time-scale", "C", "rank", "folds", "model", "cluster",
-        "memory",
+        "memory", "config",
     }  # fmt: skip
     assert all(f"\n  --{key_of(one)} " in said for one in common)
     assert "--parametrix-scale" not in said
