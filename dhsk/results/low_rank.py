@@ -16,6 +16,9 @@ SELECTIONS: Final = ("rpcholesky", "uniform", "kmeans")
 
 LossName: TypeAlias = Literal["squared_hinge", "logistic"]
 
+MOST_SEED: Final = 2**32 - 1
+"""The greatest seed of numpy's `RandomState`, which the splitters of scikit-learn use."""
+
 
 @dataclass(frozen=True)
 class LowRank:
@@ -34,6 +37,8 @@ class LowRank:
     landmark_tol
         Relative trace error, below 1, at which "rpcholesky" stops. With more than `rank` landmarks,
         the components that are dropped add to the error.
+    random_state
+        Seed of the landmarks.
 
     Examples
     --------
@@ -52,6 +57,7 @@ class LowRank:
     oversampling: float = 1.0
     loss: str = "squared_hinge"
     landmark_tol: float = 0.0
+    random_state: int = 0
 
     def checked(self) -> Self:
         """The same in plain numbers; InputError for a parameter that cannot be used."""
@@ -61,6 +67,7 @@ class LowRank:
                 f"{self.selection!r}"
             )
         check_loss(self.loss)
+        check_seed(self.random_state)
         if not real_parameter("oversampling", self.oversampling) >= 1:
             raise InputError(f"oversampling must be at least 1, but it is {self.oversampling!r}")
         if not 0 <= real_parameter("landmark_tol", self.landmark_tol) < 1:
@@ -121,3 +128,10 @@ def check_loss(loss: object) -> None:
             f"loss must be {' or '.join(map(repr, get_args(LossName)))}, but it is {loss!r}; the "
             "hinge loss is that of the exact HeatSVC"
         )
+
+
+def check_seed(seed: object, count: int = 1) -> None:
+    """Raise InputError if `count` seeds from one on are no whole numbers from 0 to 2^32 - 1."""
+    most = MOST_SEED - count + 1
+    if whole_parameter("random_state", seed, 0) > most:
+        raise InputError(f"random_state must be at most {most}, but it is {seed!r}")
