@@ -13,7 +13,7 @@ from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.models.problem import Problem
 from dhsk.models.train_exact import train_svc
-from dhsk.models.train_low_rank import LowRankOptions, train_low_rank
+from dhsk.models.train_low_rank import train_low_rank
 from dhsk.samples import Samples, open_samples
 
 N, DIM = 120, 8
@@ -89,13 +89,13 @@ def test_an_exact_classifier_in_memory_takes_one(samples: Watched) -> None:
 
 def test_a_classifier_of_low_rank_in_memory_takes_one(samples: Watched) -> None:
     """Its features stay in memory."""
-    train_low_rank(problem(), samples, row_map(), LowRankOptions(10), Run())
+    train_low_rank(problem(), samples, row_map(), dhsk.LowRank(10), Run())
     assert samples.passes == 1
 
 
 def test_workers_take_two(samples: Watched, client: Any) -> None:
     """Samples are staged for them, as for a matrix."""
-    train_low_rank(problem(), samples, row_map(), LowRankOptions(10), Run(client=client))
+    train_low_rank(problem(), samples, row_map(), dhsk.LowRank(10), Run(client=client))
     assert samples.passes == 2
     train_svc(problem(), samples, row_map(), Run(client=client))
     assert samples.passes == 4
