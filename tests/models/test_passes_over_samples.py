@@ -1,6 +1,7 @@
 """How often all samples are read: they may be larger than memory, or far away."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +21,28 @@ N, DIM = 120, 8
 KERNEL = dhsk.HeatKernel.at_scale(DIM, 0.5)
 
 
+@dataclass(frozen=True, eq=False)
 class Watched(Samples):
     """Samples that count how often they were read to the end."""
 
-    def __init__(self, inner: Samples) -> None:
-        self._inner, self.passes = inner, 0
-        self.source, self.shape, self.is_sparse = inner.source, inner.shape, inner.is_sparse
-        self.nnz = inner.nnz
+    inner: Samples = field(kw_only=True)
+    ended: list[int] = field(default_factory=list, kw_only=True)
+    """Rows of a block, of every reading."""
+
+    @property
+    def passes(self) -> int:
+        """Number of readings."""
+        return len(self.ended)
 
     def _blocks(self, rows: int) -> Iterator[Rows]:
-        yield from self._inner._blocks(rows)
-        self.passes += 1
+        yield from self.inner._blocks(rows)
+        self.ended.append(rows)
 
 
 @pytest.fixture
 def samples(counts: Callable[[int, int], Any]) -> Watched:
     """Counts in memory."""
-    return Watched(open_samples(counts(N, DIM)))
+    return Watched("X", (N, DIM), inner=open_samples(counts(N, DIM)))
 
 
 def problem() -> Problem:
