@@ -44,8 +44,14 @@ from dhsk.models.sources import RowsShape
 from dhsk.objects.places import free_bytes
 from dhsk.planning.overlap import measured_overlap
 from dhsk.planning.prediction import Prediction
-from dhsk.planning.rates import Rates, kernel_seconds, measure_rates
-from dhsk.planning.rates_cache import cache_file, known_rates, save_rates
+from dhsk.planning.rates import (
+    Rates,
+    cache_file,
+    kernel_seconds,
+    known_rates,
+    measure_rates,
+    save_rates,
+)
 from dhsk.units import parse_bytes
 from dhsk.verbosity import Verbosity, verbosity
 

@@ -17,7 +17,6 @@ from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
-from dhsk.estimators.selection import usual_oversampling
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import require_room
 from dhsk.execution.run import Run
@@ -29,7 +28,7 @@ from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
 from dhsk.objects.places import Place, parse_place
 from dhsk.progress import OnProgress
-from dhsk.results.low_rank import LowRank
+from dhsk.results.low_rank import LowRank, usual_oversampling
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
 
