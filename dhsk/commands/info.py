@@ -9,6 +9,7 @@ import numpy as np
 
 from dhsk.commands.console import hint_next, kernel_words, map_words, print_pairs, say_json
 from dhsk.commands.earlier_run import TABLES
+from dhsk.commands.options import json_option
 from dhsk.commands.parameters import PlaceParameter
 from dhsk.errors import InputError, StoreError
 from dhsk.gram.storage.header import Header, short
@@ -49,7 +50,7 @@ class Description:
 
 @click.command()
 @click.argument("store", type=PlaceParameter(), metavar="STORE|MODEL|SAMPLES")
-@click.option("--json", "as_json", is_flag=True, help="Print one object of JSON, for programs.")
+@json_option
 def info(store: Place, as_json: bool) -> None:
     """Describe a model, a store or a file of samples.
 

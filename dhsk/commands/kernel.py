@@ -7,7 +7,7 @@ import numpy as np
 
 from dhsk.commands.console import hint, print_pairs, print_table, say
 from dhsk.commands.kernel_plot import plot_kernels
-from dhsk.commands.parameters import PathParameter, WholeNumbers
+from dhsk.commands.parameters import WHOLE_NUMBERS, PathParameter
 from dhsk.kernels import HeatKernel, ParametrixKernel, time_at_scale
 
 COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0.5, -1.0)
@@ -18,7 +18,7 @@ COSINES = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, -0
 @click.option(
     "--dim",
     "dims",
-    type=WholeNumbers(),
+    type=WHOLE_NUMBERS,
     multiple=True,
     required=True,
     help="Number of features; several with commas.",

@@ -1,12 +1,19 @@
 """What docstrings of estimators share: a name without a description gets that of the table here.
 
+A method whose parameters are all in the table needs no section for them; nor does one that returns
+its estimator, or takes samples and raises errors for these alone.
+
 Signatures of the classes differ, so that no base could describe their parameters; and numpydoc,
 `help` and notebooks read docstrings as they are after the import.
 """
 
+import inspect
 import re
 from textwrap import fill, indent
-from typing import Any, Final
+from types import FunctionType
+from typing import Any, Final, Self
+
+from dhsk.errors import BudgetError, InputError
 
 SHARED: Final = {
     "time_scale": (
@@ -61,7 +68,7 @@ SHARED: Final = {
     ),
     "classes_": "Labels, (k,).",
     "C_": "The C of the fit.",
-    "X_fit_": "Samples of a weight above 0, mapped to the sphere, (N, dim).",
+    "X_fit_": "Samples of the fit, mapped to the sphere, (N, dim).",
     "support_vectors_": "Support vectors, mapped to the sphere, (n_sv, dim).",
     "landmarks_": "Landmarks, mapped to the sphere, (m, dim).",
     "kernel_": "The kernel.",
@@ -72,8 +79,8 @@ SHARED: Final = {
     "y": "Ignored.",
     "progress": "Function that is called with `Progress` events; True for bars.",
     "Self": "The fitted estimator.",
-    "InputError": "A parameter or a row is invalid; the message names the row.",
-    "BudgetError": "The computation needs more memory, or more disk space, than there is.",
+    InputError.__name__: "A parameter or a row is invalid; the message names the row.",
+    BudgetError.__name__: "The computation needs more memory, or more disk space, than there is.",
 }
 """Descriptions of parameters, attributes, results and errors."""
 
@@ -82,6 +89,9 @@ _SECTION: Final = re.compile(
 )
 _BARE: Final = re.compile(r"^( *)(\w+(?:, \w+)*)$(?!\n\1 +\S|\n *-+$)", re.MULTILINE)
 """A line of names that no deeper one follows, nor the line below a heading."""
+
+_SPLIT: Final = re.compile(r"\n\n(?=[A-Z]\w+\n-+\n)")
+"""Before a heading."""
 
 _WIDTH: Final = 100
 
@@ -92,17 +102,33 @@ def described(docstring: str) -> str:
 
 
 def describe(cls: type[Any]) -> None:
-    """Describe a class, and the methods of its own."""
-    for thing in (cls, *vars(cls).values()):
-        written = getattr(thing, "__doc__", None)
-        if callable(thing) and isinstance(written, str):  # python -OO has none
-            thing.__doc__ = described(written)
+    """Describe a class, and the public methods of its own."""
+    if cls.__doc__ is not None:  # python -OO has none
+        cls.__doc__ = described(cls.__doc__)
+    for name, thing in vars(cls).items():
+        method = inspect.unwrap(thing)
+        if inspect.isfunction(method) and not name.startswith("_") and method.__doc__ is not None:
+            method.__doc__ = described(_with_sections(method))
+
+
+def _with_sections(method: FunctionType) -> str:
+    """A docstring with the sections that the signature says, where all of it is shared."""
+    head, *sections = _SPLIT.split(inspect.cleandoc(method.__doc__ or ""))
+    signature = inspect.signature(method)
+    names = [name for name in signature.parameters if name not in ("self", "cls")]
+    said = {
+        "Parameters": names if set(names) <= set(SHARED) else [],
+        "Returns": [Self.__name__] if signature.return_annotation is Self else [],
+        "Raises": [InputError.__name__] if "X" in names else [],
+    }
+    made = {title: [title, len(title) * "-", ", ".join(words)] for title, words in said.items()}
+    whole = {title: "\n".join(lines) if said[title] else "" for title, lines in made.items()}
+    whole |= {section.partition("\n")[0]: section for section in sections}
+    return "\n\n".join([head, *filter(None, whole.values())])
 
 
 def _entries(names: re.Match[str]) -> str:
     """Each of the names with its description below it."""
-    margin = names[1]
-    texts = {name: fill(SHARED[name], _WIDTH - len(margin) - 4) for name in names[2].split(", ")}
-    return "\n".join(
-        f"{margin}{name}\n{indent(text, margin + 4 * ' ')}" for name, text in texts.items()
-    )
+    margin, deeper = names[1], names[1] + 4 * " "
+    texts = {name: fill(SHARED[name], _WIDTH - len(deeper)) for name in names[2].split(", ")}
+    return "\n".join(f"{margin}{name}\n{indent(text, deeper)}" for name, text in texts.items())

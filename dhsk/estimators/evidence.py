@@ -86,7 +86,6 @@ class EvidenceSettings:
     max_passes: int
     n_probes: int
     seed: int
-    memory: int | None
     entries: Checkpoint
     """Products of the matrix."""
 
@@ -94,11 +93,6 @@ class EvidenceSettings:
     def fits_any(self) -> bool:
         """Whether likelihoods are compared."""
         return self.fits_time or self.fits_noise
-
-    @property
-    def solving(self) -> dict[str, Any]:
-        """Arguments of `solve_ridge`."""
-        return {"tol": self.tol, "max_passes": self.max_passes}
 
 
 @dataclass(eq=False)
@@ -262,7 +256,7 @@ class Evidence:
             self._probes,
             preconditioner_of(self.rows, kernel, noise, self.landmarks),
             slope,
-            self.settings.solving,
+            {"tol": self.settings.tol, "max_passes": self.settings.max_passes},
         )
 
     def _kept(self, source: Source, kernel: Kernel) -> "_KeptProducts":

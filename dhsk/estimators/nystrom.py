@@ -17,10 +17,8 @@ from dhsk.errors import InputError
 from dhsk.estimators.automatic import Auto, SamplePairs
 from dhsk.estimators.base import HeatEstimator, in_scikit_words
 from dhsk.estimators.problem import random_numbers
-from dhsk.estimators.selection import usual_oversampling
 from dhsk.execution.limits import own_room
 from dhsk.execution.memory import require_room
-from dhsk.execution.run import Run
 from dhsk.kernels import Kernel
 from dhsk.kernels.base import whole_parameter
 from dhsk.kernels.centre import with_all_entries
@@ -29,7 +27,7 @@ from dhsk.nystrom.feature_blocks import store_features
 from dhsk.nystrom.features import FeatureMap, lazy_features
 from dhsk.objects.places import Place, parse_place
 from dhsk.progress import OnProgress
-from dhsk.results.low_rank import LowRank
+from dhsk.results.low_rank import LowRank, usual_oversampling
 from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
 
@@ -64,14 +62,7 @@ class NystromFeatures(
         with "rpcholesky", up to 3,000 landmarks, whose error is little larger than that of the
         best n_components features, and for 1 with the others. With 1, a third of the kernel values
         are computed.
-    time_scale
-        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given.
-    sphere_map, zero_rows
-        As for `HeatKernelRidge`.
-    landmark_tol
-        Tolerance of the relative trace error, below 1: "rpcholesky" stops adding landmarks when it
-        is reached. 0 for `n_components` features.
+    time_scale, sphere_map, zero_rows, landmark_tol
     dtype
         Type of mapped rows, inner products and features, "float64" or "float32"; sums and
         factorizations are in float64.
@@ -85,7 +76,6 @@ class NystromFeatures(
     Attributes
     ----------
     landmarks_
-        Landmarks, mapped to the sphere, (m, dim).
     landmark_indices_
         Their indices among the samples, (m,); None if `selection` is "kmeans".
     n_components_
@@ -97,12 +87,7 @@ class NystromFeatures(
     trace_error_
         Trace norm of K - Z Z' over the trace of K, for the samples of the fit. It is exact up to
         rounding in `dtype` if the kernel is positive semi-definite.
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    kernel_, time_scale_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -147,22 +132,11 @@ class NystromFeatures(
         ----------
         X
             Samples by row, (N, dim), dense or sparse; a Dask array is read into memory.
-        y
-            Ignored.
-        progress
-            Function that is called with `Progress` events; True for bars.
-
-        Returns
-        -------
-        NystromFeatures
-            The fitted transformer.
+        y, progress
 
         Raises
         ------
-        InputError
-            A parameter or a row is invalid; the message names the row.
-        BudgetError
-            The landmarks and one block of samples need more memory than there is.
+        InputError, BudgetError
         """
         del y
         with shown(progress) as report:
@@ -176,8 +150,9 @@ class NystromFeatures(
 
         Parameters
         ----------
-        X, y, progress
+        X
             As for `fit`.
+        y, progress
 
         Returns
         -------
@@ -212,7 +187,6 @@ class NystromFeatures(
         Raises
         ------
         InputError
-            A row is invalid; the message names it.
         BudgetError
             The features need more memory than there is.
         """
@@ -251,7 +225,6 @@ class NystromFeatures(
         Raises
         ------
         InputError
-            A row is invalid; the message names it.
         BudgetError
             A block needs more memory, or the features more disk space, than there is.
         StoreMismatchError
@@ -263,7 +236,7 @@ class NystromFeatures(
         place, features = parse_place("path", path), self._features
         samples = features.row_map.to_predict(self._opened(X))
         with in_scikit_words(self), shown(progress, reading=1, features=5) as report:
-            run = Run(self._bytes(), report=report)
+            run = self._run(report)
             stored, held = store_features(samples, features, place, run)
         features.row_map.warn(samples)
         self._take(held, features, place)
@@ -346,7 +319,7 @@ class NystromFeatures(
         with in_scikit_words(self):
             row_map = self._row_map(SamplePairs(samples))
             self._keep_map(row_map)
-            run = Run(memory=self._bytes(), report=report)
+            run = self._run(report)
             found = approximate(samples, row_map, how, run, seed=seed)
         row_map.warn(samples)
         self._landmarks, self.landmark_indices_ = found.landmarks, found.indices

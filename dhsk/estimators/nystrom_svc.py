@@ -2,28 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from distributed import Client
 from numpy.typing import ArrayLike
 
 from dhsk.arrays import Floats, Rows
-from dhsk.bars import Show, shown
-from dhsk.estimators.automatic import Auto, SamplePairs
+from dhsk.estimators.automatic import Auto
 from dhsk.estimators.classifier import HeatClassifier
 from dhsk.estimators.problem import random_numbers
 from dhsk.execution.run import Run
 from dhsk.gram.row_map import RowMap
 from dhsk.kernels import Kernel
-from dhsk.kernels.base import Indefinite, check_semidefinite, whole_parameter
+from dhsk.kernels.base import Indefinite, whole_parameter
 from dhsk.kernels.centre import with_all_entries
 from dhsk.models.doubts import doubt_of_low_rank
 from dhsk.models.low_rank import LowRankModel
 from dhsk.models.low_rank_plan import usual_dtype
 from dhsk.models.problem import Problem
 from dhsk.models.train_low_rank import train_low_rank
-from dhsk.objects.places import Place
 from dhsk.results.low_rank import LossName, LowRank
 from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
@@ -57,8 +55,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Number of landmarks per feature, at least 1. With more landmarks than features, the
         features are the leading components.
     time_scale
-        Diffusion time in units of log(dim)/dim; "auto" for the one at which the mean of 1 - K over
-        pairs of samples is 0.6. Not used if `kernel` is given.
     sphere_map, zero_rows
         As for `HeatSVC`.
     loss
@@ -68,8 +64,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Tolerance of the gradient, relative to that at 0 and to the share of the samples that are
         in the smaller class, as in LIBLINEAR.
     landmark_tol
-        Tolerance of the relative trace error, below 1: "rpcholesky" stops adding landmarks when it
-        is reached. 0 for `n_components` features.
     class_weight
         Factors of C by label, or "balanced"; None for 1. A sample has the factor of its own class
         in the problems of all classes; in `LinearSVC` it has 1 in those of the other classes.
@@ -79,12 +73,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         `GaussianKernel`. None for "float32" if the kernel is spherical or linear and there are more
         than four million feature values, else for "float64". Sums and factorizations are in
         float64.
-    memory
-        Upper bound on the memory of this process, or of all workers of `client`: a number of
-        bytes, or a string like "2GB". None for half of the free memory, or for that of the workers.
-    client
-        Dask client whose workers fit the model, and predict many samples as long as it is open.
-        Clones share it, and it is not pickled.
+    memory, client
     random_state
         Seed, or a `RandomState`, that draws the landmarks: the same seed gives the same model.
     indefinite
@@ -94,10 +83,7 @@ class NystromSVC(HeatClassifier[LowRankModel]):
 
     Attributes
     ----------
-    classes_
-        Labels, (k,).
-    landmarks_
-        Landmarks, mapped to the sphere, (m, dim).
+    classes_, landmarks_
     landmark_indices_
         Their indices among the samples, (m,); None if they are centres of clusters.
     landmark_coef_, intercept_
@@ -119,16 +105,10 @@ class NystromSVC(HeatClassifier[LowRankModel]):
         Largest number of Newton steps of a problem.
     converged_
         Whether all problems reached `tol`.
-    C_
-        The C of the fit.
-    kernel_
-        The kernel.
-    time_scale_
-        Its time in units of log(dim)/dim; None for kernels without a time.
+    C_, kernel_, time_scale_
     model_
         The fitted model as `LowRankModel`.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     References
     ----------
@@ -183,44 +163,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     random_state: int | np.random.RandomState | None = None
     indefinite: Indefinite = "error"
 
-    def fit_samples(
-        self,
-        samples: Any,
-        y: ArrayLike,
-        progress: Show = None,
-        journal: str | Place | None = None,
-    ) -> Self:
-        """Fit to samples in a file, which may be larger than memory.
-
-        Parameters
-        ----------
-        samples
-            Argument or result of `dhsk.open_samples`, (N, dim).
-        y
-            Labels, (N,).
-        progress
-            Function that is called with `Progress` events; True for bars.
-        journal
-            Folder or ``s3://`` prefix for a checkpoint. If this call is killed, the same call
-            resumes from it and gives the same model, if `random_state` is a number. It can be
-            removed afterwards.
-
-        Returns
-        -------
-        Self
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Parameters or samples are invalid; the message names the row.
-        BudgetError
-            The fit needs more memory than there is.
-        """
-        opened, labels, weights = self._opened(samples, y)
-        with shown(progress) as report:
-            return self._fit(opened, labels, weights, report, journal)
-
     def _product_dtype(self, kernel: Kernel, n_samples: int) -> str:
         return self.dtype or usual_dtype(kernel, n_samples, self.n_components)
 
@@ -237,11 +179,6 @@ class NystromSVC(HeatClassifier[LowRankModel]):
             self.loss,
             self.landmark_tol,
         ).checked()
-
-    def _row_map(self, few: SamplePairs) -> RowMap:
-        row_map = super()._row_map(few)
-        check_semidefinite(row_map.kernel, self.indefinite)
-        return row_map
 
     def _train(self, problem: Problem, samples: Samples, row_map: RowMap, run: Run) -> LowRankModel:
         how = self._low_rank().among(samples.shape[0])

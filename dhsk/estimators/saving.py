@@ -6,12 +6,14 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dhsk.errors import InputError
+from dhsk.estimators.documentation import describe
 from dhsk.kernels import Kernel
 from dhsk.models.files import FittedState, Loaded, load_any, read_by, save_fitted
 from dhsk.objects.places import Place
+from dhsk.samples.memory import refuse_anndata, refuse_gram, refuse_texts
 from dhsk.samples.names import names_in, table_in_order
 
 DEPRECATED: Final = "deprecated"
@@ -46,6 +48,11 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     """Attributes of a fit that are in the file, without underscores at both ends there."""
     _takes_any_order: bool = False
     """Whether named columns may be in any order, as for loaded estimators; see `_in_order`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Complete the docstrings of the class."""
+        super().__init_subclass__(**options)
+        describe(cls)
 
     def save(self, path: str | Place) -> None:
         """Write the fitted estimator to a file of arrays and JSON, without pickles.
@@ -131,6 +138,14 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
+
+    def _validated(self, X: Any, **options: Any) -> Any:
+        """Validate X, or X and y, by scikit-learn."""
+        refuse_anndata(X)
+        refuse_gram(X)
+        refuse_texts(X, type(self).__name__)
+        X = self._in_order(X, reset=options.get("reset", True))
+        return validate_data(self, X, accept_sparse="csr", **options)
 
     @property
     def _names(self) -> tuple[str, ...] | None:

@@ -13,11 +13,10 @@ from dhsk.execution.run import Run
 from dhsk.gram.prepare import check_kernels
 from dhsk.gram.row_map import RowMap
 from dhsk.linear.losses import LOSSES, check_factors
-from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes
+from dhsk.linear.newton import Newton, Solution, Targets, curvature_bytes, solve_columns
 from dhsk.linear.passes import Columns
 from dhsk.linear.preconditioner import Factors
 from dhsk.linear.state import State
-from dhsk.linear.warm_start import solve_columns
 from dhsk.models.base import training_notes
 from dhsk.models.low_rank import LowRankCertificates, LowRankModel
 from dhsk.models.low_rank_plan import plan_low_rank, solver_bytes

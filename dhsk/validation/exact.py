@@ -61,7 +61,7 @@ LEFT_OUT: Final = (
 NOT_ASKED: Final = (
     "eigenvalues",
     f"not asked for: of more than {SMALL:,} samples they take passes over the matrix; "
-    "--eigenvalues computes them (in Python eigenvalues=True)",
+    "--eigenvalues computes them (in Python Output(eigenvalues=True))",
 )
 """Row of the plan of a grid of many samples."""
 

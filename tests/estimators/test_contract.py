@@ -65,8 +65,8 @@ def test_scikit_learns_contract(
 
     Four of them forget the tag `positive_only`: check_class_weight_classifiers,
     check_outliers_train, check_outliers_fit_predict and check_clustering, which adds negative noise
-    itself, so that it gets another map. A Gaussian process searches its time in two steps: each
-    point has a kernel of its own, which is proven first.
+    itself, so that it gets another map. A Gaussian process takes two steps of its search, as each
+    time has a kernel of its own, which is proven first.
     """
     monkeypatch.setattr("dhsk.estimators.evidence.MOST_ITERATIONS", 2)
     if get_tags(estimator).input_tags.positive_only:
