@@ -64,16 +64,16 @@ class Table(ABC):
     def texts(self, name: str) -> Iterator[str]:
         """Values of a column of texts; InputError for one that is missing, or no text."""
         for row, value in enumerate(self.values(name)):
-            place = self.place(name, row)
             if value is None:
                 raise InputError(
-                    f"{place} has no text in the {self.word} {shown(name)}: fill it in, as '' if "
-                    "it is empty, or leave out the row and its label"
+                    f"{self.place(name, row)} has no text in the {self.word} {shown(name)}: fill "
+                    "it in, as '' if it is empty, or leave out the row and its label"
                 )
             if not isinstance(value, str):
                 raise InputError(
-                    f"{place} holds {shown(repr(value))} in the {self.word} {shown(name)}, which "
-                    f"is no text: name a {self.word} of texts as {self.origin.path}:NAME"
+                    f"{self.place(name, row)} holds {shown(repr(value))} in the {self.word} "
+                    f"{shown(name)}, which is no text: name a {self.word} of texts as "
+                    f"{self.origin.path}:NAME"
                 )
             yield value
 
