@@ -22,7 +22,6 @@ from dhsk.objects.places import Place, bytes_below, size_of
 from dhsk.samples import AnyVectorizer, Spectrum, is_gram_store, vectorizer_of
 from dhsk.samples.paths import Origin
 from dhsk.samples.readers import describe
-from dhsk.samples.text_folder import open_text_folder
 from dhsk.units import format_bytes
 
 
@@ -87,24 +86,20 @@ def _samples(path: Place) -> Description | None:
         origin = Origin.of(str(path))
     except InputError:
         return None
-    if (origin.is_folder and is_gram_store(origin.path)) or (
-        origin.is_text_folder and not _has_texts(origin)
-    ):
+    if origin.is_folder and is_gram_store(origin.path):
         return None
-    found = describe(origin)
+    try:
+        found = describe(origin)
+    except InputError:
+        if not origin.is_text_folder:
+            raise
+        return None
     if found is None:
         return None
     size = size_of(origin.path) if origin.path.is_file() else None
     rows = [*found.rows, *([] if size is None else [("on disk", format_bytes(size))])]
     facts = {"kind": "samples", "path": path, "bytes": size, **found.facts}
     return Description(f"samples {path}: {found.words}", rows, found.following, facts)
-
-
-def _has_texts(origin: Origin) -> bool:
-    try:
-        return bool(open_text_folder(origin).files)
-    except InputError:
-        return False
 
 
 def _gram(path: Place) -> Description:

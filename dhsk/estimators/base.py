@@ -49,27 +49,21 @@ _OF_A_TIME: Final = (None, "heat", "parametrix")
 
 
 class HeatEstimator(SavedEstimator):
-    """Base of the estimators; a fit sets `kernel_` and `_fitted_map`."""
+    """Base of the estimators; a fit sets `kernel_` and `_fitted_map`.
 
+    They are dataclasses of their parameters, which dataclasses leave as they are given, as
+    scikit-learn's contract asks.
+    """
+
+    time_scale: float | Auto
+    sphere_map: MapName | None
+    zero_rows: ZeroRule
+    kernel: Kernel | str | None
+    dtype: str | None
+    memory: int | str | None
     client: Client | None = None
     _fitted_map: RowMap
     _dtypes: ClassVar[tuple[str | None, ...]] = ("float32", "float64")
-
-    def __init__(
-        self,
-        time_scale: float | Auto,
-        sphere_map: MapName | None,
-        zero_rows: ZeroRule,
-        kernel: Kernel | str | None,
-        dtype: str | None,
-        memory: int | str | None,
-    ) -> None:
-        self.time_scale = time_scale
-        self.sphere_map = sphere_map
-        self.zero_rows = zero_rows
-        self.kernel = kernel
-        self.dtype = dtype
-        self.memory = memory
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

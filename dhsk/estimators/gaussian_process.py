@@ -2,7 +2,7 @@
 
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -41,6 +41,7 @@ _FIRST_NOISE: Final = 0.1
 """Noise with which a fit begins, relative to the mean square of the targets."""
 
 
+@dataclass(eq=False, repr=False)
 class HeatGaussianProcessRegressor(
     MultiOutputMixin,  # type: ignore[misc]  # scikit-learn has no types
     RegressorMixin,  # type: ignore[misc]
@@ -150,37 +151,23 @@ class HeatGaussianProcessRegressor(
         "_landmarks", "_in_memory",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        time_scale: float | Auto = "auto",
-        noise: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        normalize_y: bool = False,
-        solver: Solver | Auto = "auto",
-        n_probes: int = 16,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        preconditioner_rank: Rank = "auto",
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        journal: str | Place | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.noise = noise
-        self.normalize_y = normalize_y
-        self.solver = solver
-        self.n_probes = n_probes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.preconditioner_rank = preconditioner_rank
-        self.client = client
-        self.journal = journal
-        self.random_state = random_state
+    time_scale: float | Auto = "auto"
+    noise: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    normalize_y: bool = False
+    solver: Solver | Auto = "auto"
+    n_probes: int = 16
+    tol: float = 1e-6
+    max_iter: int = 1000
+    preconditioner_rank: Rank = "auto"
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    journal: str | Place | None = None
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any, *, progress: Show = None) -> Self:
         """Fit to samples.

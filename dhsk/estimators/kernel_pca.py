@@ -1,5 +1,6 @@
 """Kernel principal component analysis on Gram matrices that may be larger than memory."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ SMALLEST = 1e-12
 """Eigenvalues below this share of the largest one are taken for 0, as in scikit-learn."""
 
 
+@dataclass(eq=False, repr=False)
 class HeatKernelPCA(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -107,31 +109,20 @@ class HeatKernelPCA(
         "_offset",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        tol: float = 1e-8,
-        max_iter: int = MAX_PASSES,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        store: str | Place | None = None,
-        journal: str | Place | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.client = client
-        self.store = store
-        self.journal = journal
-        self.random_state = random_state
+    n_components: int = 2
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    tol: float = 1e-8
+    max_iter: int = MAX_PASSES
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    store: str | Place | None = None
+    journal: str | Place | None = None
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Fit to samples.

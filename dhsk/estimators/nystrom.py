@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import dask.array as da
@@ -33,6 +34,7 @@ from dhsk.samples import Samples, SphereMap, ZeroRule, open_samples
 from dhsk.samples.names import in_order
 
 
+@dataclass(eq=False, repr=False)
 class NystromFeatures(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn has no types
     TransformerMixin,  # type: ignore[misc]
@@ -125,27 +127,18 @@ class NystromFeatures(
         "landmark_indices_", "n_components_", "normalization_", "trace_error_", "_landmarks",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        n_components: int = 1000,
-        kernel: Kernel | str | None = None,
-        selection: str | ArrayLike = "rpcholesky",
-        *,
-        oversampling: float | None = None,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        zero_rows: ZeroRule = "center",
-        landmark_tol: float = 0.0,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.n_components = n_components
-        self.selection = selection
-        self.oversampling = oversampling
-        self.landmark_tol = landmark_tol
-        self.random_state = random_state
+    n_components: int = 1000
+    kernel: Kernel | str | None = None
+    selection: str | ArrayLike = "rpcholesky"
+    _: KW_ONLY
+    oversampling: float | None = None
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    zero_rows: ZeroRule = "center"
+    landmark_tol: float = 0.0
+    dtype: str = "float64"
+    memory: int | str | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Choose landmarks and factor their matrix.

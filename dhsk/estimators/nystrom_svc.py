@@ -1,6 +1,7 @@
 """Linear support vector or logistic classifier on Nyström features."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ from dhsk.samples import Samples, ZeroRule
 from dhsk.samples.weighted import MapName
 
 
+@dataclass(eq=False, repr=False)
 class NystromSVC(HeatClassifier[LowRankModel]):
     """Support vector classification with a low-rank approximation of a kernel.
 
@@ -162,39 +164,24 @@ class NystromSVC(HeatClassifier[LowRankModel]):
     _model_type = LowRankModel
     _dtypes = ("float32", "float64", None)
 
-    def __init__(
-        self,
-        n_components: int = 1000,
-        C: float | Auto = "auto",
-        *,
-        kernel: Kernel | str | None = None,
-        selection: str | ArrayLike = "rpcholesky",
-        oversampling: float = 1.0,
-        time_scale: float | Auto = "auto",
-        sphere_map: MapName | None = None,
-        zero_rows: ZeroRule = "center",
-        loss: LossName = "squared_hinge",
-        tol: float = 1e-4,
-        landmark_tol: float = 0.0,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        dtype: str | None = None,
-        memory: int | str | None = None,
-        client: Client | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        indefinite: Indefinite = "error",
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.n_components = n_components
-        self.C = C
-        self.selection = selection
-        self.oversampling = oversampling
-        self.loss = loss
-        self.tol = tol
-        self.landmark_tol = landmark_tol
-        self.class_weight = class_weight
-        self.client = client
-        self.random_state = random_state
-        self.indefinite = indefinite
+    n_components: int = 1000
+    C: float | Auto = "auto"
+    _: KW_ONLY
+    kernel: Kernel | str | None = None
+    selection: str | ArrayLike = "rpcholesky"
+    oversampling: float = 1.0
+    time_scale: float | Auto = "auto"
+    sphere_map: MapName | None = None
+    zero_rows: ZeroRule = "center"
+    loss: LossName = "squared_hinge"
+    tol: float = 1e-4
+    landmark_tol: float = 0.0
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    dtype: str | None = None
+    memory: int | str | None = None
+    client: Client | None = None
+    random_state: int | np.random.RandomState | None = None
+    indefinite: Indefinite = "error"
 
     def fit_samples(
         self,

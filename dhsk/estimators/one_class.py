@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from dhsk.solvers.smo import padded
 from dhsk.units import format_bytes
 
 
+@dataclass(eq=False, repr=False)
 class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see its base
     """One-class SVM, by default with the exact heat kernel on the hypersphere.
 
@@ -108,23 +110,16 @@ class HeatOneClassSVM(OutlierMixin, HeatEstimator):  # type: ignore[misc]  # see
         "converged_", "unit_", "_support_rows", "_boundary",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        nu: float = 0.5,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        tol: float = 1e-3,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        indefinite: Indefinite = "error",
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.nu = nu
-        self.tol = tol
-        self.indefinite = indefinite
+    nu: float = 0.5
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    tol: float = 1e-3
+    dtype: str = "float64"
+    memory: int | str | None = None
+    indefinite: Indefinite = "error"
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: Show = None

@@ -1,6 +1,7 @@
 """Kernel ridge regression on Gram matrices that may be larger than memory."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from dhsk.samples import SphereMap, ZeroRule
 from dhsk.solvers.ridge import RidgeSolution, solve_ridge
 
 
+@dataclass(eq=False, repr=False)
 class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # type: ignore[misc]
     """Kernel ridge regression, by default with the exact heat kernel on the hypersphere.
 
@@ -113,31 +115,20 @@ class HeatKernelRidge(MultiOutputMixin, RegressorMixin, KernelRegression):  # ty
 
     _learnt = ("dual_coef_", "residual_", "n_iter_", "rank_", "converged_", "_rows")
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        store: str | Path | None = None,
-        preconditioner_rank: Rank = "auto",
-        journal: str | Place | None = None,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.client = client
-        self.store = store
-        self.preconditioner_rank = preconditioner_rank
-        self.journal = journal
+    alpha: float = 1.0
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    tol: float = 1e-6
+    max_iter: int = 1000
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    store: str | Path | None = None
+    preconditioner_rank: Rank = "auto"
+    journal: str | Place | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, progress: Show = None) -> Self:
         """Fit to samples.

@@ -1,6 +1,7 @@
 """Spectral clustering with Gram matrices that may be larger than memory."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -30,6 +31,7 @@ ASSIGN = ("kmeans", "cluster_qr")
 """Ways from eigenvectors to labels."""
 
 
+@dataclass(eq=False, repr=False)
 class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
     """Spectral clustering, by default with the exact heat kernel on the hypersphere.
 
@@ -114,35 +116,22 @@ class HeatSpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[m
 
     _learnt = ("labels_", "eigenvalues_", "embedding_", "residuals_", "n_iter_", "converged_")
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        time_scale: float | Auto = "auto",
-        sphere_map: SphereMap | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        assign_labels: str = "kmeans",
-        n_init: int = 10,
-        tol: float = 1e-6,
-        max_iter: int = MAX_PASSES,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        store: str | Place | None = None,
-        journal: str | Place | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.n_clusters = n_clusters
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.client = client
-        self.store = store
-        self.journal = journal
-        self.random_state = random_state
+    n_clusters: int = 8
+    time_scale: float | Auto = "auto"
+    sphere_map: SphereMap | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    assign_labels: str = "kmeans"
+    n_init: int = 10
+    tol: float = 1e-6
+    max_iter: int = MAX_PASSES
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    store: str | Place | None = None
+    journal: str | Place | None = None
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, progress: Show = None) -> Self:
         """Cluster samples.

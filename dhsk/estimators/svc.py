@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ FOLDS: Final = 5
 """Number of folds of the held-out decisions to which sigmoids are fitted, as in LIBSVM."""
 
 
+@dataclass(eq=False, repr=False)
 class HeatSVC(HeatClassifier[SvcModel]):
     """C-support vector classification, by default with the exact heat kernel on the hypersphere.
 
@@ -156,33 +157,21 @@ class HeatSVC(HeatClassifier[SvcModel]):
     _with_sigmoids = False
     """Whether a fit makes sigmoids for a file of a model, as `dhsk train --probability` asks."""
 
-    def __init__(
-        self,
-        C: float | Auto = "auto",
-        time_scale: float | Auto = "auto",
-        sphere_map: MapName | None = None,
-        *,
-        zero_rows: ZeroRule = "center",
-        kernel: Kernel | str | None = None,
-        tol: float = 1e-3,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        probability: bool | str = DEPRECATED,
-        dtype: str = "float64",
-        memory: int | str | None = None,
-        client: Client | None = None,
-        store: str | Place | None = None,
-        random_state: Any = None,
-        indefinite: Indefinite = "error",
-    ) -> None:
-        super().__init__(time_scale, sphere_map, zero_rows, kernel, dtype, memory)
-        self.C = C
-        self.tol = tol
-        self.class_weight = class_weight
-        self.probability = probability
-        self.client = client
-        self.store = store
-        self.random_state = random_state
-        self.indefinite = indefinite
+    C: float | Auto = "auto"
+    time_scale: float | Auto = "auto"
+    sphere_map: MapName | None = None
+    _: KW_ONLY
+    zero_rows: ZeroRule = "center"
+    kernel: Kernel | str | None = None
+    tol: float = 1e-3
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    probability: bool | str = DEPRECATED
+    dtype: str = "float64"
+    memory: int | str | None = None
+    client: Client | None = None
+    store: str | Place | None = None
+    random_state: Any = None
+    indefinite: Indefinite = "error"
 
     def fit_samples(
         self,

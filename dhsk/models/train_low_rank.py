@@ -180,11 +180,16 @@ class _Solver:
         return factors + curvature_bytes(Z, len(columns))
 
 
+_OF_COLUMNS: Final = ("coef", "objective", "gradient_norm", "relative", "gap", "converged")
+"""Arrays of a `Solution`, with an entry for each column."""
+
+
 def _joined(parts: list[Solution]) -> Solution:
     """Join the solutions of consecutive columns."""
-    arrays = ("coef", "objective", "gradient_norm", "relative", "gap", "converged")
     return Solution(
-        **{name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in arrays},
+        **{
+            name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in _OF_COLUMNS
+        },
         newton=max(part.newton for part in parts),
         passes=sum(part.passes for part in parts),
     )
@@ -207,11 +212,7 @@ def _model(
         coef=coef,
         intercepts=solution.coef[-1],
         certificates=LowRankCertificates(
-            objective=solution.objective,
-            gradient_norm=solution.gradient_norm,
-            relative=solution.relative,
-            gap=solution.gap,
-            converged=solution.converged,
+            **{name: getattr(solution, name) for name in _OF_COLUMNS if name != "coef"},
             loss=how.loss,
             C=problem.C,
             tol=problem.tol,
