@@ -184,7 +184,7 @@ def test_noise_alone_is_fitted(data: Any) -> None:
         assert other.log_marginal_likelihood_value_ < model.log_marginal_likelihood_value_
 
 
-@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of three steps
 def test_an_interrupted_fit_resumes_to_the_same_bits(
     data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +192,7 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(
     X, y = data[0][:100], data[1][:100]
     options: dict[str, Any] = {"solver": "iterative", "preconditioner_rank": 20, "noise": "auto"}
     product, done = ArraySource.product, []
+    monkeypatch.setattr("dhsk.estimators.evidence.MOST_ITERATIONS", 3)
     whole = HeatGaussianProcessRegressor("auto", **options).fit(X, y)
 
     def counted(self: Any, V: Any) -> Any:
